@@ -1,4 +1,4 @@
-"""Prints the boards of a benchmark as Markdown, the section *Results* of its README: `python boards.py BENCHMARK`."""
+"""Print the boards of a benchmark as Markdown, the section *Results* of its README: `python boards.py BENCHMARK`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COSTS = {"train_seconds": "training", "trained_parameters": "trained", "stored_b
 
 
 def tables(benchmark: str) -> str:
-    """A table per board, best first: the score in points, its interval, the verdict beside the majority, the price."""
+    """Format a table per board, best first: score in points, interval, verdict against the majority, price."""
     files = sorted((HERE / benchmark / "results").glob("*/leaderboard.json"))
     return "\n\n".join(_table(path.parent.name, json.loads(path.read_text(encoding="utf-8"))) for path in files)
 
@@ -37,7 +37,7 @@ def _table(task: str, board: dict[str, Any]) -> str:
 
 
 def _verdict(board: dict[str, Any], method: str) -> str:
-    """What the paired differences say of a method and the majority."""
+    """Return the verdict of the paired differences on a method and the majority class."""
     for pair in board["differences"]:
         if {pair["a"], pair["b"]} == {method, "majority"}:
             said = {"better": "worse", "worse": "better"}.get(pair["verdict"], pair["verdict"])

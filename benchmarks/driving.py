@@ -1,4 +1,4 @@
-"""What the drivers of boards share: their flags, the folder that they run in, and what they say."""
+"""Shared code of the drivers of boards: flags, working folder, and log lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import graftwork as gw
 
 
 def flags(doc: str | None, names: Iterable[str] = (), threads: int = 1) -> argparse.ArgumentParser:
-    """Of every driver: which tasks (`names` are all of them), where data and runs are, and the processor threads."""
+    """Return the parser of every driver: tasks (`names` are all), folders of data and runs, processor threads."""
     parser = argparse.ArgumentParser(description=doc)
     if names:
         parser.add_argument("names", nargs="*", default=list(names))
@@ -25,7 +25,7 @@ def flags(doc: str | None, names: Iterable[str] = (), threads: int = 1) -> argpa
 
 
 def begun(chosen: argparse.Namespace) -> Path:
-    """Set the threads and go to the data, so that boards name files by where they stand there; the folder of runs."""
+    """Set the threads, change to the data folder so that boards store relative paths, and return the folder of runs."""
     torch.set_num_threads(chosen.threads)
     runs: Path = chosen.runs.absolute()
     os.chdir(chosen.data)
@@ -33,13 +33,13 @@ def begun(chosen: argparse.Namespace) -> Path:
 
 
 def compared(task: gw.Task, **settings: Any) -> Any:
-    """The board of a task, in full. Runs that are there already cost nothing: what was interrupted goes on."""
+    """Return the full board of a task. Finished runs are reused, so an interrupted comparison resumes."""
     board = gw.compare(task, exhaustive=True, progress=say, **settings)
     print(f"{task.name}: {board.executed} runs executed, {board.reused} reused", flush=True)
     return board
 
 
 def say(done: float, text: str) -> None:
-    """A line per run."""
+    """Print a line per run."""
     if text.endswith("starting"):
         print(f"{done:6.1%}  {text.removesuffix(': starting')}", flush=True)

@@ -1,9 +1,9 @@
-"""A process that sends requests and times the answers, and does nothing else: a plan comes in, what happened goes out.
+"""A load-generator process: reads a plan, sends requests, times the responses, and writes the measurements.
 
-A plan is JSON: `port`, `token`, `bodies` (requests' bodies, drawn at random), `seconds`, `clients`, `connections` (of
-each client, at most), `rate` (requests a second of all clients together, sent when they are due whatever became of
-those before; null: each client sends its next request when the last one was answered) and `seed`. What comes out is a
-list of `[seconds since it was due, seconds since it was sent, status]`; status 0 is a connection that broke.
+A plan is JSON: `port`, `token`, `bodies` (request bodies, drawn at random), `seconds`, `clients`, `connections` (per
+client, at most), `rate` (requests per second of all clients together, sent when due regardless of earlier responses;
+null: each client sends its next request when the last one was answered) and `seed`. The output is a list of
+`[seconds since it was due, seconds since it was sent, status]`; status 0 is a broken connection.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections import deque
 from typing import Any
 
-PATIENCE_SECONDS = 20.0  # for what is still unanswered when time is up
+PATIENCE_SECONDS = 20.0  # to wait for unanswered requests when time is up
 
 
 class Connection(asyncio.Protocol):
@@ -29,17 +29,17 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open."""
+        """Store the transport of the opened connection."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def send(self, request: bytes, due: float) -> None:
-        """Send a request that was due at that time."""
+        """Send a request that was due at the time `due`."""
         self._busy, self._due, self._sent = True, due, self._client.loop.time()
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        """Part of an answer; when it is whole it is noted."""
+        """Collect part of a response; record it when it is complete."""
         self._heard += data
         end = self._heard.find(b"\r\n\r\n")
         if end < 0:
@@ -58,7 +58,7 @@ class Connection(asyncio.Protocol):
             self._client.free(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The server closed it: a failure where an answer was due."""
+        """Handle a connection closed by the server: a failure if a response was due."""
         if self._busy:
             self._note(0)
         self._client.lost(self)
@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
 
 
 class Client:
-    """Sends its share of the requests over a few connections."""
+    """A client that sends its share of the requests over a few connections."""
 
     def __init__(self, plan: dict[str, Any], number: int, noted: list[tuple[float, float, int]]):
         self.loop = asyncio.get_running_loop()
@@ -87,7 +87,7 @@ class Client:
         self._requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
 
     async def run(self) -> None:
-        """Send until time is up, then wait for the answers."""
+        """Send until time is up, then wait for the remaining responses."""
         if self._plan["rate"] is None:
             await self._ask(self.loop.time())
             await asyncio.sleep(self._plan["seconds"])
@@ -119,7 +119,7 @@ class Client:
             self._backlog.append(due)
 
     def free(self, connection: Connection) -> None:
-        """An answer has come: what has waited longest is sent, or, where none waits for its time, the next one."""
+        """Reuse a connection after a response: send the oldest waiting request or, without a rate, the next one."""
         now = self.loop.time()
         if self._backlog:
             connection.send(self._random.choice(self._requests), self._backlog.popleft())
@@ -129,14 +129,14 @@ class Client:
             self._idle.append(connection)
 
     def lost(self, connection: Connection) -> None:
-        """A connection is closed; another one may be opened in its place."""
+        """Remove a closed connection; another one may be opened in its place."""
         self._opened -= 1
         if connection in self._idle:
             self._idle.remove(connection)
 
 
 async def drive(plan: dict[str, Any]) -> list[tuple[float, float, int]]:
-    """Carry out a plan."""
+    """Execute a plan."""
     noted: list[tuple[float, float, int]] = []
     await asyncio.gather(*(Client(plan, number, noted).run() for number in range(plan["clients"])))
     return noted

@@ -1,4 +1,4 @@
-"""Sends a server requests that no client should, and looks at every answer: `python fuzz.py --bank DIR`."""
+"""Fuzz a server with malformed requests and check every response: `python fuzz.py --bank DIR`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from served import HERE, TOKEN, Served, get, graft_serve
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 
-PATIENCE_SECONDS = 0.25  # for an answer to what may be no request at all
-SHOWN = 20  # requests with a fault, that are kept
+PATIENCE_SECONDS = 0.25  # to wait for a response to bytes that may not be a complete request
+SHOWN = 20  # faulty requests kept in the result, at most
 PACKAGES = ("starlette", "uvicorn", "httptools")
 
 
 def fuzz(served: Served, count: int, seed: int, workers: int) -> dict[str, Any]:
-    """`count` requests over as many connections, some at a time."""
+    """Send `count` requests, each over its own connection, `workers` at a time."""
     schema = get(served.port, "/openapi.json")
     tasks = [task["name"] for task in get(served.port, "/v1/tasks")["tasks"]]
     statuses: collections.Counter[str] = collections.Counter()
@@ -64,7 +64,7 @@ def fuzz(served: Served, count: int, seed: int, workers: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Writes `results/server_fuzz.json`."""
+    """Write `results/server_fuzz.json`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bank", type=Path, required=True)
     parser.add_argument("--requests", type=int, default=100_000)

@@ -1,7 +1,7 @@
-"""Requests that no client should send, and what must hold of every answer.
+"""Malformed requests, and the conditions that every response must meet.
 
-Half are JSON around the schema: a valid body of the schema with a few places changed. The others are bytes: valid
-requests that are cut, doubled, stirred, mis-sized or mis-framed.
+Half are JSON derived from the schema: a valid body with a few places changed. The others are bytes: valid requests that
+are truncated, duplicated, corrupted, or have a wrong length or framing.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ METHODS = (
 INSIDE = re.compile(
     rb"Traceback|\.py\b|site-packages|graftwork\.|/home/|/root/|/tmp/|/usr/|/opt/|<class |object at 0x"
     rb"|[A-Z][a-z]+Error\b|Exception\b|" + re.escape(bytes(Path(__file__).resolve().parents[2]))
-)  # of the program or the machine it runs on
+)  # names of internals of the program or the machine
 
 
 class Fuzzer:
-    """Draws requests for a server; the same seed draws the same ones."""
+    """A generator of requests for a server; the same seed gives the same requests."""
 
     def __init__(self, schema: Mapping[str, Any], tasks: Sequence[str], token: str, seed: int):
         self._schemas = schema["components"]["schemas"]
@@ -56,12 +56,12 @@ class Fuzzer:
         self._tasks, self._token = list(tasks), token
 
     def request(self) -> tuple[bytes, bool]:
-        """One request, or what is sent in the place of one; and whether it is well framed, so that an answer is due."""
+        """Return one request, and whether it is well framed, so that a response is due."""
         whole = self._whole()
         return (whole, True) if self._draw.random() < 0.5 else (self._spoilt(whole), False)
 
     def _whole(self) -> bytes:
-        """Well framed: an odd body, an odd path or odd headers."""
+        """Return a well-framed request with an unusual body, path or headers."""
         draw = self._draw
         body = self._body()
         content = self._encoded(body)
@@ -88,7 +88,7 @@ class Fuzzer:
         return b"\r\n".join([f"{method} {path} HTTP/1.1".encode(), *headers, b"", content])
 
     def _spoilt(self, whole: bytes) -> bytes:
-        """A well framed request that something happened to on its way."""
+        """Return a corrupted copy of a well-framed request."""
         draw = self._draw
         place = draw.randrange(len(whole))
         noise = draw.randbytes(draw.randrange(1, 40))
@@ -118,11 +118,11 @@ class Fuzzer:
         return body
 
     def _valid(self, schema: Mapping[str, Any], name: str) -> Any:
-        """A value that fits a schema, of the field `name`."""
+        """Return a value that fits a schema, for the field `name`."""
         draw = self._draw
         if "$ref" in schema:
             return self._valid(self._schemas[schema["$ref"].rpartition("/")[2]], name)
-        if "oneOf" in schema:  # the first is what most tasks take
+        if "oneOf" in schema:  # the first is the input of most tasks
             return self._valid(draw.choice([schema["oneOf"][0], *schema["oneOf"]]), name)
         if schema["type"] == "object":
             return {key: self._valid(of, key) for key, of in schema["properties"].items()}
@@ -132,7 +132,7 @@ class Fuzzer:
         return draw.choice([draw.choice(self._tasks), "*"]) if name == "task" else draw.choice(TEXTS)
 
     def _changed(self, value: Any) -> Any:
-        """The same value but for one place in it."""
+        """Return the same value with one place changed."""
         draw = self._draw
         if isinstance(value, dict) and value and draw.random() < 0.8:
             key = draw.choice(list(value))
@@ -169,7 +169,7 @@ class Fuzzer:
 
 
 def exchange(port: int, raw: bytes, seconds: float) -> bytes:
-    """Send bytes over a connection of their own; what is answered, as far as it comes within so many seconds."""
+    """Send bytes over a new connection; return what is received within so many seconds."""
     heard = b""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         try:
@@ -177,12 +177,12 @@ def exchange(port: int, raw: bytes, seconds: float) -> bytes:
             while not is_whole(heard, raw.startswith(b"HEAD ")) and (more := connection.recv(65536)):
                 heard += more
         except (TimeoutError, ConnectionError):
-            pass  # closed before all was sent, or no request was seen: what was heard counts
+            pass  # closed before all was sent, or no request was seen: return what was received
     return heard
 
 
 def is_whole(heard: bytes, only_head: bool) -> bool:
-    """Whether this is a whole answer, and not the leave to go on sending."""
+    """Return whether this is a complete response, not only `100 Continue`."""
     while heard.startswith(b"HTTP/1.1 100"):
         heard = heard.partition(b"\r\n\r\n")[2]
     head, end, body = heard.partition(b"\r\n\r\n")
@@ -191,7 +191,7 @@ def is_whole(heard: bytes, only_head: bool) -> bool:
 
 
 def faults(heard: bytes) -> list[str]:
-    """What must not be: a status of 500 and more, something of the inside, or no HTTP."""
+    """Return the faults of a response: a status of 500 or more, leaked internals, or no HTTP."""
     found = []
     statuses = [int(code) for code in re.findall(rb"^HTTP/1\.1 (\d{3})", heard, flags=re.MULTILINE)]
     if heard and not statuses:
@@ -203,5 +203,5 @@ def faults(heard: bytes) -> list[str]:
 
 
 def without_answers(heard: bytes) -> bytes:
-    """What the page's own files and the schema say is meant to be read; only refusals and answers are searched."""
+    """Return the text to search for internals: pages and scripts are public and left out."""
     return b"" if b"text/html" in heard or b"text/javascript" in heard or b"text/css" in heard else heard

@@ -1,4 +1,4 @@
-"""Loads a server until it refuses: capacity, 0.8 and 4 times it, swaps of tasks under load, batching against none.
+"""Load a server until it refuses: capacity, 0.8 and 4 times it, swaps of tasks under load, batching against none.
 
 python benchmarks/bank/load.py --bank DIR --seconds 60
 """
@@ -35,7 +35,7 @@ OK = ("200", "429")
 
 
 def read_texts(path: Path | None) -> list[str]:
-    """Lines of a file, or the tickets that come with the package."""
+    """Return the lines of a file, or the tickets that come with the package."""
     if path is not None:
         return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     with (files("graftwork.data") / "builtin" / "tickets.csv").open(encoding="utf-8") as stream:
@@ -43,7 +43,7 @@ def read_texts(path: Path | None) -> list[str]:
 
 
 def text_tasks(served: Served) -> list[dict[str, Any]]:
-    """The tasks of a server that take a text."""
+    """Return the tasks of a server whose input is a text."""
     tasks = get(served.port, "/v1/tasks")["tasks"]
     found = [task for task in tasks if ["text"] in task.get("inputs", ()) and "failed" not in task]
     if not found:
@@ -52,13 +52,13 @@ def text_tasks(served: Served) -> list[dict[str, Any]]:
 
 
 def bodies_for(tasks: Sequence[str], texts: Sequence[str], seed: int = 0) -> list[str]:
-    """A request a text, each for one of the tasks."""
+    """Return one request body per text, each for a random task."""
     draw = random.Random(seed)
     return [json.dumps({"task": draw.choice(tasks), "text": text}) for text in texts]
 
 
 def capacity(served: Served, bodies: Sequence[str], seconds: float) -> dict[str, Any]:
-    """The most answers a second: clients that each ask again as soon as they are answered, more and more of them."""
+    """Measure the highest number of answers per second of closed-loop clients, over several numbers of clients."""
     tried = {}
     for clients in (16, 32, 48):
         noted = drive(served.port, bodies, seconds, clients=clients, connections=1)
@@ -68,12 +68,12 @@ def capacity(served: Served, bodies: Sequence[str], seconds: float) -> dict[str,
 
 
 def answered(told: dict[str, Any]) -> float:
-    """Answers with status 200 a second."""
+    """Return the answers with status 200 per second."""
     return float(told["statuses"].get("200", {"per_second": 0.0})["per_second"])
 
 
 def overload(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Namespace) -> dict[str, Any]:
-    """Capacity first, then 0.8 and 4 times it, requests sent when they are due."""
+    """Measure capacity, then send 0.8 and 4 times as many requests, each when it is due."""
     with graft_serve(bank, folder, chosen.threads) as served:
         bodies = bodies_for([task["name"] for task in text_tasks(served)], texts)
         drive(served.port, bodies, WARM_UP_SECONDS)
@@ -99,10 +99,10 @@ def overload(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Na
 
 
 def swaps(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Namespace) -> dict[str, Any]:
-    """Versions of tasks exchanged by another process, over a copy of the bank, while requests come at half capacity."""
+    """Replace versions of tasks from another process, on a copy of the bank, under requests at half capacity."""
     copy = folder / "swapped.bank"
     shutil.copytree(bank, copy)
-    # A queue that takes the stalls of a shared machine: what is refused here would be no failure of a swap.
+    # A queue long enough for the stalls of a shared machine: a refusal would not be a failure of a swap.
     with graft_serve(copy, folder, chosen.threads, "--max-queue", "8192") as served:
         names = [task["name"] for task in text_tasks(served)][: chosen.swapped_at_once]
         bodies = bodies_for(names, texts)
@@ -114,7 +114,7 @@ def swaps(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Names
         noted: list[tuple[float, float, int]] = []
         swapper = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         memory = Memory(served)
-        while swapper.poll() is None:  # the swaps take as long as they take
+        while swapper.poll() is None:  # until all swaps are done
             driver = start_driver(served.port, bodies, chosen.swap_window, rate=rate, seed=seconds)
             memory.watch(driver)
             noted += finish_driver(driver)
@@ -136,7 +136,7 @@ def swaps(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Names
 
 
 def throughput(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.Namespace) -> dict[str, Any]:
-    """Answers a second of 32 clients: batches, one row at a time, and a pipeline, in turn, all over one task."""
+    """Measure answers per second of 32 clients on one task: batches, one row at a time, and a pipeline, in turn."""
     pipeline = [sys.executable, str(HERE / "pipeline_server.py"), str(package_folder())]
     rates: dict[str, list[float]] = {}
     with contextlib.ExitStack() as stack:
@@ -155,7 +155,7 @@ def throughput(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.
             command = [*pipeline, precision, classes, str(chosen.threads), str(at_once)]
             servers[name] = stack.enter_context(started(command, folder / f"pipeline{len(servers)}.log"))
         bodies = bodies_for([task["name"]], texts)
-        for number in range(chosen.rounds + 1):  # the first one warms up
+        for number in range(chosen.rounds + 1):  # the first round is the warm-up
             order = list(servers)[number % len(servers) :] + list(servers)[: number % len(servers)]
             for name in order:
                 noted = drive(servers[name].port, bodies, chosen.round_seconds, connections=1)
@@ -169,7 +169,7 @@ def throughput(bank: Path, folder: Path, texts: Sequence[str], chosen: argparse.
 
 
 def main() -> None:
-    """Writes a JSON file with a section for each part; what fails is there with its error, what was not asked stays."""
+    """Write a JSON file with a section per part; failed parts have their error, parts not requested are kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bank", type=Path, required=True, help="read only: swaps are made in a copy")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each load of the first part")

@@ -1,4 +1,4 @@
-"""Measures the memory that resident tasks take: `python benchmarks/bank/memory.py`."""
+"""Measure the memory of resident tasks: `python benchmarks/bank/memory.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXAMPLES = [Example(f"row/{i}", {"text": text}) for i, text in enumerate(("Who w
 
 
 def stored(folder: Path, method: str, precision: str) -> Path:
-    """A module's folder, of random weights: memory does not hang on what they are."""
+    """Save a module with random weights and return its folder; memory does not depend on the weights' values."""
     backbone = open_backbone("minilm", precision=precision)
     made, named = module(backbone, method, 0), parse_method(method)
     told = {"run": "", "method": named.config, "recipe": {}, "precision": precision, "backbone_seed": None}
@@ -42,13 +42,13 @@ def stored(folder: Path, method: str, precision: str) -> Path:
 
 
 def resident_bytes() -> int:
-    """Of this process, what it no longer uses given back."""
+    """Return the resident memory of this process, after releasing unused memory."""
     gc.collect()
     return int(psutil.Process().memory_info().rss)
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """In this process: the backbone alone, then with more and more tasks, each opened, tested and answered."""
+    """Measure in this process: the backbone alone, then increasing numbers of tasks, each opened, tested and used."""
     keep_few_kernels()
     mixture, found = Mixture(), {}
     backbone = open_backbone("minilm", precision=read_json(folder / "module.json")["precision"])
@@ -65,7 +65,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Writes `results/memory.json`; each method in a process of its own."""
+    """Write `results/memory.json`; each method is measured in its own process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "memory.json")
     parser.add_argument("--of", type=Path, help="a module's folder: measure it here, write into --out")

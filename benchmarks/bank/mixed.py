@@ -1,4 +1,4 @@
-"""Times batches over many tasks beside one task and peft, in turn: `python benchmarks/bank/mixed.py --data FOLDER`."""
+"""Time batches over many tasks against one task and peft, in turn: `python benchmarks/bank/mixed.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PROBES = 26
 
 
 def module(backbone: Backbone, method: str, seed: int) -> TaskModule:
-    """A task module of random weights: what it costs does not hang on what it has learnt."""
+    """Return a task module with random weights; its cost does not depend on what it has learnt."""
     task = Task(f"{method} {seed}", Path(), labels=LABELS, metrics=("accuracy",))
     torch.manual_seed(seed)
     if method == "linear_probe":
@@ -67,7 +67,7 @@ def module(backbone: Backbone, method: str, seed: int) -> TaskModule:
 
 
 def mixture_of(backbone: Backbone, methods: tuple[str, ...], tasks: int) -> Mixture:
-    """So many tasks, the methods in turn."""
+    """Return a mixture of so many tasks, with the methods in turn."""
     mixture = Mixture()
     for number in range(tasks):
         mixture.put(f"task {number}", module(backbone, methods[number % len(methods)], number))
@@ -75,14 +75,14 @@ def mixture_of(backbone: Backbone, methods: tuple[str, ...], tasks: int) -> Mixt
 
 
 def ours(backbone: Backbone, methods: tuple[str, ...], tasks: int, texts: list[str]) -> Callable[[], Any]:
-    """Texts in, labels and probabilities out: tokens, network, heads and all."""
+    """Return a call from texts to labels and probabilities: tokens, network and heads."""
     mixture, picked = mixture_of(backbone, methods, tasks), random.Random(tasks).sample(range(ROWS), ROWS)
     rows = [(f"task {picked[i] % tasks}", Example(f"row/{i}", {"text": text})) for i, text in enumerate(texts)]
     return lambda: mixture.answers(rows)
 
 
 def peft_lora(folder: Path, tasks: int, texts: list[str]) -> Callable[[], Any]:
-    """peft's own way to many adapters in a batch, in bf16, the texts padded together: tokens, network and pooling."""
+    """Return a call of peft's batches over many adapters, in bf16, padded together: tokens, network and pooling."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     network = AutoModel.from_pretrained(folder, dtype=torch.bfloat16)
     config = LoraConfig(r=8, lora_alpha=16, target_modules=["query", "value"], init_lora_weights=False)
@@ -105,13 +105,13 @@ def peft_lora(folder: Path, tasks: int, texts: list[str]) -> Callable[[], Any]:
 
 
 def probes(backbone: Backbone, tasks: int, text: str) -> Callable[[], Any]:
-    """One text, asked by so many probes."""
+    """Return a call that predicts one text with so many probes."""
     mixture, example = mixture_of(backbone, ("linear_probe",), tasks), Example("row/0", {"text": text})
     return lambda: mixture.answers([(name, example) for name in mixture.names()])
 
 
 def timed(contenders: Mapping[str, Callable[[], Any]], rounds: int, calls: int) -> dict[str, dict[str, Any]]:
-    """Each in turn, in another order every round; a round's figure is the mean of some calls."""
+    """Time each contender in turn, in another order every round; a round's figure is the mean of some calls."""
     for answer in contenders.values():
         for _ in range(3):
             answer()
@@ -126,7 +126,7 @@ def timed(contenders: Mapping[str, Callable[[], Any]], rounds: int, calls: int) 
 
 
 def main() -> None:
-    """Writes `results/mixed.json`."""
+    """Write `results/mixed.json`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set: trec6")
     parser.add_argument("--rounds", type=int, default=15)
@@ -138,7 +138,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     for name, methods in MIXTURES.items():
         contenders = {f"{tasks}": ours(backbone, methods, tasks, texts) for tasks in TASKS[len(methods) > 1 :]}
-        if len(methods) > 1:  # one task of each method, to compare with their mean
+        if len(methods) > 1:  # one task per method, to compare with their mean
             contenders |= {f"1 {method}": ours(backbone, (method,), 1, texts) for method in methods}
         if name == "lora":
             contenders |= {f"peft {tasks}": peft_lora(package_folder(), tasks, texts) for tasks in TASKS}

@@ -1,9 +1,9 @@
-"""A `transformers` pipeline behind the same HTTP stack: what one writes in ten lines.
+"""A `transformers` pipeline behind the same HTTP stack, as one writes it in ten lines.
 
     pipeline_server.py FOLDER fp32|bf16 CLASSES THREADS AT_ONCE
 
-The network is the default backbone with a random classification head of as many classes as the task has: its answers
-mean nothing, its time does. It takes the body that `POST /v1/predict` takes, one row at a time, and says its port.
+The network is the default backbone with a random classification head with the task's number of classes: its answers are
+meaningless, only its time counts. It takes the body of `POST /v1/predict`, one row at a time, and prints its port.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
         async with turns:
             return JSONResponse(await run_in_threadpool(answer, row["text"]))
 
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # as the server beside it
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # as `graft serve` does
     listener.bind(("127.0.0.1", 0))
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
     app = Starlette(routes=[Route("/v1/predict", predict, methods=["POST"])])

@@ -1,10 +1,10 @@
-"""Adds 100 tasks to one bank, one by one, and fine-tunes one network on 25 of them as the contrast that forgets:
+"""Add 100 tasks to one bank, one by one, and fine-tune one network on 25 of them as the contrast that forgets:
 `python benchmarks/bank/stream.py --data FOLDER --work FOLDER`.
 
-25 published data sets x 4 sizes. After each add every earlier task's self-test is computed again and compared bit for
-bit, with its files' hashes. What counts as better: task 1 bit-identical after each add, and the time of an add flat
-within 10 % (the median of the last 25 adds against that of the first 25). The work folder keeps what is done, so an
-interrupted benchmark goes on where it was.
+25 published data sets x 4 sizes. After each add every earlier task's self-test is recomputed and compared bit for bit,
+with its files' hashes. The bar: task 1 is bit-identical after each add, and the time of an add is constant within 10 %
+(the median of the last 25 adds against that of the first 25). Results are kept in the work folder, so an interrupted
+benchmark resumes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent
 SIZES = (400, 300, 200, 100)  # rows of train
-VALIDATION, TEST = 100, 200  # rows, where there are as many
+VALIDATION, TEST = 100, 200  # rows, at most
 TEXT, PAIR = ("text",), ("text_a", "text_b")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: its files in the collection, and its columns. The label's column is `label` everywhere."""
+    """A data set: its files in the collection, and its text columns. The label's column is always `label`."""
 
     train: str
     test: str | None = None  # None: drawn from the first file
@@ -65,7 +65,7 @@ SOURCES = {
     "news_aggregator_head": Source("all.tsv"),
     "sick_nli": Source("train.tsv", "test.tsv", PAIR),
     "sms_spam": Source("all.tsv"),
-    "snli": Source("dev.tsv", "test.tsv", PAIR),  # its training file is not in the collection: dev is learnt
+    "snli": Source("dev.tsv", "test.tsv", PAIR),  # its training file is not in the collection: dev is the training data
     "sst5": Source("train.tsv", "test.tsv"),
     "stsb": Source("train.tsv", "test.tsv", PAIR, "regression"),
     "trec6": Source("train.tsv", "test.tsv"),
@@ -74,7 +74,7 @@ SOURCES = {
 
 
 def rows_of(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """The wanted columns of a TSV file, never quoted, in the order of a hash of their content."""
+    """Return the given columns of an unquoted TSV file, each row once, sorted by a hash of their content."""
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     header, *lines = (line.split("\t") for line in content.decode("utf-8").rstrip("\n").split("\n"))
     places = [header.index(column) for column in columns]
@@ -83,7 +83,7 @@ def rows_of(path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def write_task(name: str, size: int, most: int, data: Path, work: Path) -> gw.Task:
-    """The task on `size` rows of train; all sizes up to `most` share validation and test, less labels not in train."""
+    """Write the task with `size` rows of train; sizes up to `most` share validation and test, less unknown labels."""
     source, folder = SOURCES[name], work / "data" / f"{name}-{size}"
     columns = (*source.columns, "label")
     first = rows_of(data / name / source.train, columns)
@@ -102,7 +102,7 @@ def write_task(name: str, size: int, most: int, data: Path, work: Path) -> gw.Ta
 
 
 class Watch:
-    """Notes every add, and looks at task 1 by itself: independent of what the stream compares."""
+    """A listener that records every add and checks task 1 itself, independently of the comparison in the stream."""
 
     def __init__(self, bank: Path):
         self.bank = bank
@@ -111,7 +111,7 @@ class Watch:
         self.name = ""
 
     def note(self, row: dict[str, Any]) -> None:
-        """A row of the stream, once its task is in the bank."""
+        """Record a row of the stream, once its task is in the bank."""
         if "failed" in row:
             print(f"{row['task']}: {row['failed']}", flush=True)
             return
@@ -128,7 +128,7 @@ class Watch:
         print(f"{len(self.adds):4}  {row['task']:<44}{row['score']['score']:.3f}  {seconds:.3f} s", flush=True)
 
     def _look(self) -> tuple[str, str]:
-        """Hashes of the first task's files and of its answers to its self-test."""
+        """Return hashes of the first task's files and of its answers to its self-test."""
         folder = self.bank / "tasks" / self.name / "1"
         content = hashlib.sha256()
         for path in sorted(folder.rglob("*")):
@@ -140,12 +140,12 @@ class Watch:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all its files."""
+    """Return the total bytes of its files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def summary(adds: Sequence[dict[str, Any]], contrast: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """The answers to the questions, from the parts."""
+    """Compute the results that the benchmark asks for."""
     part = max(1, len(adds) // 4)
     seconds = [add["seconds"]["add"] for add in adds if add["seconds"]["add"] is not None]
     early, late = statistics.median(seconds[:part]), statistics.median(seconds[-part:])
@@ -164,18 +164,18 @@ def summary(adds: Sequence[dict[str, Any]], contrast: Sequence[Sequence[float]])
 
 
 def baseline(tasks: Sequence[gw.Task], work: Path) -> list[float]:
-    """What the majority class, or the mean, scores on each task."""
+    """Return the score of the majority class, or of the mean, on each task."""
     runs = [gw.train(task, method="majority", runs=work / "runs", cache=work / "cache") for task in tasks]
     return [run.result.scores[task_metric(run)] for run in runs]
 
 
 def task_metric(run: Any) -> str:
-    """The headline."""
+    """Return the headline metric."""
     return str(next(iter(run.result.scores)))
 
 
 def main() -> None:
-    """Writes `results/stream.json` and `results/stream.svg`."""
+    """Write `results/stream.json` and `results/stream.svg`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--work", type=Path, required=True, help="for the rows, the runs, the cache and the bank")
@@ -226,11 +226,11 @@ def main() -> None:
 
 
 def quiet(done: float, text: str) -> None:
-    """Nothing: a line is printed for every task."""
+    """Ignore progress: a line is printed for every task instead."""
 
 
 def say(row: dict[str, Any]) -> None:
-    """A line for a task of the contrast."""
+    """Print a line for a task of the contrast."""
     if "failed" in row:
         print(f"{row['task']}: {row['failed']}", flush=True)
         return

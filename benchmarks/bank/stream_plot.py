@@ -1,4 +1,4 @@
-"""Draws `stream.json`: what one network forgets beside a bank, and what each add took. Plain SVG, no library."""
+"""Draw `stream.json`: forgetting of one network beside a bank, and the time of each add. Plain SVG, no library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Line = tuple[str, str, Sequence[float], str]  # name, colour, values, dashes
 
 
 def write_plot(content: dict[str, Any], path: Path) -> None:
-    """Two panels: average score against the number of tasks learnt, and seconds of each add."""
+    """Draw two panels: average score against the number of tasks learnt, and seconds of each add."""
     matrix, adds = content["contrast"]["matrix"], content["adds"]
     lines: list[Line] = []
     if matrix:
@@ -42,12 +42,12 @@ def write_plot(content: dict[str, Any], path: Path) -> None:
 
 
 def running(values: Sequence[float]) -> list[float]:
-    """The mean of the first, of the first two, …"""
+    """Return the running mean: of the first, of the first two, …."""
     return [total / (i + 1) for i, total in enumerate(accumulate(values))]
 
 
 def panel(top: float, title: str, lines: Sequence[Line], highest: float, below: str) -> str:
-    """One panel with its axes, its lines, and their names behind their last points."""
+    """Draw one panel with its axes, its lines, and their names next to their last points."""
     longest = max((len(values) for _, _, values, _ in lines), default=1)
     inside, foot = WIDTH - LEFT - RIGHT, top + HEIGHT - 40
     parts = [f'<text x="{LEFT}" y="{top - 14}" font-weight="600">{title}</text>']
@@ -79,7 +79,7 @@ def panel(top: float, title: str, lines: Sequence[Line], highest: float, below: 
 
 
 def apart(heights: Sequence[float], least: float = 17) -> list[float]:
-    """The same heights, moved down where labels would stand on each other."""
+    """Return the heights moved down where labels would overlap."""
     placed: dict[int, float] = {}
     free = float("-inf")
     for place in sorted(range(len(heights)), key=lambda place: heights[place]):

@@ -1,4 +1,4 @@
-"""Exchanges versions of a bank's tasks, one change after another: `python swap.py BANK COUNT PORT TASK…`."""
+"""Switch versions of a bank's tasks, one change after another: `python swap.py BANK COUNT PORT TASK…`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def other_version(bank: Bank, name: str, folder: Path) -> None:
-    """A second version of a task with the same delta: its card says so, hence its digest is another one."""
+    """Add a second version of a task with the same delta; its module.json differs, hence its digest does too."""
     module = bank.tasks[name].folder
     copy = folder / name
     copy.mkdir()
@@ -28,7 +28,7 @@ def other_version(bank: Bank, name: str, folder: Path) -> None:
 
 
 def until_served(bank: Bank, port: int, names: list[str]) -> None:
-    """Wait until a server has taken in the versions that the bank has now."""
+    """Wait until a server has loaded the bank's current versions."""
     wanted = {name: bank.tasks[name].version for name in names}
     end = time.monotonic() + PATIENCE_SECONDS
     while not wanted.items() <= {task["name"]: task.get("version") for task in get(port, "/v1/tasks")["tasks"]}.items():
@@ -38,7 +38,7 @@ def until_served(bank: Bank, port: int, names: list[str]) -> None:
 
 
 def main() -> None:
-    """Every task gets a second version; then they are rolled back and forth, whenever the server has them all."""
+    """Add a second version of every task; then roll back and forth, each time after the server has loaded them all."""
     path, count, port, names = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
     bank = Bank.open(path)
     folder = path.parent / "versions"

@@ -1,4 +1,4 @@
-"""Prints what is in results/ as the tables of the README: `python benchmarks/bank/table.py`."""
+"""Print results/ as the tables of the README: `python benchmarks/bank/table.py`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Result = Mapping[str, Any]
 
 
 def rows_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Format a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
 
 
 def milliseconds(seconds: float) -> str:
-    """Three figures."""
+    """Format milliseconds to three figures."""
     return f"{1000 * seconds:.3g} ms"
 
 
 def mixed(result: Result) -> str:
-    """A batch over many tasks beside one, and beside peft."""
+    """Format a batch over many tasks beside one task, and beside peft."""
     listed = []
     for name, found in result["seconds"].items():
         medians = {key: one["median"] for key, one in found.items()}
@@ -44,7 +44,7 @@ def _probes(result: Result) -> float:
 
 
 def memory(result: Result) -> str:
-    """What tasks take that are resident."""
+    """Format the memory of resident tasks."""
     listed = []
     for name, found in result["methods"].items():
         base, weights = found["backbone"]["process_bytes"], found["backbone"]["weights_bytes"]
@@ -68,7 +68,7 @@ def memory(result: Result) -> str:
 
 
 def stream(result: Result) -> str:
-    """Tasks added one by one."""
+    """Format the tasks added one by one."""
     told, forgot = result["summary"], result["summary"]["contrast"]
     average = told["bank_average_on_the_contrast's_tasks"]
     identical = "yes" if told["first_task_identical_after_every_add"] else "NO"
@@ -92,7 +92,7 @@ def stream(result: Result) -> str:
 
 
 def server_load(result: Result) -> str:
-    """Overload, swaps, throughput."""
+    """Format overload, swaps and throughput."""
     load, swaps = result["overload"], result["swaps"]
     listed = []
     for name in ("0.8x", "4x"):
@@ -119,7 +119,7 @@ def server_load(result: Result) -> str:
 
 
 def server_fuzz(result: Result) -> str:
-    """Requests that no client should send."""
+    """Format the malformed requests."""
     statuses = {code: count for code, count in result["statuses"].items() if code != "faults"}
     listed = [[code, f"{count:,}"] for code, count in statuses.items()]
     return (
@@ -137,7 +137,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], str]]] = {
 
 
 def _origin(result: Result) -> str:
-    """Commit and day; of each part by itself, where they were not measured together."""
+    """Format commit and day; per part if they were measured separately."""
     if "measured" not in result:
         return f"Commit {result['environment']['commit']['hash'][:8]}, {result['environment']['time'][:10]}."
     told = [
@@ -148,7 +148,7 @@ def _origin(result: Result) -> str:
 
 
 def table() -> str:
-    """All that was measured."""
+    """Format all results."""
     parts = []
     for name, (title, show) in TABLES.items():
         path = RESULTS / f"{name}.json"

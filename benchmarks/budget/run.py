@@ -1,4 +1,4 @@
-"""Climbs ladders on real data and keeps what was forecast beside what it took: `python run.py --data FOLDER`."""
+"""Climb ladders on real data and keep forecast and actual times: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUDGETS = ("30s", "90s", "4min")
 
 
 def climb(data: Path, name: str, budget: str) -> dict[str, Any]:
-    """One climb as a user types it, into empty folders; its wall time is that of the whole process."""
+    """Run one climb as a user types it, into empty folders; its wall time is that of the whole process."""
     first, *rest = FILES[name]
     files = [str(data / first), *(word if word.startswith("--") else str(data / word) for word in rest)]
     with tempfile.TemporaryDirectory(prefix="budget_") as folder:
@@ -46,7 +46,7 @@ def climb(data: Path, name: str, budget: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Every data set with every budget."""
+    """Measure every data set with every budget."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--only", nargs="+", default=list(FILES), choices=list(FILES))

@@ -1,4 +1,4 @@
-"""Prints the climbs in `results/` as Markdown: what was forecast, what it took, and how much of the budget went."""
+"""Print the climbs in `results/` as Markdown: forecast, actual time, and share of the budget spent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def table() -> str:
-    """A row per rung that was run."""
+    """Format a row per executed rung."""
     lines = [["data", "budget", "rung", "forecast", "took", "off by", "validation", "decision"], ["---"] * 8]
     for path in sorted(RESULTS.glob("*.json")):
         for climb in json.loads(path.read_text(encoding="utf-8"))["climbs"]:

@@ -1,4 +1,4 @@
-"""One contender: loads once, then answers the questions that come in, a JSON line each. Started by `run.py`."""
+"""A contender process: loads once, then answers questions, one JSON line each. Started by `run.py`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ COMPARED = 64  # texts whose embeddings are compared
 
 
 class Contender(Protocol):
-    """What is timed."""
+    """The interface of what is timed."""
 
     def warm_up(self, texts: list[str]) -> dict[str, Any]:
-        """Do the work once, choosing what there is to choose; returns the settings."""
+        """Do the work once and choose the settings; returns them."""
 
     def once(self, texts: list[str]) -> None:
-        """One pass over all texts."""
+        """Run one pass over all texts."""
 
     def embed(self, texts: list[str]) -> NDArray[np.floating[Any]]:
-        """(N, D): what the head reads."""
+        """Return (N, D), the input of the head."""
 
 
 class Graftwork:
@@ -56,21 +56,21 @@ class Graftwork:
         self.module = TaskModule(Path(), task, self.probe, description, backbone)
 
     def warm_up(self, texts: list[str]) -> dict[str, Any]:
-        """Nothing to choose."""
+        """Warm up; there is nothing to choose."""
         self.once(texts)
         return {"precision": self.module.description["precision"]}
 
     def once(self, texts: list[str]) -> None:
-        """Labels and probabilities."""
+        """Compute labels and probabilities."""
         assert len(self.module.predict(texts)) == len(texts)
 
     def embed(self, texts: list[str]) -> NDArray[np.floating[Any]]:
-        """The pooled features, through a head that changes nothing."""
+        """Return the pooled features, through an identity head."""
         return self.reader.logits([Example(f"input/{i}", {"text": text}) for i, text in enumerate(texts)])
 
 
 class SentenceTransformers:
-    """Its defaults, or `best`: weights in bf16 and the fastest of a few batch sizes. It sorts by length itself."""
+    """Its defaults, or `best`: bf16 weights and the fastest of a few batch sizes. It sorts by length itself."""
 
     def __init__(self, best: bool) -> None:
         from sentence_transformers import SentenceTransformer
@@ -80,18 +80,18 @@ class SentenceTransformers:
         self.model = SentenceTransformer(str(package_folder()), device="cpu", model_kwargs=options)
 
     def warm_up(self, texts: list[str]) -> dict[str, Any]:
-        """The batch size is chosen on the texts that are timed later."""
+        """Choose the batch size on the texts that are timed later."""
         self.once(texts)
         if self.best:
             self.batch_size = min(SEARCHED, key=lambda size: self._timed(texts, size))
         return {"precision": "bf16" if self.best else "fp32", "batch_size": self.batch_size}
 
     def once(self, texts: list[str]) -> None:
-        """Embeddings: no head is applied, which is in its favour."""
+        """Compute embeddings; no head is applied, which is in its favour."""
         self.model.encode(texts, batch_size=self.batch_size, show_progress_bar=False)
 
     def embed(self, texts: list[str]) -> NDArray[np.floating[Any]]:
-        """Its embeddings."""
+        """Return its embeddings."""
         found: NDArray[np.floating[Any]] = self.model.encode(texts, batch_size=self.batch_size, show_progress_bar=False)
         return found
 
@@ -108,14 +108,14 @@ MAKERS: dict[str, Callable[[], Contender]] = {
 
 
 def timed(work: Callable[[], None]) -> float:
-    """Wall seconds."""
+    """Return the wall seconds of a call."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def main(name: str, file: str, threads: str) -> None:
-    """Answer until the questions end."""
+    """Answer questions until the input ends."""
     torch.set_num_threads(int(threads))
     texts: dict[str, list[str]] = json.loads(Path(file).read_text(encoding="utf-8"))
     contender = MAKERS[name]()

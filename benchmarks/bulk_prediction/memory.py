@@ -1,4 +1,4 @@
-"""Peak memory of `graft predict --file` on files of more and more rows: `python memory.py [ROWS …]`."""
+"""Measure the peak memory of `graft predict --file` on files of increasing size: `python memory.py [ROWS …]`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ GRAFT = (sys.executable, "-m", "graftwork")
 
 
 def write_rows(texts: list[str], rows: int, to: Path) -> None:
-    """A TSV file of `rows` texts, no two alike."""
+    """Write a TSV file of `rows` distinct texts."""
     with to.open("w", encoding="utf-8") as stream:
         stream.write("text\n")
         stream.writelines(f"{text} {number}\n" for number, text in enumerate(islice(cycle(texts), rows)))
 
 
 def answer(module: Path, given: Path, threads: int) -> dict[str, Any]:
-    """Answer a file in a process of its own: how many answers, seconds, and the most memory that the process had."""
+    """Predict a file in a separate process: number of answers, seconds, and the process's peak memory."""
     out = given.with_suffix(".answers.tsv")
     command = [*GRAFT, "predict", str(module), "--file", str(given), "--out", str(out), "--threads", str(threads)]
     began = time.perf_counter()
@@ -46,7 +46,7 @@ def answer(module: Path, given: Path, threads: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Writes `results/memory.json`; `table.py` prints it."""
+    """Write `results/memory.json`; `table.py` prints it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", type=int, default=list(ROWS))
     parser.add_argument("--backbone", default="tiny_text")

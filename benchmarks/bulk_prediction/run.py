@@ -1,4 +1,4 @@
-"""Times bulk prediction beside sentence-transformers, pass by pass in turn: `python run.py --data FOLDER`."""
+"""Time bulk prediction against sentence-transformers, pass by pass in turn: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from graftwork.machine.environment import environment
 HERE = Path(__file__).parent.absolute()
 WORKER = HERE / "contender.py"
 CONTENDERS = ("graftwork", "sentence_transformers", "sentence_transformers_best")
-FILES = {"trec6": ("trec6/train.tsv", 5), "imdb": ("imdb/test.tsv.gz", 1)}  # file; texts for each one of --rows
+FILES = {"trec6": ("trec6/train.tsv", 5), "imdb": ("imdb/test.tsv.gz", 1)}  # file; factor of --rows
 
 
 class Contender:
-    """A process that has loaded its network and the texts, and waits to be asked for a pass."""
+    """A process that has loaded its network and the texts, and waits for commands."""
 
     def __init__(self, name: str, texts: Path, threads: int, stack: ExitStack):
         self.name = name
@@ -37,7 +37,7 @@ class Contender:
         stack.callback(process.kill)
 
     def ask(self, question: str, data: str) -> Any:
-        """The answer to one question, which the process works on alone: the others wait."""
+        """Ask one question and return the answer; the other processes are idle meanwhile."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps([question, data]) + "\n")
         self._process.stdin.flush()
@@ -48,7 +48,7 @@ class Contender:
 
 
 def read_texts(folder: Path, rows: int) -> dict[str, list[str]]:
-    """The first texts of each data set, in the file's order."""
+    """Return the first texts of each data set, in the file's order."""
     found = {}
     for name, (file, times) in FILES.items():
         listed = open_table(folder / file).rows(["text"])
@@ -57,7 +57,7 @@ def read_texts(folder: Path, rows: int) -> dict[str, list[str]]:
 
 
 def measure(contenders: list[Contender], data: str, rounds: int) -> dict[str, dict[str, Any]]:
-    """Warm each contender up, then one pass of each in turn, the first to go changing with the round."""
+    """Warm each contender up, then time one pass of each in turn, rotating the order every round."""
     settings = {one.name: one.ask("warm_up", data) for one in contenders}
     seconds: dict[str, list[float]] = {one.name: [] for one in contenders}
     for number in range(rounds):
@@ -69,7 +69,7 @@ def measure(contenders: list[Contender], data: str, rounds: int) -> dict[str, di
 
 
 def agreement(contenders: list[Contender], data: str) -> dict[str, dict[str, float]]:
-    """Cosine of each contender's embeddings with those of sentence-transformers' defaults: mean and lowest."""
+    """Return the cosine of each contender's embeddings with those of sentence-transformers' defaults: mean, lowest."""
     found = {one.name: np.array(one.ask("embed", data)) for one in contenders}
     unit = {name: rows / np.linalg.norm(rows, axis=1, keepdims=True) for name, rows in found.items()}  # (N, D)
     cosines = {name: (rows * unit["sentence_transformers"]).sum(axis=1) for name, rows in unit.items()}
@@ -77,7 +77,7 @@ def agreement(contenders: list[Contender], data: str) -> dict[str, dict[str, flo
 
 
 def main() -> None:
-    """Writes `results/NAME.json`; `table.py` prints it."""
+    """Write `results/NAME.json`; `table.py` prints it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--rows", type=int, default=1000, help="texts of imdb at most; of trec6 five times as many")

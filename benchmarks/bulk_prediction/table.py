@@ -1,4 +1,4 @@
-"""Prints `results/` as Markdown: texts per second, how many times as fast as each peer, and memory by rows."""
+"""Print `results/` as Markdown: texts per second, speed-up over each peer, and memory by rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = {
 
 
 def times() -> str:
-    """A row per file, data set and contender."""
+    """Format a row per file, data set and contender."""
     lines = [
         ["file", "data", "contender", "precision", "batch size", "texts/s", "graftwork is", "cosine, lowest"],
         ["---"] * 8,
@@ -36,7 +36,7 @@ def times() -> str:
 
 
 def memory() -> str:
-    """A row per file that was answered."""
+    """Format a row per predicted file."""
     result = json.loads(MEMORY.read_text(encoding="utf-8"))
     lines = [["rows", "of the file", "answers", "in all", "texts/s", "peak memory"], ["---"] * 6]
     for one in result["files"]:

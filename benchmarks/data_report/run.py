@@ -1,4 +1,4 @@
-"""Reports on every data set of a collection and keeps what was found: `python run.py --data FOLDER [NAME …]`."""
+"""Report on every data set of a collection and keep the findings: `python run.py --data FOLDER [NAME …]`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 
 HERE = Path(__file__).parent.absolute()
-SETTINGS: Mapping[str, Mapping[str, Any]] = {  # what is not found by the names of files and columns
+SETTINGS: Mapping[str, Mapping[str, Any]] = {  # settings that do not follow from the names of files and columns
     "stsb": {"kind": "regression"},
     "conll2000": {"kind": "tagging"},
     "ncbi_disease": {"kind": "tagging"},
@@ -28,13 +28,13 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {  # what is not found by the names 
 SPLITS = {
     "dev": "validation", "test": "test", "val_list": "validation", "test_list": "test", "dev_choices": "validation",
 }  # fmt: skip
-MAIN = ("train_choices", "train", "train_list", "all", "dev", "dev_matched")  # the first that is there is learned from
+MAIN = ("train_choices", "train", "train_list", "all", "dev", "dev_matched")  # the first that exists is train
 SUFFIXES = (".tsv", ".conll", ".jsonl")
-CUES = 5  # the strongest, of each side
+CUES = 5  # strongest cues kept per side
 
 
 def task(name: str) -> gw.Task | None:
-    """The set in the working folder with its own splits; what it lacks is drawn. None for text without labels."""
+    """Return the data set with its own splits, the missing ones drawn; None for text without labels."""
     folder = Path(name)
     if (folder / "train").is_dir():
         return gw.Task.from_file(folder / "train", name=name, test=folder / "val")
@@ -50,7 +50,7 @@ def task(name: str) -> gw.Task | None:
 
 
 def found_in(asked: gw.Task) -> dict[str, Any]:
-    """The counts of a report and its strongest cues; nothing that names a text."""
+    """Return the counts of a report and its strongest cues, without any text of the data."""
     start = time.process_time()
     report = gw.data_report(asked)
     seconds = time.process_time() - start
@@ -80,7 +80,7 @@ def found_in(asked: gw.Task) -> dict[str, Any]:
 
 
 def main() -> None:
-    """A file per set."""
+    """Write a file per data set."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")

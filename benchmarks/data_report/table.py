@@ -1,4 +1,4 @@
-"""Prints what is in results/ as the tables of the README: `python benchmarks/data_report/table.py`."""
+"""Print results/ as the tables of the README: `python benchmarks/data_report/table.py`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from graftwork.io.files import read_json
 RESULTS = Path(__file__).parent / "results"
 Result = Mapping[str, Any]
 HELD_OUT = ("validation", "test")
-WARNED = 3  # cues of a set
+WARNED = 3  # cues shown per data set
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """In Markdown."""
+    """Format a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
 
 
 def repeats(found: Sequence[Result]) -> str:
-    """A row per set: how many rows stand twice, and where."""
+    """Format a row per data set: how many rows are duplicated, and where."""
     header = [
         "data", "train / validation / test", "repeated", "nearly", "held out: same in train", "nearly",
         "other target", "near and other target", "seconds",
@@ -39,13 +39,13 @@ def repeats(found: Sequence[Result]) -> str:
 
 
 def _shares(one: Result, counts: Mapping[str, int]) -> str:
-    """`12 (2.4 %)`: of validation and test together."""
+    """Format `12 (2.4 %)`, of validation and test together."""
     count, rows = sum(counts.values()), sum(one["rows"][name] for name in HELD_OUT)
     return f"{count:,} ({100 * count / rows:.1f} %)" if count else "0"
 
 
 def cues(found: Sequence[Result]) -> str:
-    """A row per set and side that has cues: how many there are, and the strongest."""
+    """Format a row per data set and side with cues: their number, and the strongest."""
     rows = []
     for one in found:
         for side in dict.fromkeys(cue["side"] for cue in one["strongest_cues"]):
@@ -61,7 +61,7 @@ def _told(cue: Mapping[str, Any]) -> str:
 
 
 def orders(found: Sequence[Result]) -> str:
-    """The training files that are sorted, or come in stretches."""
+    """Format the training files that are sorted, or ordered in runs of one label."""
     rows = [
         [one["data"], f"{one['order']['changes']:,}", f"{one['order']['changes_by_chance']:,.0f}",
          f"{one['order']['longest_stretch']:,}"]
@@ -72,7 +72,7 @@ def orders(found: Sequence[Result]) -> str:
 
 
 def main() -> None:
-    """All three."""
+    """Print all three tables."""
     read = [read_json(path) for path in sorted(RESULTS.glob("*.json"))]
     found = [one for one in read if one["status"] == "ok"]
     print("### Rows that stand twice\n\n" + repeats(found))

@@ -1,4 +1,4 @@
-"""AutoGluon MultiModal under a `time_limit`, with its own settings but for backbone, precision and cores."""
+"""AutoGluon MultiModal under a `time_limit`, with its default settings except backbone, precision and cores."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from trainer_worker import Clock
 
-SCORING = 0.1  # of the budget, kept for averaging checkpoints and for the test, which the limit does not count
-MAX_LENGTH = 256  # tokens that this backbone was trained on, and graft reads
+SCORING = 0.1  # share of the budget reserved for averaging checkpoints and for the test, outside the limit
+MAX_LENGTH = 256  # tokens; this backbone was trained with it, and graft uses it
 PRECISIONS = {"fp32": 32, "bf16": "bf16-mixed"}
 
 
 def answer(question: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """The score on test of its predictor."""
+    """Return the test score of its predictor."""
     torch.set_num_threads(question["threads"])
     operator = allow_vision_without_operators()
     import pandas
@@ -62,10 +62,10 @@ def answer(question: dict[str, Any], clock: Clock) -> dict[str, Any]:
 
 
 def allow_vision_without_operators() -> torch.library.Library | None:
-    """Lets torchvision be imported where its own operators do not load: text needs none of them.
+    """Allow importing torchvision where its own operators do not load; text needs none of them.
 
-    Its wheels are built for a torch with CUDA; beside one without, it can only be imported once these names are known.
-    What is returned must be kept for as long.
+    Its wheels are built for a torch with CUDA; with another torch it can only be imported once these operator names are
+    defined. Keep the returned object alive for as long as they are needed.
     """
     if torch.version.cuda is not None:
         return None

@@ -1,4 +1,4 @@
-"""`graft train --budget` beside full fine-tuning in the same minutes: `python beside_trainer.py --data FOLDER`."""
+"""`graft train --budget` against full fine-tuning in the same time: `python beside_trainer.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ BUDGETS = ("2min", "10min")
 OURS, AUTOGLUON = "graft", "autogluon"
 SYSTEMS = (OURS, "trainer", "trainer_planned", AUTOGLUON)
 TRAIN_ROWS, TEST_ROWS = 4000, 2000  # at most
-OVER = 1.05  # of the budget: from there on it is overrun
-PATIENCE = (2.0, 60.0)  # a process may take so many times the budget, and seconds more; then it is ended
-PARENT_DIED = 1  # Linux's number of the request for a signal when the parent ends
+OVER = 1.05  # share of the budget above which it counts as overrun
+PATIENCE = (2.0, 60.0)  # a process is killed after so many times the budget plus so many seconds
+PARENT_DIED = 1  # PR_SET_PDEATHSIG, Linux's option for a signal when the parent dies
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Table:
-    """What all rows of the results were measured under, and where they stand."""
+    """The results file: the shared settings of all rows, and the rows."""
 
     path: Path
     settings: Mapping[str, Any]
     pythons: Mapping[str, str]  # peer -> a Python that has it
 
     def rows(self) -> list[Row]:
-        """What was measured."""
+        """Return the rows measured so far."""
         return list(read_json(self.path)["rows"]) if self.path.exists() else []
 
     def add(self, row: Row) -> None:
-        """Written at once, so that an interrupted benchmark goes on after it."""
+        """Write a row at once, so that an interrupted benchmark resumes after it."""
         rows = [*self.rows(), row]
         status = "ok" if all(one["status"] == "ok" for one in rows) else "partial"
         write_json(self.path, {"format": 1, "status": status, "settings": self.settings, "rows": rows})
 
 
 def bound_to_us() -> None:
-    """In a new process, before it is another program: it ends when this one is killed."""
+    """Make a new process, before exec, die when its parent is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
 
 
 @contextmanager
 def process_of(command: Sequence[str], log: Path, threads: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, which is over with all of its children when the block is left."""
+    """Run a process in its own process group, which is killed with all of its children at the end of the block."""
     variables = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -79,7 +79,7 @@ def process_of(command: Sequence[str], log: Path, threads: int) -> Iterator[subp
 
 
 def timed(command: Sequence[str], budget: float, folder: Path, threads: int) -> Row:
-    """How long a process took from outside, and whether it ended well."""
+    """Run a process and return its wall time, and whether it succeeded."""
     log = folder / "log"
     began = time.perf_counter()
     with process_of(command, log, threads) as process:
@@ -101,7 +101,7 @@ def timed(command: Sequence[str], budget: float, folder: Path, threads: int) -> 
 
 
 def ours(drawn: Drawn, budget: float, table: Table, folder: Path) -> Row:
-    """`graft train` as a user types it, into empty folders."""
+    """Run `graft train` as a user types it, into empty folders."""
     files, precision, threads = drawn.files, table.settings["precision"], table.settings["threads"]
     command = [
         sys.executable, "-m", "graftwork", "train", str(files["train"]),
@@ -131,7 +131,7 @@ def ours(drawn: Drawn, budget: float, table: Table, folder: Path) -> Row:
 
 
 def theirs(system: str, drawn: Drawn, budget: float, table: Table, folder: Path) -> Row:
-    """A peer in a process of its own; see trainer_worker.py."""
+    """Run a peer in a separate process; see trainer_worker.py."""
     question = {
         "system": system,
         "files": {name: str(path) for name, path in drawn.files.items()},
@@ -150,7 +150,7 @@ def theirs(system: str, drawn: Drawn, budget: float, table: Table, folder: Path)
 
 
 def measure(system: str, drawn: Drawn, budget: float, table: Table) -> Row:
-    """One system on one set with one budget, in empty folders, and what was around it."""
+    """Measure one system on one data set with one budget, in empty folders, and record the environment."""
     around = environment()
     with tempfile.TemporaryDirectory(prefix="beside_trainer_") as name:
         folder = Path(name)
@@ -169,7 +169,7 @@ def measure(system: str, drawn: Drawn, budget: float, table: Table) -> Row:
 
 
 def main() -> None:
-    """Rows that stand in the results are not measured again."""
+    """Measure the rows that are not in the results yet."""
     chosen = _flags()
     if chosen.table:
         print(tables(read_json(chosen.out), OURS))
@@ -179,13 +179,13 @@ def main() -> None:
     if table.path.exists() and read_json(table.path)["settings"] != table.settings:
         raise SystemExit(f"{table.path} was measured under other settings: give --out another file")
     systems = [one for one in chosen.systems if one != AUTOGLUON or chosen.autogluon_python]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process that runs ends too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the running process ends too
     with tempfile.TemporaryDirectory(prefix="beside_trainer_rows_") as work:
         for place, name in enumerate(chosen.names):
             drawn = written(chosen.data / name, Path(work), chosen.train_rows, chosen.test_rows)
             for budget in (read_amount(words)[0] for words in chosen.budgets):
                 done = {(row["set"], row["budget_seconds"], row["system"]) for row in table.rows()}
-                begin = place % len(systems)  # who comes first changes with the set
+                begin = place % len(systems)  # the first system changes with the data set
                 for system in systems[begin:] + systems[:begin]:
                     if (name, budget, system) not in done:
                         table.add(row := measure(system, drawn, budget, table))
@@ -218,7 +218,7 @@ def _settings(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def told(row: Row) -> str:
-    """A line for a row."""
+    """Format a row for the log."""
     begin = f"{row['set']}, {row['budget_seconds']:g} s, {row['system']}:"
     took = f"{row['process_seconds']:.1f} s{', overrun' if row['overrun'] else ''}"
     if row["status"] != "ok":

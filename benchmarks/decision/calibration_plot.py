@@ -1,4 +1,4 @@
-"""Draws what `decision.json` says of stated shortfalls: the mean stated against the mean true one. Plain SVG."""
+"""Draw the shortfalls of `decision.json`: the mean stated one against the mean true one. Plain SVG."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INK, ACCENT, QUIET, RULE = "#1f2933", "#0b5cad", "#7b8794", "#e4e7eb"
 
 
 def write_plot(content: Mapping[str, Any], path: Path) -> None:
-    """A point for each band of stated shortfalls, in points of the metric, and the diagonal of an honest statement."""
+    """Draw a point per band of stated shortfalls, in points of the metric, and the diagonal of perfect calibration."""
     bands = content["simulated"]["bands"]
     most = int(max(100 * max(band["stated"], band["true"]) for band in bands)) + 1
     foot, edge = TOP + SIDE, LEFT + SIDE

@@ -1,4 +1,4 @@
-"""Fits the prior on committed boards and writes what the package ships: `python refit.py`."""
+"""Fit the prior on committed boards and write the file that the package ships: `python refit.py`."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ WHOLE = {  # benchmark -> its boards
 }  # fmt: skip
 PAIRS = {"mrpc", "MRPC", "RTE", "STS-B", "stsb", "snli", "boolq", "copa", "wic"}
 SMALL = HERE / "results" / "small.json"
-WIDTH = 1.0  # sd of the logarithm of a size about where it starts
+WIDTH = 1.0  # sd of the logarithm of a size around its start value
 FIXED = ("alike_backbone", "alike_kind", "paired", "other_label", "seed_tuned", "seed_other", "task_label")
-# the first four since too few boards say anything of them, the next two since runs say them directly, and the last
-# since the likelihood takes it for next to nothing, and choices then lose more (docs/log.md)
+# Not fitted: the first four, because too few boards inform them; the next two, because runs measure them directly; the
+# last, because the likelihood makes it nearly 0, and choices then lose more (docs/log.md).
 LOADED = ("top_layers:k=1", "top_layers", "top_layers:k=3", "top_layers:k=5", "lora", "bitfit", "adapter", "full")
 
 
 def records() -> list[TaskRecord]:
-    """All boards that the prior learns from."""
+    """Return all boards that the prior learns from."""
     found = []
     for benchmark, names in WHOLE.items():
         for name in names:
@@ -54,12 +54,12 @@ def records() -> list[TaskRecord]:
 
 
 def small_records() -> list[TaskRecord]:
-    """The boards of small draws (`small.py`)."""
+    """Return the boards of small draws (`small.py`)."""
     return [TaskRecord.read(one["record"]) for one in read_json(SMALL)["tasks"]] if SMALL.is_file() else []
 
 
 def traits_of(board: dict[str, Any], name: str) -> Traits:
-    """What an older board does not say in one place."""
+    """Return the traits of a board; older boards have them in several places."""
     task = board["task"]
     backbone = board["backbone"]["id"]
     return Traits(
@@ -74,14 +74,14 @@ def traits_of(board: dict[str, Any], name: str) -> Traits:
 
 
 def evidence(sizes: Sizes, tasks: Sequence[TaskRecord]) -> float:
-    """The logarithm of how likely these boards are."""
+    """Return the log likelihood of these boards, up to a constant."""
     _, factor, scores = conditioned(sizes, tasks)
     logs = float(np.log(np.diag(factor[0])).sum())
     return -0.5 * float(scores @ cho_solve(factor, scores)) - logs
 
 
 def seed_spreads() -> dict[str, float]:
-    """The typical standard deviation over seeds, in spreads, of methods that change the network and of others."""
+    """Return the typical sd over seeds, in spreads, of methods that change the network and of others."""
     squares: dict[str, list[float]] = {"seed_tuned": [], "seed_other": []}
     for benchmark, names in WHOLE.items():
         for name in names:
@@ -98,7 +98,7 @@ def seed_spreads() -> dict[str, float]:
 
 
 def fitted(tasks: Sequence[TaskRecord], start: Sizes | None = None) -> Sizes:
-    """The sizes under which the boards are likeliest, each held near where it starts."""
+    """Return the sizes that maximise the likelihood of the boards, with a prior around their start values."""
     start = start or Sizes(loadings=dict.fromkeys(LOADED, 1.0), **seed_spreads())
     names = [item.name for item in fields(Sizes) if item.name not in (*FIXED, "loadings", "tuned_by", "name_by")]
     origin = np.log([*(getattr(start, name) for name in names), *start.tuned_by, *start.name_by,
@@ -125,7 +125,7 @@ def fitted(tasks: Sequence[TaskRecord], start: Sizes | None = None) -> Sizes:
 
 
 def rounded(sizes: Sizes) -> dict[str, Any]:
-    """As JSON, four digits of each."""
+    """Return the sizes as JSON, with four digits each."""
 
     def cut(value: Any) -> Any:
         if isinstance(value, dict):
@@ -136,7 +136,7 @@ def rounded(sizes: Sizes) -> dict[str, Any]:
 
 
 def main() -> None:
-    """One file: the sizes, the boards, and the receipt."""
+    """Write one file: the sizes, the boards, and the receipt."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=SHIPPED)
     chosen = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Boards whose runs were all made, as a decision meets them one by one."""
+"""Finished boards, replayed so that a decision sees their runs one by one."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ WHOLE = {  # benchmark -> its boards that keep validation scores
     "glue": ("CoLA", "MRPC", "RTE", "SST-2", "STS-B"),
 }
 DRAWS = 400
-PAIRED = 0.6  # correlation of two methods' luck with validation rows, where it was not kept
+PAIRED = 0.6  # correlation of two methods' validation scores over resampled rows, where it was not kept
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a method would show, seed by seed, and what it is worth."""
+    """The runs of a method on a board, seed by seed, and its test score."""
 
     validation: tuple[float, ...]
     test: float  # mean over seeds
     seconds: float
-    right: tuple[str, ...] = ()  # of each seed the validation rows that it got right, hexadecimal
+    right: tuple[str, ...] = ()  # per seed the bits of the validation rows that it got right, hexadecimal
 
 
 @dataclass(frozen=True)
@@ -43,29 +43,29 @@ class Replay:
 
     record: TaskRecord
     arms: Mapping[Arm, Seen]
-    rows: int  # of validation
-    differences: tuple[Mapping[str, Any], ...] = ()  # the board's verdicts; none of small draws
+    rows: int  # rows of validation
+    differences: tuple[Mapping[str, Any], ...] = ()  # the board's verdicts; small draws have none
 
     @property
     def name(self) -> str:
-        """As in the experience."""
+        """Return the name, as in the experience."""
         return self.record.name
 
     @property
     def best(self) -> float:
-        """The highest mean on test: of ten noisy means the luckiest."""
+        """Return the highest mean test score; being a maximum of about ten noisy means, it is biased upwards."""
         return max(seen.test for seen in self.arms.values())
 
     def seconds(self, label: str) -> float:
-        """Of training a method once."""
+        """Return the seconds to train a method once."""
         return next(seen.seconds for arm, seen in self.arms.items() if arm.label == label)
 
     def test(self, label: str) -> float | None:
-        """The mean test score of a method; None where it is not on the board."""
+        """Return the mean test score of a method; None if it is not on the board."""
         return next((seen.test for arm, seen in self.arms.items() if arm.label == label), None)
 
     def draws(self, arm: Arm, seed: int, spread: float) -> NDArray[np.float64]:
-        """(DRAWS,) the score on resampled validation rows: as kept, else made up with a typical correlation."""
+        """Return (DRAWS,) scores on resampled validation rows: from kept bits, else with a typical correlation."""
         seen = self.arms[arm]
         if seen.right:
             bits = np.unpackbits(np.frombuffer(bytes.fromhex(seen.right[seed]), np.uint8))[: self.rows]
@@ -75,26 +75,26 @@ class Replay:
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
-        """(DRAWS, rows) how often each row was drawn."""
+        """Return (DRAWS, rows): how often each row was drawn, as a share of the rows."""
         picks = np.random.default_rng(0).integers(0, self.rows, (DRAWS, self.rows))
         counts = [np.bincount(draw, minlength=self.rows) for draw in picks]
         return np.array(counts) / self.rows
 
     @cached_property
     def _luck(self) -> NDArray[np.float64]:
-        """(arms, DRAWS) in standard errors."""
+        """Return (arms, DRAWS) correlated deviations in standard errors."""
         count = len(self.arms)
         root = np.linalg.cholesky(PAIRED * np.ones((count, count)) + (1 - PAIRED) * np.eye(count))
         return np.asarray(root @ np.random.default_rng(0).standard_normal((count, DRAWS)))
 
 
 def replays() -> list[Replay]:
-    """All boards that keep enough."""
+    """Return all boards that keep enough to be replayed."""
     return [*whole(), *small()]
 
 
 def small() -> list[Replay]:
-    """The boards of small draws."""
+    """Return the boards of small draws."""
     found = []
     for one in read_json(SMALL)["tasks"] if SMALL.is_file() else []:
         record = TaskRecord.read(one["record"])
@@ -114,8 +114,11 @@ def _seen(runs: list[dict[str, Any]]) -> Seen:
 
 
 def whole() -> list[Replay]:
-    """The boards of other benchmarks. Of a method without a kept validation score it is its test score, moved by as
-    much as those of the other methods lie apart on average."""
+    """Return the boards of other benchmarks.
+
+    A missing validation score is replaced by the test score plus the mean difference of validation and test scores of the
+    other methods.
+    """
     kept = read_json(VALIDATION) if VALIDATION.is_file() else {}
     found = []
     for benchmark, names in WHOLE.items():
@@ -143,7 +146,7 @@ def whole() -> list[Replay]:
 
 
 def _validation(board: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
-    """The scores of each method's runs, worked out from the expected best of 1, 2, … of them that the board keeps."""
+    """Return the scores of each method's runs, derived from the expected best of 1, 2, … of them on the board."""
     found = {}
     for curve in board["expected_best"]:
         if curve["of"] == "seeds":

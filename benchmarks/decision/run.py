@@ -1,6 +1,6 @@
-"""What a choice loses, replayed on boards whose every run was made: `python run.py`.
+"""The loss of a choice, replayed on finished boards: `python run.py`.
 
-Every task's choice is made by a prior that has not seen the task, under whatever name or draw.
+Every task's choice is made by a prior that was not fitted on this task's data set, under any name or draw.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from graftwork.run.score_interval import Evidence
 
 HERE = Path(__file__).parent.absolute()
 RESULT = HERE / "results" / "decision.json"
-ORDERS = 8  # of the seeds of every task
-SEEDS = 3  # of a method, at most
+ORDERS = 8  # random orders of the seeds per task
+SEEDS = 3  # per method, at most
 LEAST_SECONDS = 0.05
 EXHAUSTIVE_SEEDS = 5
 FULL, DEEP = "full", "top_layers:k=3"
@@ -40,23 +40,23 @@ FULL, DEEP = "full", "top_layers:k=3"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one rule chose on one task."""
+    """The choice of one rule on one task."""
 
     task: str
     chosen: str
-    loss: float  # the best method's mean on test less that of the chosen one: a fraction
-    price: float  # of training what was chosen, in times of `full`
-    spent: float  # of the search, in times of `full`
-    shortfall: tuple[float, float, float] | None = None  # as stated: expected, and its 90 % interval
+    loss: float  # the best method's mean test score minus that of the chosen one, a fraction
+    price: float  # training time of the chosen method, relative to `full`
+    spent: float  # training time of the search, relative to `full`
+    shortfall: tuple[float, float, float] | None = None  # as stated: expected value and 90 % interval
 
 
 def source_of(name: str) -> str:
-    """The data set behind a board, whatever the draw: `small/cr_400` and `first_board/cr` are `cr`."""
+    """Return the data set behind a board, whatever the draw: `small/cr_400` and `first_board/cr` are `cr`."""
     return re.sub(r"_\d+$", "", name.rpartition("/")[2]).lower().replace("-", "")
 
 
 def priors(tasks: Sequence[Replay], sizes: Sizes) -> dict[str, Prior]:
-    """Of each task the prior that knows nothing of its data set."""
+    """Return for each task the prior fitted without its data set."""
     everything = records()
     found = {}
     for task in tasks:
@@ -67,7 +67,7 @@ def priors(tasks: Sequence[Replay], sizes: Sizes) -> dict[str, Prior]:
 
 
 def search(task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf) -> Outcome:
-    """As `compare` does: baselines, then what is worth most; at most `budget` times a run of `full`."""
+    """Choose as `compare` does: baselines, then the most valuable runs, within `budget` times a run of `full`."""
     random = np.random.default_rng(order)
     seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
     turns = {arm: random.permutation(len(seen.validation)) for arm, seen in task.arms.items()}
@@ -97,7 +97,7 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
 
 
 def decided(known: Mapping[str, Prior], worth: float, task: Replay, order: int, budget: float = math.inf) -> Outcome:
-    """`search` with the task's own prior."""
+    """Run `search` with the task's own prior."""
     return search(task, known[task.name], order, worth, budget)
 
 
@@ -106,12 +106,12 @@ def _most(task: Replay) -> int:
 
 
 def seconds_of(task: Replay, seconds: Mapping[Arm, float], label: str) -> float:
-    """Of training a method once; where it is not on the board, of the dearest that is."""
+    """Return the seconds to train a method once; if it is not on the board, those of the most expensive method."""
     return next((taken for arm, taken in seconds.items() if arm.label == label), max(seconds.values()))
 
 
 def always(label: str) -> Callable[[Replay, int], Outcome]:
-    """Whoever takes the same method every time; the one nearest to it where that is not on the board."""
+    """Return a rule that always chooses the same method; if it is not on the board, another variant of it."""
 
     def rule(task: Replay, order: int) -> Outcome:
         seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
@@ -125,7 +125,7 @@ def always(label: str) -> Callable[[Replay, int], Outcome]:
 
 
 def best_on_validation(task: Replay, order: int) -> Outcome:
-    """Every method once, and the highest on validation."""
+    """Run every method once and choose the highest validation score."""
     random = np.random.default_rng(order)
     seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
     full = seconds_of(task, seconds, FULL)
@@ -136,7 +136,7 @@ def best_on_validation(task: Replay, order: int) -> Outcome:
 
 
 def exhaustive(task: Replay, order: int) -> Outcome:
-    """Every method with five seeds, as `compare --exhaustive` does, and the highest mean on validation."""
+    """Run every method with five seeds, as `compare --exhaustive` does; choose the highest mean validation score."""
     seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
     full = seconds_of(task, seconds, FULL)
     arm = max(task.arms, key=lambda one: statistics.fmean(task.arms[one].validation))
@@ -145,8 +145,10 @@ def exhaustive(task: Replay, order: int) -> Outcome:
 
 
 def not_beaten(task: Replay, order: int) -> Outcome:
-    """The rule of before: the cheapest method that can't be told from the best on test, and that none is shown to beat;
-    the majority class where none is shown to beat it."""
+    """Choose by the former rule: the cheapest method not told from the best on test and not shown to be beaten.
+
+    That is the majority class where no method is shown to beat it.
+    """
     seconds = {arm.label: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
     means = {arm.label: seen.test for arm, seen in task.arms.items()}
     best = max(means, key=lambda label: means[label])
@@ -165,7 +167,7 @@ def not_beaten(task: Replay, order: int) -> Outcome:
 
 
 def summed(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Over tasks, each of which counts once, whatever the orders."""
+    """Summarise over tasks; each task counts once, whatever its number of orders."""
     by: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by.setdefault(outcome.task, []).append(outcome)
@@ -189,7 +191,7 @@ def summed(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """All rules on all boards, the budgets, and the simulated boards."""
+    """Replay all rules on all boards, the budgets, and the simulated boards."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--simulated", type=int, default=2000)

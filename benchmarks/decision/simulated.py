@@ -1,4 +1,4 @@
-"""Is a stated shortfall honest? Boards drawn from the prior, whose truth is known, decided as real ones are."""
+"""Calibration of stated shortfalls: boards drawn from the prior, with known truth, decided as real ones are."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ BANDS = (0.0, 0.0025, 0.005, 0.01, 0.02, 1.0)  # of the stated expected shortfal
 
 
 def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes, boards: int) -> dict[str, Any]:
-    """How often the 90 % interval of the chosen method's shortfall holds the true one, and the mean stated and true
-    shortfall by bands of the stated one. Each board: a task of the benchmark, new truths, every method once."""
+    """Return the coverage of the chosen method's 90 % shortfall interval, and mean shortfalls.
+
+    The mean stated and true shortfall are given by bands of the stated one. Each board: a task of the benchmark, new
+    true scores, every method once.
+    """
     random = np.random.default_rng(0)
     stated, true, inside = [], [], []
     for _ in range(boards):
@@ -31,7 +34,7 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
         landmarks = {arm: seen.test for arm, seen in task.arms.items() if arm.sort != TUNED}
         belief = prior.belief(task.record.traits, arms, landmarks)
         spread = spread_of(landmark_of(landmarks), task.record.traits.least)
-        truth = random.multivariate_normal(belief.mean, belief.covariance - (LEVEL * spread) ** 2)  # the level stays
+        truth = random.multivariate_normal(belief.mean, belief.covariance - (LEVEL * spread) ** 2)  # the level is kept
         standing = Standing(arms, task.record.traits, task.rows, prior)
         looks = _looks(truth, spread, task.rows, [arm.sort == TUNED for arm in arms], sizes, random)
         for (arm, seen), (score, draws) in zip(task.arms.items(), looks, strict=True):
@@ -56,7 +59,7 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
 def _looks(
     truth: NDArray[np.float64], spread: float, rows: int, tuned: list[bool], sizes: Sizes, random: np.random.Generator
 ) -> list[tuple[float, NDArray[np.float64]]]:
-    """Of every method a validation score and the bootstrap of it."""
+    """Return for every method a validation score and its bootstrap draws."""
     deviation = spread / np.sqrt(rows)
     shared, own = np.sqrt(sizes.paired), np.sqrt(1 - sizes.paired)
     seeds = spread * np.where(tuned, sizes.seed_tuned, sizes.seed_other)

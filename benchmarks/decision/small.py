@@ -1,7 +1,7 @@
 """Small draws of data sets, every method with every seed, for the prior to learn from: `python small.py --data FOLDER`.
 
-Most people label a few hundred rows, and the other benchmarks have thousands. What is kept of a run is its scores, its
-time, and which validation rows it got right: enough to replay any order of decisions.
+Most users label a few hundred rows, and the other benchmarks have thousands. For each run its scores, its time, and the
+bits of the correct validation rows are kept: enough to replay any order of decisions.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ METHODS = (
     "top_layers:k=3", "lora", "adapter", "full",
 )  # fmt: skip
 TEST_ROWS = 1000  # at most
-VALIDATION_SHARE, VALIDATION_ROWS = 7, 40  # one row of validation for so many of train, and at least so many
+VALIDATION_SHARE, VALIDATION_ROWS = 7, 40  # train rows per validation row, and least validation rows
 SEEDS = 3
 
 
 def task_of(name: str, data: Path, work: Path) -> gw.Task:
-    """A draw of a data set, whose files are written to `work`."""
+    """Return a draw of a data set; its files are written to `work`."""
     rows = DRAWS[name]
     many_tasks.TEST_ROWS, many_tasks.VALIDATION_ROWS = TEST_ROWS, max(VALIDATION_ROWS, rows // VALIDATION_SHARE)
     drawn = many_tasks.splits_of(data / name, rows)
@@ -64,7 +64,7 @@ def task_of(name: str, data: Path, work: Path) -> gw.Task:
 
 
 def kept(board: Mapping[str, Any], runs: Path) -> dict[str, Any]:
-    """What is committed of a board: what the prior learns, and what a replay needs."""
+    """Return the committed part of a board: what the prior learns from, and what a replay needs."""
     metric = board["headline_metric"]
     found: dict[str, list[dict[str, Any]]] = {}
     for row in board["rows"]:
@@ -80,7 +80,7 @@ def kept(board: Mapping[str, Any], runs: Path) -> dict[str, Any]:
 
 
 def _right(run: Path, metric: str) -> str | None:
-    """Which validation rows a run got right, as hexadecimal digits of their bits; None where the metric is another."""
+    """Return the bits of a run's correct validation rows as hexadecimal digits; None if the metric is not accuracy."""
     if metric != "accuracy":
         return None
     lines = map(json.loads, (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines())
@@ -89,7 +89,7 @@ def _right(run: Path, metric: str) -> str | None:
 
 
 def main() -> None:
-    """Runs that are there already cost nothing; each task is written as soon as it is whole."""
+    """Run all draws; finished runs are reused, and each task is written when complete."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(DRAWS))
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")

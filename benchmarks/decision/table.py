@@ -1,4 +1,4 @@
-"""What `run.py` measured as Markdown, the section *Results* of the README: `python table.py`."""
+"""Print the results of `run.py` as Markdown, the section *Results* of the README: `python table.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RESULT = Path(__file__).parent / "results" / "decision.json"
 
 
 def table(content: Mapping[str, Any]) -> str:
-    """The rules on each group of boards, then the simulated boards."""
+    """Format the rules on each group of boards, then the simulated boards."""
     parts = []
     for group, rules in content["rules"].items():
         tasks = next(iter(rules.values()))["tasks"]

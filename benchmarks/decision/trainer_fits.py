@@ -1,9 +1,9 @@
-"""Full fine-tuning by transformers' Trainer, at its best settings and for as long as the budget goes.
+"""Full fine-tuning by transformers' Trainer, at its best settings, within a time budget.
 
-It begins with three epochs at the first learning rate. What the budget still pays for is spent on the second rate and
-then on a second seed, and the fit that is best on validation is scored on test. `trainer_planned` plans its epochs by
-the minutes besides: fewer than three, so that the rate has fallen to 0 when the time is over; or, after the second
-rate, up to ten.
+The first fit is three epochs at the first learning rate. The remaining budget is spent on the second rate and then on a
+second seed, and the fit that is best on validation is scored on test. `trainer_planned` also plans its epochs by the
+time: fewer than three, so that the learning rate has decayed to 0 at the end of the budget; or, after the second rate,
+up to ten.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from transformers import (
     set_seed,
 )
 
-RATES = (5e-5, 1e-4)  # the second is tried where the minutes pay for it; the better one on validation counts
+RATES = (5e-5, 1e-4)  # the second is tried if the budget allows; the better one on validation counts
 SEEDS = (0, 1)
-EPOCHS, LONGEST = 3.0, 10.0  # the second is for trainer_planned alone, and at most
-BATCH, EVALUATED = 32, 64  # rows a step
-MAX_LENGTH = 256  # tokens that this backbone was trained on, and graft reads
+EPOCHS, LONGEST = 3.0, 10.0  # LONGEST: at most, for trainer_planned only
+BATCH, EVALUATED = 32, 64  # rows per step
+MAX_LENGTH = 256  # tokens; this backbone was trained with it, and graft uses it
 SETTINGS: dict[str, Any] = {
     "train_sampling_strategy": "group_by_length",
     "per_device_train_batch_size": BATCH,
     "per_device_eval_batch_size": EVALUATED,
-    "warmup_steps": 0.1,  # below 1 it is a share of all steps
+    "warmup_steps": 0.1,  # below 1: a share of all steps
     "weight_decay": 0.01,
     "lr_scheduler_type": "linear",
     "eval_strategy": "epoch",
@@ -49,17 +49,17 @@ SETTINGS: dict[str, Any] = {
     "metric_for_best_model": "accuracy",
     "greater_is_better": True,
 }
-MARGIN = 1.1  # of what is forecast, so that the budget is kept
-FORWARDS = 3.2  # passes forward that a training step takes as long as
-CLOSING_SECONDS = 1.5  # writing and reading the best weights, and ending the process
-SAMPLES = (1 / 6, 3 / 6, 5 / 6)  # where in the rows by length the speed is measured
+MARGIN = 1.1  # factor on forecasts, so that the budget is kept
+FORWARDS = 3.2  # a training step takes as long as so many forward passes
+CLOSING_SECONDS = 1.5  # to write and read the best weights and to exit
+SAMPLES = (1 / 6, 3 / 6, 5 / 6)  # positions in the rows sorted by length at which the speed is measured
 
 Features = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One fit to make."""
+    """A planned fit."""
 
     rate: float
     seed: int = SEEDS[0]
@@ -68,7 +68,7 @@ class Plan:
 
 @dataclass
 class Fit:
-    """One fit that was made."""
+    """A finished fit."""
 
     plan: Plan
     validation: float = 0.0  # accuracy of its best epoch
@@ -78,60 +78,60 @@ class Fit:
     trainer: Any = None  # with the weights of its best epoch
 
     def told(self) -> dict[str, Any]:
-        """As it stands in the results."""
+        """Return the fit as stored in the results."""
         counted = {name: getattr(self, name) for name in ("validation", "steps", "steps_planned", "seconds")}
         return asdict(self.plan) | counted
 
 
 @dataclass
 class Bench:
-    """The rows as tokens, and what the fits share."""
+    """The tokenised rows, and the state shared by the fits."""
 
     question: dict[str, Any]
     clock: Clock
     rows: dict[str, Features]
     labels: list[str]
     tokenizer: Any
-    seconds_per_token: float = 0.0  # of a pass forward; measured
+    seconds_per_token: float = 0.0  # of a forward pass; measured
 
     def evaluation(self, split: str) -> float:
-        """Seconds that scoring a split takes, by forecast."""
+        """Return the forecast seconds of scoring a split."""
         return self.seconds_per_token * tokens(self.rows[split])
 
     def reserve(self) -> float:
-        """Seconds to keep: an evaluation, and the test at the end."""
+        """Return the seconds to reserve: an evaluation, and the test at the end."""
         return MARGIN * (self.evaluation("validation") + self.evaluation("test")) + CLOSING_SECONDS
 
     def left(self) -> float:
-        """Seconds that may go into training."""
+        """Return the seconds available for training."""
         return self.clock.left() - self.reserve()
 
 
 class InTime(TrainerCallback):
-    """Stops training when what is left is needed to score."""
+    """A callback that stops training when the remaining time is needed for scoring."""
 
     def __init__(self, bench: Bench):
         self.bench, self.step = bench, 0.0  # seconds of a step
         self.began = time.perf_counter()
 
     def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
-        """A step is timed."""
+        """Start timing a step."""
         self.began = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """No step is begun that would end too late."""
+        """Stop if another step would end too late."""
         self.step = time.perf_counter() - self.began
         if self.bench.left() < self.step:
             control.should_training_stop = True
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
-        """What an evaluation really took is the better forecast of the next."""
+        """Update the forecast with the measured time of an evaluation."""
         if metrics and "eval_runtime" in metrics:
             self.bench.seconds_per_token = metrics["eval_runtime"] / tokens(self.bench.rows["validation"])
 
 
 def answer(question: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """The score on test of the fit that is best on validation."""
+    """Return the test score of the fit that is best on validation."""
     torch.set_num_threads(question["threads"])
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -141,7 +141,7 @@ def answer(question: dict[str, Any], clock: Clock) -> dict[str, Any]:
         while plan := next_plan(bench, fits):
             fits.append(fit(bench, plan, Path(folder) / str(len(fits))))
             worse = min(fits[-1], best_of(fits[:-1]), key=lambda one: one.validation)
-            worse.trainer = None  # its memory
+            worse.trainer = None  # to free its memory
         best = best_of(fits)
         scored = best.trainer.predict(bench.rows["test"])
     return {
@@ -155,23 +155,23 @@ def answer(question: dict[str, Any], clock: Clock) -> dict[str, Any]:
 
 
 def accuracy(scored: Any) -> float:
-    """By the labels that came back: the sampler that groups by length orders the rows of an evaluation too."""
+    """Return accuracy by the returned labels: grouping by length also reorders the rows of an evaluation."""
     return float((scored.predictions.argmax(-1) == scored.label_ids).mean())
 
 
 def described(best: Fit) -> str:
-    """The fit in words."""
+    """Describe the fit in words."""
     cut = f", stopped after {best.steps} of {best.steps_planned} steps" if best.steps < best.steps_planned else ""
     return f"rate {best.plan.rate:g}, {best.plan.epochs:.3g} epochs, seed {best.plan.seed}{cut}"
 
 
 def best_of(fits: list[Fit]) -> Fit:
-    """The best on validation; of equals the first."""
+    """Return the best fit on validation; the first of equals."""
     return max(fits, key=lambda one: one.validation)
 
 
 def opened(question: dict[str, Any], clock: Clock) -> Bench:
-    """The rows as tokens, and how fast the network reads them."""
+    """Return the tokenised rows, and measure how fast the network reads them."""
     read = {split: lines(Path(path)) for split, path in question["files"].items()}
     labels = sorted({row["label"] for row in read["train"]})
     tokenizer = AutoTokenizer.from_pretrained(question["weights"])
@@ -182,13 +182,13 @@ def opened(question: dict[str, Any], clock: Clock) -> Bench:
 
 
 def lines(path: Path) -> list[dict[str, str]]:
-    """The rows of a file with tabs."""
+    """Return the rows of a TSV file."""
     header, *rest = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in rest]
 
 
 def encoded(tokenizer: Any, table: list[dict[str, str]], labels: list[str]) -> Features:
-    """Tokens of the text, or of both texts, and the number of the label."""
+    """Tokenise the text or both texts, and encode the label."""
     columns = [column for column in ("text", "text_a", "text_b") if column in table[0]]
     texts = [[row[column] for row in table] for column in columns]
     read = tokenizer(*texts, truncation="longest_first", max_length=MAX_LENGTH)
@@ -200,12 +200,12 @@ def encoded(tokenizer: Any, table: list[dict[str, str]], labels: list[str]) -> F
 
 
 def tokens(rows: Features) -> int:
-    """How many a split has."""
+    """Return the number of tokens of a split."""
     return sum(len(row["input_ids"]) for row in rows)
 
 
 def measured(bench: Bench) -> float:
-    """Seconds of a pass forward for each token, by three batches of short, middling and long rows."""
+    """Return the seconds of a forward pass per token, from three batches of short, medium and long rows."""
     model = network(bench, SEEDS[0]).eval()
     batches = list(samples(bench.rows["test"]))
     collate = DataCollatorWithPadding(bench.tokenizer)
@@ -219,7 +219,7 @@ def measured(bench: Bench) -> float:
 
 
 def samples(rows: Features) -> Iterator[Features]:
-    """Batches out of the rows by length."""
+    """Yield batches from the rows sorted by length."""
     ordered = sorted(rows, key=lambda row: len(row["input_ids"]))
     for share in SAMPLES:
         begin = int(share * max(0, len(ordered) - BATCH))
@@ -227,7 +227,7 @@ def samples(rows: Features) -> Iterator[Features]:
 
 
 def network(bench: Bench, seed: int) -> Any:
-    """The pretrained weights under a fresh head."""
+    """Return the pretrained weights with a fresh head."""
     set_seed(seed)
     return AutoModelForSequenceClassification.from_pretrained(
         bench.question["weights"], num_labels=len(bench.labels), dtype=torch.float32
@@ -235,7 +235,7 @@ def network(bench: Bench, seed: int) -> Any:
 
 
 def first_plan(bench: Bench) -> Plan:
-    """Three epochs; where they are planned and the minutes do not pay for that, as many as these pay for."""
+    """Return three epochs; for `trainer_planned` as many as the budget allows, up to three."""
     plan = Plan(RATES[0])
     if bench.question["system"] == "trainer_planned":
         epoch = FORWARDS * bench.evaluation("train") + bench.evaluation("validation")
@@ -244,7 +244,7 @@ def first_plan(bench: Bench) -> Plan:
 
 
 def next_plan(bench: Bench, fits: list[Fit]) -> Plan | None:
-    """The next fit that is not made yet and that the minutes pay for whole; None when there is no such fit."""
+    """Return the next fit that is not made yet and that fits in the budget; None if there is none."""
     if fits[0].steps < fits[0].steps_planned or fits[0].plan.epochs < EPOCHS:
         return None
     epochs_paid = bench.left() / (MARGIN * fits[0].seconds / EPOCHS)
@@ -259,7 +259,7 @@ def next_plan(bench: Bench, fits: list[Fit]) -> Plan | None:
 
 
 def fit(bench: Bench, plan: Plan, folder: Path) -> Fit:
-    """Train, evaluate every epoch, also one that time cuts short, and keep the weights of the best."""
+    """Train, evaluate after every epoch (also one cut short by time), and keep the best weights."""
     began = time.perf_counter()
     steps = -(-len(bench.rows["train"]) // BATCH)
     planned = max(1, int(steps * plan.epochs))

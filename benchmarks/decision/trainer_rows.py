@@ -18,35 +18,35 @@ SETS = (
     "debian_sections",
 )  # fmt: skip
 FILES = {"debian_sections": ("en_train", "en_dev", "en_test"), "snli": ("dev", "", "test")}  # else train, dev, test
-VALIDATION_ROWS = 1000  # at most, and a quarter of what train may have
+VALIDATION_ROWS = 1000  # at most, and at most a quarter of the rows allowed for train
 
 Row = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The rows of a data set in files."""
+    """The drawn rows of a data set, in files."""
 
     name: str
     files: Mapping[str, Path]  # train, validation and test
     rows: Mapping[str, int]
     classes: int
-    words: float  # a row of train, on average
-    digest: str  # of the files: rows of other texts have another
+    words: float  # mean words of a row of train
+    digest: str  # digest of the files
 
 
 def texts_of(row: Row) -> tuple[str, ...]:
-    """Its texts in lower case with single spaces: by them two rows are the same."""
+    """Return the texts in lower case with single spaces, the key for duplicate rows."""
     return tuple(" ".join(row[column].lower().split()) for column in TEXTS if column in row)
 
 
 def number_of(text: str) -> int:
-    """A number that looks drawn by lot and is always the same for a text."""
+    """Return a pseudo-random number that depends only on the text."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
 
 def once(rows: list[Row], taken: set[tuple[str, ...]]) -> list[Row]:
-    """The rows whose texts are not `taken`, each text once; `taken` has them all afterwards."""
+    """Return the rows whose texts are not in `taken`, each text once; adds them to `taken`."""
     kept = []
     for row in rows:
         if texts_of(row) not in taken:
@@ -56,12 +56,12 @@ def once(rows: list[Row], taken: set[tuple[str, ...]]) -> list[Row]:
 
 
 def splits_of(folder: Path, train_rows: int, test_rows: int) -> dict[str, list[Row]]:
-    """train, validation and test of a data set, at most so many rows of each, in an order drawn by a hash.
+    """Return train, validation and test of a data set, at most so many rows of each, in hash order.
 
-    The published test is the test; where its labels are hidden or there is none, dev is; where there is neither, a
-    fifth of all rows is drawn. Where no dev is left, an eighth of train is drawn as validation. What is drawn is drawn
-    by the first text, so that a premise with several hypotheses is in one of them. No text is in two splits or twice in
-    one, and a label that train has no row of is in none.
+    The published test is the test; if its labels are hidden or there is none, dev is; without either, a fifth of all
+    rows is drawn. If no dev remains, an eighth of train is drawn as validation. Rows are drawn by their first text, so
+    that a premise with several hypotheses is in one split. No text is in two splits or twice in one, and a label without
+    a row in train is dropped.
     """
     names = FILES.get(folder.name, ("train", "dev", "test"))
     train, dev, test = (rows_of(folder, name) if name else [] for name in names)
@@ -85,7 +85,7 @@ def splits_of(folder: Path, train_rows: int, test_rows: int) -> dict[str, list[R
 
 
 def written(folder: Path, work: Path, train_rows: int, test_rows: int) -> Drawn:
-    """The rows of a data set, written to `work` as train.tsv, validation.tsv and test.tsv."""
+    """Write the rows of a data set to `work` as train.tsv, validation.tsv and test.tsv."""
     splits = splits_of(folder, train_rows, test_rows)
     files, hashed = {}, hashlib.sha256()
     for split, rows in splits.items():

@@ -1,4 +1,4 @@
-"""What `beside_trainer.py` measured as Markdown: each set, the means, and who is above whom."""
+"""Print the results of `beside_trainer.py` as Markdown: each data set, the means, and wins and losses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LEVEL = 0.95
 NOTHING = "Not measured yet."
 
 Row = Mapping[str, Any]
-Scores = dict[str, dict[str, Row]]  # set -> system -> its row
+Scores = dict[str, dict[str, Row]]  # data set -> system -> its row
 
 
 def tables(content: Mapping[str, Any], ours: str) -> str:
-    """Means of every budget, then what the sets show, then each set."""
+    """Format the means of every budget, then wins and losses, then each data set."""
     rows = content["rows"]
     budgets = sorted({row["budget_seconds"] for row in rows})
     parts = [of_budget([row for row in rows if row["budget_seconds"] == budget], budget, ours) for budget in budgets]
@@ -26,7 +26,7 @@ def tables(content: Mapping[str, Any], ours: str) -> str:
 
 
 def of_budget(rows: Sequence[Row], budget: float, ours: str) -> str:
-    """The part of one budget. Means and differences are over the sets where every system has a score."""
+    """Format the part of one budget. Means and differences are over the data sets where every system has a score."""
     systems = sorted({row["system"] for row in rows}, key=lambda name: (name != ours, name))
     sets: Scores = {}
     for row in rows:
@@ -46,12 +46,12 @@ def of_budget(rows: Sequence[Row], budget: float, ours: str) -> str:
 
 
 def scored(row: Row | None) -> bool:
-    """Whether there is a score."""
+    """Return whether the row has a score."""
     return row is not None and row["status"] == "ok"
 
 
 def means(rows: Sequence[Row], whole: Scores, systems: Sequence[str]) -> list[str]:
-    """A line for each system."""
+    """Format a line per system."""
     table = [["system", "sets", "mean accuracy", "mean of the budget used", "budget overrun"]]
     for system in systems:
         own = [row for row in rows if row["system"] == system]
@@ -64,7 +64,7 @@ def means(rows: Sequence[Row], whole: Scores, systems: Sequence[str]) -> list[st
 
 
 def against(name: str, pairs: Sequence[tuple[float, float]]) -> str:
-    """On how many sets ours is above, and the mean difference with an interval by Student's t over the sets."""
+    """Format on how many sets ours is better, and the mean difference with a Student's t interval over the sets."""
     gains = [100 * (own - other) for own, other in pairs]
     above, equal = sum(gain > 0 for gain in gains), sum(gain == 0 for gain in gains)
     said = f"graft is above {name} on {above} of {len(gains)} sets{f', equal on {equal}' if equal else ''}; "
@@ -78,7 +78,7 @@ def against(name: str, pairs: Sequence[tuple[float, float]]) -> str:
 
 
 def each(sets: Scores, systems: Sequence[str]) -> list[str]:
-    """A line for each set: accuracy of every system, and what it chose."""
+    """Format a line per data set: accuracy and choice of every system."""
     table = [["set", "rows", "classes", "words", *(f"`{system}`" for system in systems), "chosen by ours"]]
     for name, own in sets.items():
         any_row = next(iter(own.values()))
@@ -90,20 +90,20 @@ def each(sets: Scores, systems: Sequence[str]) -> list[str]:
 
 
 def cell(row: Row | None) -> str:
-    """Accuracy in per cent; a star where the budget was overrun."""
+    """Format accuracy in per cent, with a star if the budget was overrun."""
     if row is None:
         return ""
     return f"{100 * row['accuracy']:.1f}{'*' if row['overrun'] else ''}" if scored(row) else "failed"
 
 
 def failures(rows: Iterable[Row]) -> list[str]:
-    """What went wrong, in a line each."""
+    """Format the failures, one line each."""
     failed = [row for row in rows if not scored(row)]
     told = [f"- {row['set']}, `{row['system']}`: {row['error'].strip().splitlines()[-1]}" for row in failed]
     return ["", *told] if told else []
 
 
 def markdown(table: Sequence[Sequence[str]]) -> list[str]:
-    """The first row is the header."""
+    """Format a Markdown table; the first row is the header."""
     header, *rows = ["| " + " | ".join(cells) + " |" for cells in table]
     return [header, "| " + " | ".join("---" for _ in table[0]) + " |", *rows]

@@ -1,7 +1,7 @@
 """A peer of `graft train` on one data set and one budget: `python trainer_worker.py QUESTION.json ANSWER.json`.
 
-`beside_trainer.py` starts it, with a Python that has the peer. Nothing of Graftwork is imported: the peer may live in
-an environment of its own. The clock began when the process was started, so that its imports count.
+`beside_trainer.py` starts it, with a Python that has the peer. Nothing of Graftwork is imported: the peer may be
+installed in its own environment. The clock started when the process was started, so imports count.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-PEERS = {"trainer": "trainer_fits", "trainer_planned": "trainer_fits", "autogluon": "autogluon_fits"}  # -> its module
+PEERS = {"trainer": "trainer_fits", "trainer_planned": "trainer_fits", "autogluon": "autogluon_fits"}  # -> module
 VERSIONS = ("transformers", "accelerate", "torch", "tokenizers", "numpy", "autogluon.multimodal", "lightning")
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How much of the budget is left."""
+    """The time budget."""
 
-    began: float  # seconds since 1970
+    began: float  # Unix time
     seconds: float  # the budget
 
     def used(self) -> float:
-        """Seconds since the process was started."""
+        """Return the seconds since the process was started."""
         return time.time() - self.began
 
     def left(self) -> float:
-        """Seconds of the budget; below 0 once it is over."""
+        """Return the remaining seconds of the budget; negative once it is over."""
         return self.seconds - self.used()
 
 
 def versions() -> dict[str, str]:
-    """Of what is installed here and decides a score."""
+    """Return the versions of installed packages that affect a score."""
     found = {}
     for name in VERSIONS:
         try:
@@ -46,7 +46,7 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
-    """Answer the one question; what goes wrong is told on the way out, and no answer is written."""
+    """Answer the one question; on an error, report it and write no answer."""
     question = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     clock = Clock(question["began"], question["budget_seconds"])
     peer = importlib.import_module(PEERS[question["system"]])

@@ -1,6 +1,6 @@
 """Validation scores of methods that train no network on `many_tasks`: `python validation.py --data FOLDER`.
 
-Its boards keep of a method whose seeds all score alike no validation score; of the others it can be worked out.
+The boards keep no validation score of a method whose seeds all score alike; for the other methods it can be derived.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METHODS = ("majority", "tfidf_svm", "linear_probe")
 
 
 def main() -> None:
-    """Tasks that are there already are left as they are."""
+    """Measure the tasks that are not there yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--runs", type=Path, default=Path("runs"))

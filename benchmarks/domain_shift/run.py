@@ -1,4 +1,4 @@
-"""How often `graft shift` raises an alarm, right and wrong: `python run.py --data FOLDER`."""
+"""True and false alarm rates of `graft shift`: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from graftwork.machine.environment import environment
 from graftwork.pretrained.open_backbone import open_backbone
 
 HERE = Path(__file__).parent.absolute()
-SIZES = ((100, 50), (600, 200))  # texts trained on, and new ones
-OTHERS: Mapping[str, tuple[str, int, tuple[float, ...]]] = {  # name -> file, texts of it, shares of the new ones
+SIZES = ((100, 50), (600, 200))  # texts trained on, new texts
+OTHERS: Mapping[str, tuple[str, int, tuple[float, ...]]] = {  # name -> file, number of texts, shares among the new ones
     "questions": ("trec6/test.tsv", 60, (0.05, 0.1, 0.2)),
     "whole reviews": ("imdb/test.tsv.gz", 60, (0.05, 0.1, 0.2)),
     "sentences of another collection": ("mr/all.tsv", 250, (1.0,)),
@@ -29,14 +29,14 @@ OTHERS: Mapping[str, tuple[str, int, tuple[float, ...]]] = {  # name -> file, te
 
 
 def texts(path: Path, most: int) -> list[str]:
-    """Different ones of the first column, from all over the file."""
+    """Return distinct texts of the first column, from the whole file."""
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
         listed = list(dict.fromkeys(line.split("\t")[0] for line in stream))[1:]
     return listed[:: max(1, len(listed) // most)][:most]
 
 
 def read(listed: Sequence[str]) -> NDArray[np.float64]:
-    """(N, P) as `graft shift` reads them."""
+    """Return (N, P), the features that `graft shift` uses."""
     examples = [Example(f"{i}", {"text": text}) for i, text in enumerate(listed)]
     return frozen_features(open_backbone("minilm", precision="fp32"), examples)
 
@@ -44,7 +44,7 @@ def read(listed: Sequence[str]) -> NDArray[np.float64]:
 def trials(
     same: NDArray[np.float64], other: NDArray[np.float64], old: int, new: int, share: float, count: int
 ) -> dict[str, Any]:
-    """`old` sentences against `new` others, of which a `share` is of another domain; so many random draws."""
+    """Compare `old` sentences with `new` others, of which a `share` is from another domain, in `count` random draws."""
     alarms, areas, smallest = 0, [], []
     for seed in range(count):
         random = np.random.default_rng([seed, old, new])
@@ -60,7 +60,7 @@ def trials(
 
 
 def main() -> None:
-    """False alarms by size, then alarms by share of another domain."""
+    """Measure false alarms by size, then alarms by share of another domain."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--trials", type=int, default=100)

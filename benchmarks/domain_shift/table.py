@@ -1,4 +1,4 @@
-"""Prints what is in results/ as the table of the README: `python benchmarks/domain_shift/table.py`."""
+"""Print results/ as the table of the README: `python benchmarks/domain_shift/table.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """A row per size and share."""
+    """Print a row per size and share."""
     print("| trained on / new | of another domain | alarms | AUC, mean | smallest that would show, mean |")
     print("| --- | --- | --- | --- | --- |")
     for one in read_json(RESULTS / "sst2.json")["found"]:

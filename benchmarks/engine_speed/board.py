@@ -1,4 +1,4 @@
-"""`graft compare` as a contender: the whole board, every method x seeds, as a user types it, race on or off."""
+"""`graft compare` as a contender: a whole board of methods x seeds, as a user types it, with the race on or off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftwork.io.files import read_json
 
 
 class Board:
-    """An epoch is a whole comparison into an empty folder, with an empty cache. Implements `Contender`."""
+    """A contender whose epoch is a whole comparison into an empty folder, with an empty cache. Implements `Contender`."""
 
     def __init__(
         self, piece: Piece, data: Path, *, methods: list[str], seeds: int, backbone: str, exhaustive: bool
@@ -22,15 +22,15 @@ class Board:
         self.folder = Path(tempfile.mkdtemp(prefix="engine_speed_"))
         self.task = task(piece, data, self.folder / "data")
         self.methods, self.seeds, self.backbone = methods, seeds, backbone
-        self.exhaustive = exhaustive  # no race: every method in full
-        self.place = self.folder  # of the last comparison
+        self.exhaustive = exhaustive  # no race: every method runs in full
+        self.place = self.folder  # folder of the last comparison
 
     def about(self) -> Answer:
-        """What is compared."""
+        """Return the settings of the comparison."""
         return {"methods": self.methods, "seeds": self.seeds, "exhaustive": self.exhaustive}
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
-        """Reading the data, opening the backbone and writing the report are in the time: a user pays them."""
+        """Run comparisons. Reading the data, opening the backbone and writing the report count: a user pays them."""
         watch = Watch()
         for _ in range(epochs):
             gate(watch.lap())
@@ -39,7 +39,7 @@ class Board:
         return Trained(watch.lap(), self._scores)
 
     def _compare(self) -> None:
-        """The one place where the comparison is called."""
+        """Run one comparison."""
         self.place = place = Path(tempfile.mkdtemp(dir=self.folder))
         flags = {
             "methods": ",".join(self.methods),
@@ -56,7 +56,7 @@ class Board:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def _scores(self) -> Answer:
-        """What the last comparison found. `best` is the method that it names best; rows come best first."""
+        """Return the scores of the last comparison. `best` is the method that it names; rows are ordered best first."""
         content = read_json(self.place / "board" / "leaderboard.json")
         scored = [row for row in content["rows"] if row["scores"]]
         return {
@@ -71,12 +71,12 @@ class Board:
         }
 
     def _epochs(self) -> int:
-        """What the recipe gave the runs of full length, the same for every method: trials have no more."""
+        """Return the recipe's epochs of the full-length runs, the same for every method; trials have no more."""
         specs = [read_json(path) for path in (self.place / "runs").glob("*/spec.json")]
         return int(max(spec["recipe"].get("epochs", 0) for spec in specs))
 
     def _training(self) -> list[Answer]:
-        """What every run of full length trained: its epochs, and their seconds without validation."""
+        """Return the epochs of every full-length run, and their seconds without validation."""
         told = []
         for path in sorted((self.place / "runs").glob("*/spec.json")):
             recipe, profile = read_json(path)["recipe"], read_json(path.with_name("result.json"))["profile"]

@@ -1,4 +1,4 @@
-"""Which settings are a peer's best: the fastest whose validation accuracy is within a point of the best one's."""
+"""Choice of a peer's best settings: the fastest whose validation accuracy is within a point of the best one's."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from graftwork.io.files import read_json
 Settings = dict[str, Any]
 Result = dict[str, Any]
 TOLERANCE = 0.01  # of validation accuracy
-RATES: Mapping[str, tuple[float, ...]] = {  # the first is what a user would write first
+RATES: Mapping[str, tuple[float, ...]] = {  # the first is a user's usual choice
     "all": (5e-5, 1e-4, 2e-4),
     "top:2": (5e-5, 3e-4, 1e-3),
     "lora": (1e-3, 2e-3, 5e-4),
     "bias": (1e-3,),
     "head": (1e-3,),
 }
-CHOSEN_ON = {"all": ("trec6", "imdb"), "top:2": ("trec6",), "lora": ("trec6",)}  # of imdb only the speed is looked at
-LIKE = {"bias": "lora", "head": "top:2"}  # what these take over
+CHOSEN_ON = {"all": ("trec6", "imdb"), "top:2": ("trec6",), "lora": ("trec6",)}  # on imdb only for speed
+LIKE = {"bias": "lora", "head": "top:2"}  # -> the settings that it reuses
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen, by what trains and on which data: "all@imdb"."""
+    """Chosen settings, by trained part and data set: "all@imdb"."""
 
     settings: Mapping[str, Settings] = field(default_factory=dict)
-    heats: Sequence[Result] = ()  # that they were chosen by
+    heats: Sequence[Result] = ()  # by which they were chosen
 
     @classmethod
     def read(cls, path: Path) -> Chosen:
-        """From the result of `choose`; nothing when that has not been run."""
+        """Read the result of `choose`; empty if that has not been run."""
         if not path.exists():
             return cls()
         result = read_json(path)
         return cls(result["chosen"], result["heats"])
 
     def best(self, trains: str, piece: str) -> Settings:
-        """The settings for `trains` on `piece`: those of that data set, else of trec6, else a good guess."""
+        """Return the settings for `trains` on `piece`: those of that data set, else of trec6, else defaults."""
         like = LIKE.get(trains, trains)
         guess = _settings(like, "sdpa", "autocast", True)
         found = self.settings.get(f"{like}@{piece}") or self.settings.get(f"{like}@trec6") or guess
@@ -65,10 +65,10 @@ def _settings(trains: str, attention: str, precision: str, dropout: bool) -> Set
 
 
 def choose(bench: Any) -> Result:
-    """Three heats each: attention x precision x dropout; then a loading process and compilation; then the rate.
+    """Run three heats each: attention x precision x dropout; then a data loader process and compilation; then the rate.
 
-    On data other than trec6 the first two only, and the rate of trec6. What is not asked for stays as it was chosen
-    before.
+    On data other than trec6 only the first two, with the rate of trec6. Settings that are not requested stay as they were
+    chosen before.
     """
     asked = {trains: names for trains, names in CHOSEN_ON.items() if trains in bench.trains or not bench.trains}
     kept = [f"{trains} on " for trains in CHOSEN_ON if trains not in asked]
@@ -95,12 +95,12 @@ def choose(bench: Any) -> Result:
 
 
 def options_of(options: Mapping[str, Settings]) -> str:
-    """What all of them train."""
+    """Return which part the options train; all train the same."""
     return str(next(iter(options.values()))["trains"])
 
 
 def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings], compiles: bool) -> Settings:
-    """`compiles`: compilation is tried; in a single epoch it could only lose."""
+    """Choose among data loading and, if `compiles`, compilation; in a single epoch compilation could only lose."""
     grid = {
         f"{attention}, {precision}, {'dropout' if dropout else 'no dropout'}": _settings(
             trains, attention, precision, dropout
@@ -113,7 +113,7 @@ def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings]
 
 
 def fastest(heat: Result) -> str:
-    """The contender with the shortest epochs among those that score about as well as the best."""
+    """Return the contender with the shortest epochs among those scoring within the tolerance of the best."""
     done: Result = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
     best = max(entry["validation"]["median"] for entry in done.values())
     equal = [name for name, entry in done.items() if entry["validation"]["median"] >= best - TOLERANCE]
@@ -121,6 +121,6 @@ def fastest(heat: Result) -> str:
 
 
 def most_accurate(heat: Result) -> str:
-    """The contender with the best validation accuracy, the first of equals."""
+    """Return the contender with the best validation accuracy, the first of equals."""
     done: Result = {name: entry for name, entry in heat["contenders"].items() if "error" not in entry}
     return max(done, key=lambda name: float(done[name]["validation"]["median"]))

@@ -1,4 +1,4 @@
-"""Runs contenders in turn, one at a time with all threads, and sums up what they answered."""
+"""Run contenders in turn, one at a time with all threads, and summarise their answers."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 WORKER = Path(__file__).parent / "worker.py"
-REST_SECONDS = 0.3  # between two contenders: threads of the last one stop spinning
-PATIENCE_SECONDS = 10  # for a worker to end by itself
-TAIL_LINES = 3  # of a failed worker's standard error that are kept
-FOLDERS = r"(?:/[\w.+-]+)+/"  # of a path: where a result was made is nobody's business
+REST_SECONDS = 0.3  # between two contenders, so that threads of the last one stop spinning
+PATIENCE_SECONDS = 10  # to wait for a worker to exit by itself
+TAIL_LINES = 3  # lines kept of a failed worker's standard error
+FOLDERS = r"(?:/[\w.+-]+)+/"  # in paths, removed from results for privacy
 
 Answer = dict[str, Any]
 
 
 class WorkerFailed(Exception):
-    """A worker ended before it answered; the message is the end of what it wrote."""
+    """A worker exited before it answered; the message is the end of its output."""
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A contender as the driver knows it: a name, and what `worker.make` needs."""
+    """A contender for the driver: a name, and the arguments of `worker.make`."""
 
     name: str
     kind: str  # "ours" | "peer" | "machine" | "board"
@@ -45,17 +45,17 @@ class Heat:
     label: str
     entrants: Sequence[Entrant]
     seeds: int = 1
-    epochs: int | None = 3  # None: as many as our recipe gives this data
-    ratios: Sequence[tuple[str, str]] = ()  # (ours, peer): how many times longer the peer takes
+    epochs: int | None = 3  # None: as many as our recipe sets for this data
+    ratios: Sequence[tuple[str, str]] = ()  # (ours, peer), for the ratio of the peer's time to ours
 
 
 class Worker:
-    """A contender's process; whoever makes it closes it."""
+    """A contender's process; the caller must close it."""
 
     def __init__(self, entrant: Entrant, script: Path = WORKER) -> None:
         self.name = entrant.name
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - until `close`
-        self._place = tempfile.TemporaryDirectory(prefix="engine_speed_")  # all that it writes
+        self._place = tempfile.TemporaryDirectory(prefix="engine_speed_")  # for its files
         described = json.dumps({"kind": entrant.kind, "settings": dict(entrant.settings)})
         self._process = subprocess.Popen(
             [sys.executable, str(script), described],
@@ -68,7 +68,7 @@ class Worker:
         )
 
     def answer(self) -> Answer:
-        """The next line. Raises `WorkerFailed` when there is none."""
+        """Return the next answer line. Raises `WorkerFailed` if there is none."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -81,15 +81,15 @@ class Worker:
         return answered
 
     def ask(self, command: Mapping[str, Any]) -> Answer:
-        """Give a command and wait for its answer. Raises `WorkerFailed`."""
+        """Send a command and return its answer. Raises `WorkerFailed`."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # `answer` says why it ended
+        with contextlib.suppress(BrokenPipeError):  # `answer` reports why it exited
             self._process.stdin.write(json.dumps(command) + "\n")
             self._process.stdin.flush()
         return self.answer()
 
     def close(self) -> None:
-        """End the process; what it wrote goes with it."""
+        """End the process and delete its files."""
         assert self._process.stdin is not None and self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -104,13 +104,13 @@ class Worker:
 
 
 def run(heat: Heat, script: Path = WORKER, say: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
-    """Every answer of `heat`, and its summary. A contender that fails is left out from there on, and its error kept."""
+    """Run `heat`; return every answer and the summary. A failed contender is dropped, and its error kept."""
     workers: dict[str, Worker] = {}
     errors: dict[str, str] = {}
     about: dict[str, Answer] = {}
     raw: list[Answer] = []
     try:
-        for entrant in heat.entrants:  # one loads at a time, too
+        for entrant in heat.entrants:  # loading is sequential too
             workers[entrant.name] = Worker(entrant, script)
             try:
                 about[entrant.name] = workers[entrant.name].answer()
@@ -142,7 +142,7 @@ def run(heat: Heat, script: Path = WORKER, say: Callable[[str], None] = lambda t
 
 
 def _own_epochs(about: Mapping[str, Answer]) -> int:
-    """What the contenders that have a recipe say; it is one for all methods."""
+    """Return the epochs of the contenders that have a recipe; it is the same for all methods."""
     return max((answer["own_epochs"] for answer in about.values() if "own_epochs" in answer), default=1)
 
 
@@ -165,12 +165,12 @@ def _brief(raw: Sequence[Answer], errors: Mapping[str, str], name: str) -> str:
 
 
 def public(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings without the place of the data, which is nobody's business."""
+    """Return the settings without the path of the data."""
     return {key: value for key, value in settings.items() if key != "data"}
 
 
 def summary(raw: Sequence[Answer]) -> dict[str, Any]:
-    """One contender's answers: seconds to start, per epoch and per fit (start and all epochs), rates and scores."""
+    """Summarise one contender: seconds to start, per epoch and per fit (start and all epochs), rates and scores."""
     epochs = [answer for answer in raw if answer["do"] == "epoch"]
     starts = [answer for answer in raw if answer["do"] == "start"]
     fits = fit_seconds(raw)
@@ -195,7 +195,7 @@ def summary(raw: Sequence[Answer]) -> dict[str, Any]:
 
 
 def fit_seconds(raw: Sequence[Answer]) -> dict[int, float]:
-    """Seconds of start and all epochs, by seed."""
+    """Return the seconds of start and all epochs, by seed."""
     fits: dict[int, float] = {}
     for answer in raw:
         if answer["do"] in ("start", "epoch"):
@@ -204,7 +204,7 @@ def fit_seconds(raw: Sequence[Answer]) -> dict[int, float]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median and mean, least and most, and how many."""
+    """Return median, mean, minimum, maximum and count."""
     return {
         "median": statistics.median(values),
         "mean": statistics.fmean(values),
@@ -215,9 +215,10 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def ratio(raw: Sequence[Answer], ours: str, peer: str) -> dict[str, Any]:
-    """How many times longer the peer takes: per epoch, over pairs of the same turn, and in all.
+    """Return the ratio of the peer's time to ours: per epoch, over pairs of the same turn, and in all.
 
-    An answer with a `share` is of so much of an epoch, and is scaled; starts are not, so there is no "in all" then.
+    An answer with a `share` is for that share of an epoch, and is scaled; starts are not scaled, so then there is no
+    "in all".
     """
     ours_raw, peer_raw = ([answer for answer in raw if answer["contender"] == name] for name in (ours, peer))
     mine, theirs = (

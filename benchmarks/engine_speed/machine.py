@@ -1,4 +1,4 @@
-"""The machine as a contender: how fast it multiplies bf16 matrices when nothing else is to be done."""
+"""The machine as a contender: its bf16 matrix multiplication rate without other work."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import torch
 from protocol import Answer, Gate, Trained, Watch
 
-SHAPES = (  # (m, k, n): square ones, and the tall ones of a batch of tokens against a layer's weights
+SHAPES = (  # (m, k, n): square products, and products of a batch of tokens with a layer's weights
     (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (1024, 384, 1536), (1024, 1536, 384),
     (4096, 1024, 1024),
 )  # fmt: skip
 
 
 def flop_rate(shape: tuple[int, int, int], seconds: float) -> float:
-    """FLOP per second of the fastest of many bf16 products (m, k) x (k, n), 2 per multiply-add."""
+    """Return the FLOP per second of the fastest of many bf16 products (m, k) x (k, n), 2 per multiply-add."""
     m, k, n = shape
     left, right = torch.randn(m, k).bfloat16(), torch.randn(n, k).bfloat16().t()
     out = torch.empty(m, n, dtype=torch.bfloat16)
-    torch.mm(left, right, out=out)  # the first one chooses the routine
+    torch.mm(left, right, out=out)  # the first call selects the kernel
     best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end or best == float("inf"):
         begun = time.perf_counter()
@@ -35,11 +35,11 @@ class Machine:
     seconds: float = 0.5
 
     def about(self) -> Answer:
-        """The shapes that are tried."""
+        """Return the shapes."""
         return {"shapes": [list(shape) for shape in SHAPES], "seconds_per_shape": self.seconds}
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
-        """The same work before every gate: seed and data mean nothing here."""
+        """Do the same work before every gate, regardless of seed and data."""
         watch = Watch()
         last: Answer = {}
         for _ in range(epochs):

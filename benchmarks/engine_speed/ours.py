@@ -1,7 +1,7 @@
 """Graftwork's own engine as a contender, and the same engine with one of its rules switched off.
 
-The loop itself is the package's: `fit_by_gradient` asks its workbench for the order of every epoch and for the score
-of every validation, and there the watch is read. What a user pays for an epoch counts, validation does not.
+The loop is the package's: `fit_by_gradient` calls its workbench for the order of every epoch and for the score of every
+validation, and there the stopwatch is read. An epoch's time includes all that a user pays, except validation.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ SWITCHES = {
     "no_frozen_gradients": "gradients computed for frozen weights too, and thrown away",
 }
 PADDED = 128
-Answers = Callable[[Sequence[Example]], Logits]  # what a fit leaves
+Answers = Callable[[Sequence[Example]], Logits]  # the predictor that a fit returns
 
 
 @dataclass
 class Switched:
-    """A method with some of the engine's rules taken back. Implements `Attaches`."""
+    """A method with some of the engine's rules switched off. Implements `Attaches`."""
 
     method: Attaches
     off: frozenset[str]
@@ -61,12 +61,12 @@ class Switched:
 
     @property
     def learning_rate(self) -> float:
-        """The method's."""
+        """Return the method's learning rate."""
         return self.method.learning_rate
 
     def attach(self, model: Model) -> None:
-        """Attach the method, then undo."""
-        model.network.requires_grad_(False)  # shared with the model of the seed before
+        """Attach the method, then undo the rules in `off`."""
+        model.network.requires_grad_(False)  # shared with the previous seed's model
         self.method.attach(model)
         self.model = model
         if "prefix_cache" in self.off:
@@ -80,25 +80,25 @@ class Switched:
             model.requires_grad_(True)
 
     def before_epoch(self) -> None:
-        """Dropout is on while the epoch trains."""
+        """Switch dropout on for training, if "no_dropout" is off."""
         if "no_dropout" in self.off and self.model is not None:
             self.model.network.train()
 
     def after_step(self) -> None:
-        """Gradients that no optimiser takes are thrown away."""
+        """Discard gradients that no optimiser uses."""
         if "no_frozen_gradients" in self.off and self.model is not None:
             for parameter in self.model.parameters():
                 parameter.grad = None
 
     def after_epoch(self) -> None:
-        """Validation sees the network without dropout."""
+        """Switch dropout off for validation."""
         if self.model is not None:
             self.model.eval()
 
 
 @dataclass
 class _Timed:
-    """The workbench's callbacks during one fit: where an epoch begins and ends, and what it came to."""
+    """The workbench's callbacks during one fit: they time each epoch and record its results."""
 
     bench: Workbench
     method: Switched
@@ -106,12 +106,12 @@ class _Timed:
     facts: Answer
     watch: Watch
     now: Callable[[], Answer]
-    left: int = 0  # steps of the epoch
+    left: int = 0  # remaining steps of the epoch
     loss: float | None = None
-    scored: Answer = field(default_factory=dict)  # at the last validation
+    scored: Answer = field(default_factory=dict)  # scores of the last validation
 
     def order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
-        """Called when an epoch begins: all before it is told, and the next command awaited."""
+        """Report what was measured before the epoch and wait for the next command; called when an epoch begins."""
         self.gate(self.lap())
         self.watch.go()
         self.method.before_epoch()
@@ -127,7 +127,7 @@ class _Timed:
         return [shuffled[start : start + size] for start in range(0, len(shuffled), size)]
 
     def progress(self, done: float, text: str) -> None:
-        """Called after every step: after the last one, validation begins."""
+        """Count a step; after the last one, pause the watch for validation. Called after every step."""
         self.method.after_step()
         self.left -= 1
         if self.left == 0:
@@ -135,7 +135,7 @@ class _Timed:
             self.method.after_epoch()
 
     def score(self, logits: Logits) -> float:
-        """Called when a validation ends: what follows, keeping the best weights, is the epoch's again."""
+        """Score and restart the watch: keeping the best weights is part of the epoch. Called when a validation ends."""
         reached = self.bench.score(logits)
         self.watch.stop()
         self.scored = self.now()
@@ -143,17 +143,17 @@ class _Timed:
         return reached
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """The loss of the epoch."""
+        """Record the loss of the epoch."""
         if "epoch" in line:
             self.loss = line["loss"]
 
     def lap(self) -> Answer:
-        """What was measured since the last gate."""
+        """Return the measurements since the last gate."""
         return self.watch.lap() | self.facts | {"loss": self.loss} | self.scored
 
 
 def _pad_to(length: int) -> None:
-    """From now on this process pads every batch to `length` tokens at least."""
+    """Make this process pad every batch to at least `length` tokens."""
     collate = TransformerBackbone.collate
 
     def padded(backbone: TransformerBackbone, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
@@ -179,7 +179,7 @@ class Graftwork:
         if "short_padding" in self.off:
             _pad_to(PADDED)
         if "own_lengths" in self.off:
-            length_buckets.AT_LEAST = sys.maxsize  # no cut spares as much
+            length_buckets.AT_LEAST = sys.maxsize  # no cut saves as much
         self.session = self._open()
         assert self.session.backbone is not None
         lengths = self.session.backbone.encode(self.session.dataset.train.examples).ids
@@ -187,16 +187,16 @@ class Graftwork:
         self.facts: Answer = {"tokens": sum(map(len, lengths)), "squared_lengths": squares}
 
     def _open(self) -> Session:
-        """The data and the backbone, with an empty cache of its own: nothing is found that was not paid for."""
+        """Open the data and the backbone, with an empty cache, so that every computation is paid for."""
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(dir=self.folder)
         precision = "fp32" if "bf16" in self.off else "auto"
         setup = RunSettings(self.backbone, runs=str(self.folder / "runs"), precision=precision, device="cpu")
         session = open_session(self.task, [self.named], setup)
-        session.frozen = FrozenStore(disk=session.frozen.disk)  # opening tokenised: the first fit is to pay for it
+        session.frozen = FrozenStore(disk=session.frozen.disk)  # opening tokenised; the first fit must pay for it
         return session
 
     def about(self) -> Answer:
-        """The data as it is trained on, the numerics, and the network's size."""
+        """Return the training data's sizes, the numerics, and the network's size."""
         assert self.session.backbone is not None
         blocks = self.session.backbone.sites("block").values()
         card = self.session.backbone.card
@@ -212,9 +212,9 @@ class Graftwork:
         }
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
-        """Head start, then epochs; the answer to "start" holds the frozen pass and the head start.
+        """Run the head start, then epochs; the answer to "start" holds the frozen pass and the head start.
 
-        Where scores are told by epoch, every seed starts anew and opening the backbone is in its start.
+        If scores are reported by epoch, every seed opens the backbone again, and that is part of its start.
         """
         if self.by_epoch or "shared_pass" in self.off:
             self.session = self._open()
@@ -237,7 +237,7 @@ class Graftwork:
         return Trained(timed.lap(), lambda: self._scores(fitted.logits))
 
     def _fit_at_once(self, bench: Workbench, epochs: int, gate: Gate, watch: Watch) -> Trained:
-        """A method without epochs: the whole fit is the first of them, the others are empty."""
+        """Run a method without epochs: the whole fit is the first epoch, the others are empty."""
         gate(watch.lap())
         watch.go()
         fitted = self.named.method.fit(bench)

@@ -35,18 +35,18 @@ from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Split
 from graftwork.data.load import load
 
-PRECISIONS = ("fp32", "autocast", "bf16")  # bf16: the weights themselves
+PRECISIONS = ("fp32", "autocast", "bf16")  # bf16: of the weights
 BATCH = 32
-DATA_LOADERS_PREFETCH = 4  # batches, where a process of its own loads them
+DATA_LOADERS_PREFETCH = 4  # batches, with a separate loading process
 
 
 @dataclass(frozen=True)
 class PeerSettings:
-    """What may be chosen; the defaults here are run_glue's, but for the batch of 32."""
+    """The settings that can be chosen; the defaults are run_glue's, except the batch of 32."""
 
-    trains: str = "all"  # "all" | "top:K" blocks and what follows them | "lora" | "bias" | "head"
+    trains: str = "all"  # "all" | "top:K" blocks and the layers after them | "lora" | "bias" | "head"
     precision: str = "fp32"
-    attention: str = "sdpa"  # transformers' own choice for this network
+    attention: str = "sdpa"  # transformers' default for this network
     padding: str = "constant"  # to the piece's max_length; "dynamic": to the batch's longest
     grouped: bool = False  # train_sampling_strategy="group_by_length"
     loaders: int = 0  # processes that load data
@@ -72,7 +72,7 @@ class Peer:
             self.facts["share"] = len(dataset.train.examples) / len(whole.train.examples)
 
     def _encode(self, split: Split) -> list[dict[str, Any]]:
-        """Tokenised once, before the clock starts, as the engine's is in its first fit."""
+        """Tokenise a split once, before the clock starts; the engine tokenises in its first fit."""
         roles = list(split.examples[0].inputs)
         texts = [[example.inputs[role] for example in split.examples] for role in roles]
         encoded = self.tokenizer(*texts, truncation=True, max_length=self.piece.max_length)
@@ -80,13 +80,13 @@ class Peer:
         return [row | {"labels": int(target)} for row, target in zip(rows, split.targets, strict=True)]
 
     def about(self) -> Answer:
-        """The data as it is trained on, and the versions of what trains."""
+        """Return the training data's sizes, and the versions of the libraries."""
         versions = {name: importlib.metadata.version(name) for name in ("transformers", "accelerate", "peft", "torch")}
         rows = {f"{name}_rows": len(self.splits[name]) for name in ("train", "test")}
         return self.facts | rows | {"versions": versions}
 
     def fit(self, seed: int, epochs: int, gate: Gate) -> Trained:
-        """`trainer.train()`; the answer to "start" holds the making of model and trainer."""
+        """Run `trainer.train()`; the answer to "start" is the time to make model and trainer."""
         watch = Watch()
         trainer = self._trainer(seed, epochs)
         timed = _Timed(watch, gate, self.facts, lambda: self._now(trainer))
@@ -126,7 +126,7 @@ class Peer:
         return Trainer(self._model(seed), args, train_dataset=self.splits["train"], data_collator=collator)
 
     def _model(self, seed: int) -> nn.Module:
-        """The pretrained network with a fresh head drawn from `seed`."""
+        """Return the pretrained network with a fresh head drawn from `seed`."""
         torch.manual_seed(seed)
         chosen = self.settings
         config = AutoConfig.from_pretrained(package_folder(), num_labels=self.classes)
@@ -159,14 +159,14 @@ class Peer:
         return {"test_now": self._accuracy(trainer, "test")} if self.by_epoch else {}
 
     def _accuracy(self, trainer: Trainer, split: str) -> float:
-        """By the label ids that come back: a grouped sampler reorders the rows that are evaluated, too."""
+        """Return accuracy by the returned label ids: a grouped sampler also reorders the evaluated rows."""
         answered = trainer.predict(cast(Dataset[Any], self.splits[split]))
         predicted = np.asarray(answered.predictions).argmax(axis=1)
         return float((predicted == answered.label_ids).mean())
 
 
 def choose_trained(model: nn.Module, trains: str) -> None:
-    """Leave gradients on for what `trains` names; the classifier always learns. The network must be a BERT."""
+    """Keep gradients only for what `trains` names, and for the classifier. The network must be a BERT."""
     if trains == "all":
         return
     lowest = len(cast(nn.ModuleList, model.get_submodule("bert.encoder.layer"))) - int(trains.partition(":")[2] or 0)
@@ -178,7 +178,7 @@ def choose_trained(model: nn.Module, trains: str) -> None:
 
 
 class _Timed(TrainerCallback):
-    """Reads the watch where an epoch begins: from there to the next one everything counts."""
+    """A callback that reads the watch at each epoch's begin; the time until the next begin counts."""
 
     def __init__(self, watch: Watch, gate: Gate, facts: Answer, now: Callable[[], Answer]) -> None:
         self.watch, self.gate, self.facts, self.now = watch, gate, facts, now
@@ -186,12 +186,12 @@ class _Timed(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
     ) -> None:
-        """All before it is told, and the next command awaited."""
+        """Report what was measured before the epoch, and wait for the next command."""
         self.gate(self.lap(state))
         self.watch.go()
 
     def lap(self, state: TrainerState) -> Answer:
-        """What was measured since the last gate, and what is scored at it."""
+        """Return the measurements since the last gate, and the scores at it."""
         losses = [line["loss"] for line in state.log_history if "loss" in line]
         measured = self.watch.lap()
         now = self.now() if state.global_step else {}

@@ -1,4 +1,4 @@
-"""The data sets of this benchmark, and pieces of them: drawn by a fixed seed, so that every worker sees the same."""
+"""The data sets of this benchmark, and random subsets of them, drawn with a fixed seed so that all workers see the same."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from graftwork.core.task import Dataset, Split
 
 SEED = 20_240
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}
-WHOLE = "all"  # the file of a data set without an official split: validation and test are drawn from it
+WHOLE = "all"  # the file of a data set without official splits; validation and test are drawn from it
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A data set, or so many of its rows. `train` and `validation` are cut from what the training file leaves."""
+    """A data set, or a subset of its rows. `train` is drawn first, `validation` from the rest of the training file."""
 
     name: str
     train: int | None = None  # rows of the training file; None: all
     test: int | None = None
-    max_length: int = 128  # tokens, of the peers' tokenizer; the engine cuts at what the backbone takes
+    max_length: int = 128  # tokens of the peers' tokeniser; the engine truncates at the backbone's limit
 
     def at_most(self, rows: int | None) -> Piece:
-        """The same data set, at most `rows` rows of each file: to try the benchmark, not to run it."""
+        """Return the data set with at most `rows` rows per file: to try the benchmark, not for results."""
         if rows is None:
             return self
         return replace(self, train=min(rows, self.train or rows), test=min(rows, self.test or rows))
 
 
 def task(piece: Piece, data: Path, folder: Path) -> gw.Task:
-    """The task of `piece`, read from the collection `data`; files that are cut are written to `folder`."""
+    """Return the task of `piece`, read from the collection `data`; subsets are written to `folder`."""
     paths = {}
     for split, stem in SPLITS.items():
         path = _find(data / piece.name, stem) or (_find(data / piece.name, WHOLE) if split == "train" else None)
@@ -51,7 +51,7 @@ def _find(folder: Path, stem: str) -> Path | None:
 
 
 def _draw(path: Path, rows: int, to: Path) -> Path:
-    """`rows` random rows of a file, in the file's order, and its header."""
+    """Write `rows` random rows of a file, in the file's order, and its header."""
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
     header, *lines = [line for line in text.split("\n") if line]
@@ -62,7 +62,7 @@ def _draw(path: Path, rows: int, to: Path) -> Path:
 
 
 def with_portion(dataset: Dataset, rows: int | None) -> Dataset:
-    """The data set with `rows` random rows of its training split: an epoch of it, scaled, is an epoch of the whole."""
+    """Return the data set with `rows` random training rows; its epoch time, scaled, is that of the whole."""
     train = dataset.train
     if rows is None or rows >= len(train.examples):
         return dataset

@@ -1,4 +1,4 @@
-"""The questions of this benchmark: which contenders meet on what, and what is made of their answers."""
+"""The questions of this benchmark: which contenders run on which data, and how their answers are evaluated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driver import Entrant, Heat
 from pieces import Piece
 
 Result = dict[str, Any]
-LONG = 256  # tokens that imdb is cut at
+LONG = 256  # tokens, to truncate imdb
 PIECES = {
     "trec6": Piece("trec6"),
     "sst2": Piece("sst2"),
@@ -24,13 +24,13 @@ PIECES = {
     "sms_spam": Piece("sms_spam"),
     "crowdflower_political_message": Piece("crowdflower_political_message"),
 }
-TUNED = ("trec6", "sst2", "mrpc", "imdb")  # of `full`
+TUNED = ("trec6", "sst2", "mrpc", "imdb")  # data sets on which `full` is tuned
 RACED = ("trec6", "mrpc", "sms_spam", "crowdflower_political_message")
-RACE_ROWS = {"mrpc": 1_500, "crowdflower_political_message": 1_500}  # of a file: whole, a board takes an hour
-PORTION = 640  # rows of an epoch of the slowest peer: 20 steps of 32
+RACE_ROWS = {"mrpc": 1_500, "crowdflower_political_message": 1_500}  # per file; with all rows a board takes an hour
+PORTION = 640  # rows per epoch of the slowest peer: 20 steps of 32
 SIZES = (1_000, 4_000, 16_000, 64_000)
 BOARD = ("majority", "tfidf_svm", "linear_probe", "bitfit", "lora", "adapter", "top_layers", "full")
-BOARD_PEERS = {  # method -> what the Trainer trains for it; what is not named costs the peer nothing
+BOARD_PEERS = {  # method -> what the Trainer trains for it; other methods count as free for the peer
     "linear_probe": "head", "bitfit": "bias", "lora": "lora", "adapter": "lora", "top_layers": "top:2", "full": "all",
 }  # fmt: skip
 TRAINED = tuple(dict.fromkeys(BOARD_PEERS.values()))
@@ -38,59 +38,59 @@ COMPARE, EXHAUSTIVE = "graft compare", "graft compare --exhaustive"
 RACING_BARS = {"times_as_long": 8.0, "points_lost": 0.3}  # at least, at most
 LADDER = ("linear_probe", "top_layers", "adapter", "full")
 TRAINER, DEFAULTS = "Trainer, best", "Trainer, run_glue"
-BOARD_CONTENDERS = {"peers": TRAINER, "peers_at_defaults": DEFAULTS}  # whose whole board is computed
-NEAR, TIMES_AS_LONG = 0.995, 4.0  # of the better full fit's test accuracy; the bar, at least
+BOARD_CONTENDERS = {"peers": TRAINER, "peers_at_defaults": DEFAULTS}  # for which a whole board is computed
+NEAR, TIMES_AS_LONG = 0.995, 4.0  # share of the better full fit's test accuracy; the bar, at least
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the data is, how long to measure, and what runs a heat."""
+    """The data folder, the extent of the measurement, and the function that runs a heat."""
 
     data: Path
     heat: Callable[[Heat], Result]
     chosen: Chosen
     backbone: str = "minilm"
-    epochs: int | None = None  # in place of a question's own number
+    epochs: int | None = None  # override of a question's own number
     seeds: int | None = None
-    rows: int | None = None  # at most, of every file: to try it
-    only: Sequence[str] = ()  # of the data sets; all where none is named
-    trains: Sequence[str] = ()  # of what peers train, for which settings are chosen; all where none is named
+    rows: int | None = None  # at most, per file: to try the benchmark
+    only: Sequence[str] = ()  # data sets; empty: all
+    trains: Sequence[str] = ()  # trained parts of peers for which settings are chosen; empty: all
 
     def names(self, usual: Iterable[str]) -> list[str]:
-        """The data sets of a question that are wanted."""
+        """Return the requested data sets of a question."""
         return [name for name in usual if name in self.only or not self.only]
 
     def piece(self, name: str) -> Piece:
-        """A data set of `PIECES`, cut when the benchmark is only tried."""
+        """Return a data set of `PIECES`, cut if the benchmark is only tried."""
         return PIECES[name].at_most(self.rows)
 
     def raced(self, name: str) -> Piece:
-        """As much of it as whole boards are measured on."""
+        """Return the part of it on which whole boards are measured."""
         return self.piece(name).at_most(RACE_ROWS.get(name))
 
     def ours(self, piece: Piece, method: str, name: str | None = None, off: Sequence[str] = ()) -> Entrant:
-        """Graftwork's engine."""
+        """Return Graftwork's engine as an entrant."""
         settings = {"method": method, "backbone": self.backbone, "off": list(off)}
         return Entrant(name or f"graftwork {method}", "ours", self._on(piece) | settings)
 
     def peer(self, piece: Piece, name: str, settings: Mapping[str, Any], portion: int | None = None) -> Entrant:
-        """The Trainer with these `PeerSettings`."""
+        """Return the Trainer with these `PeerSettings`."""
         return Entrant(name, "peer", self._on(piece) | {"peer": dict(settings), "portion": portion})
 
     def best(self, piece: Piece, trains: str, name: str = TRAINER) -> Entrant:
-        """The Trainer with the settings that were fastest at an equal score."""
+        """Return the Trainer with the settings that were fastest at an equal score."""
         return self.peer(piece, name, self.chosen.best(trains, piece.name))
 
     def _on(self, piece: Piece) -> dict[str, Any]:
         return {"piece": asdict(piece), "data": str(self.data.absolute()), "by_epoch": False}
 
     def run(self, heat: Heat) -> Result:
-        """Measure, with the number of epochs and seeds that was asked for."""
+        """Measure a heat with the requested number of epochs and seeds."""
         return self.heat(replace(heat, epochs=self.epochs or heat.epochs, seeds=self.seeds or heat.seeds))
 
 
 def full(bench: Bench) -> Result:
-    """Full fine-tuning: tokens per second, and how many times longer each peer takes for the same rows."""
+    """Measure full fine-tuning: tokens per second, and each peer's time for the same rows relative to ours."""
     heats = []
     for name in bench.names(TUNED):
         piece = bench.piece(name)
@@ -105,16 +105,17 @@ def full(bench: Bench) -> Result:
 
 
 def machine_share(bench: Bench) -> Result:
-    """The share of the machine's own bf16 matrix rate that full fine-tuning on sst2 reaches, real tokens only."""
+    """Measure the share of the machine's bf16 matrix rate that full fine-tuning on sst2 reaches, real tokens only."""
     entrants = [bench.ours(bench.piece("sst2"), "full"), Entrant("machine", "machine", {})]
     heat = bench.run(Heat("sst2", entrants, epochs=5))
     return {"heats": [heat], "share": share(heat)}
 
 
 def share(heat: Result) -> Result | None:
-    """FLOPs = 6 x the blocks' parameters x tokens + attention's 12 x blocks x width x the sum of squared lengths.
+    """Return the share; FLOPs = 6 x the blocks' parameters x tokens + 12 x blocks x width x the sum of squared lengths.
 
-    Forward and backward, 2 FLOP per multiply-add, real tokens only. Pairs are epochs measured one after the other.
+    The second term is attention. Forward and backward, 2 FLOP per multiply-add, real tokens only. Pairs are consecutive
+    epochs.
     """
     if heat["status"] != "ok":
         return None
@@ -131,13 +132,13 @@ def share(heat: Result) -> Result | None:
 
 
 def flops_of_an_epoch(ours: Mapping[str, Any]) -> tuple[float, float]:
-    """Of the blocks' weights, and of attention."""
+    """Return the FLOPs of the blocks' weights, and of attention."""
     weights = 6.0 * ours["block_parameters"] * ours["tokens"]
     return weights, 12.0 * ours["blocks"] * ours["width"] * ours["squared_lengths"]
 
 
 def side_by_side(bench: Bench) -> Result:
-    """Full fine-tuning on sst2 by two runs at once, one thread each, beside one run alone with both threads."""
+    """Measure two full fine-tuning runs on sst2 at once, one thread each, beside one run with both threads."""
     piece = bench.piece("sst2")
     settings = bench._on(piece) | {"methods": ["full"], "seeds": 2, "backbone": bench.backbone, "exhaustive": True}
     entrants = [Entrant(EXHAUSTIVE, "board", settings), bench.ours(piece, "full"), Entrant("machine", "machine", {})]
@@ -146,9 +147,9 @@ def side_by_side(bench: Bench) -> Result:
 
 
 def together(heat: Result) -> Result | None:
-    """The rate of runs side by side, from the phases forward, backward, optimiser and other of their receipts.
+    """Return the total rate of parallel runs, from the phases forward, backward, optimiser and other of their receipts.
 
-    They begin together and take equally long, so the sum of their rates is what the machine did.
+    They begin together and take equally long, so the sum of their rates is the machine's rate.
     """
     if heat["status"] != "ok":
         return None
@@ -160,7 +161,7 @@ def together(heat: Result) -> Result | None:
 
 
 def top_layers(bench: Bench) -> Result:
-    """Two blocks trained, 5 epochs x 5 seeds: the whole time, the frozen pass included."""
+    """Measure training two blocks, 5 epochs x 5 seeds: total time, including the frozen pass."""
     heats = []
     for name in bench.names(("trec6", "sst2")):
         piece = bench.piece(name)
@@ -170,7 +171,7 @@ def top_layers(bench: Bench) -> Result:
 
 
 def adapters(bench: Bench) -> Result:
-    """Adapter and LoRA per epoch, against peft's LoRA at its best: peft has no bottleneck adapter."""
+    """Measure adapter and LoRA per epoch against peft's best LoRA; peft has no bottleneck adapter."""
     heats = []
     for name in bench.names(("trec6", "sst2")):
         piece = bench.piece(name)
@@ -186,7 +187,7 @@ def adapters(bench: Bench) -> Result:
     return {"heats": heats}
 
 
-RULES = {  # method -> switches that mean something for it
+RULES = {  # method -> switches that apply to it
     "full": ("bf16", "length_buckets", "short_padding", "touched_rows", "no_dropout"),
     "top_layers:k=2": ("bf16", "length_buckets", "prefix_cache", "shared_pass", "no_dropout"),
     "lora": ("bf16", "length_buckets", "short_padding", "no_dropout", "no_frozen_gradients"),
@@ -194,7 +195,7 @@ RULES = {  # method -> switches that mean something for it
 
 
 def rules(bench: Bench) -> Result:
-    """Every rule of the engine switched off in turn on trec6: how many times longer it takes without it."""
+    """Measure the slowdown when each rule of the engine is switched off in turn, on trec6."""
     heats = []
     piece = bench.piece("trec6")
     for method, switches in RULES.items():
@@ -205,7 +206,7 @@ def rules(bench: Bench) -> Result:
 
 
 def pairs(bench: Bench) -> Result:
-    """Full fine-tuning of premises with their short hypotheses: read by their own lengths, or padded to the longer."""
+    """Measure full fine-tuning on premises with short hypotheses: at their own lengths, or padded to the longer."""
     piece = bench.piece("rte")
     entrants = [
         bench.ours(piece, "full", "all rules"),
@@ -216,7 +217,7 @@ def pairs(bench: Bench) -> Result:
 
 
 def growth(bench: Bench) -> Result:
-    """Seconds and peak memory of fitting one epoch of sst2_glue, by rows: each size in a process of its own."""
+    """Measure seconds and peak memory of one epoch of sst2_glue by rows, each size in its own process."""
     heats = []
     for method in ("full", "top_layers:k=2"):
         sized = [(rows, Piece("sst2_glue", train=rows, test=500).at_most(bench.rows)) for rows in SIZES]
@@ -226,7 +227,7 @@ def growth(bench: Bench) -> Result:
 
 
 def slope(heat: Result) -> float | None:
-    """The exponent e of seconds ~ rows^e between the smallest and the largest size."""
+    """Return the exponent e of seconds ~ rows^e between the smallest and the largest size."""
     points = [
         (entry["about"]["train_rows"], entry["fit_seconds"]["median"])
         for entry in heat["contenders"].values()
@@ -237,8 +238,10 @@ def slope(heat: Result) -> float | None:
 
 
 def board(bench: Bench) -> Result:
-    """The whole board on trec6, 8 methods x 5 seeds, against the same runs one by one with the peers, at their best and
-    at their defaults."""
+    """Measure the whole board on trec6, 8 methods x 5 seeds, against the peers.
+
+    The peers make the same runs one by one, at their best settings and at their defaults.
+    """
     seeds, piece = bench.seeds or 5, bench.raced("trec6")
     slow = [bench.peer(piece, f"{DEFAULTS}: {trains}", {"trains": trains}, portion=PORTION) for trains in TRAINED]
     boards = _boards(bench, "trec6", seeds, [EXHAUSTIVE])
@@ -248,8 +251,11 @@ def board(bench: Bench) -> Result:
 
 
 def racing(bench: Bench) -> Result:
-    """The whole board with its race, 8 methods x 3 seeds, against the same runs one by one with the peers: time; and
-    against our own board without a race: time, and what the winner scores."""
+    """Measure the whole board with its race, 8 methods x 3 seeds.
+
+    It is compared with the same runs one by one with the peers (time), and with our own board without a race (time and
+    the winner's score).
+    """
     seeds = bench.seeds or 3
     heats = [bench.heat(_boards(bench, name, seeds, [COMPARE, EXHAUSTIVE])) for name in bench.names(RACED)]
     raced = {heat["label"]: race_of(heat, seeds) for heat in heats}
@@ -257,7 +263,7 @@ def racing(bench: Bench) -> Result:
 
 
 def _boards(bench: Bench, name: str, seeds: int, boards: Sequence[str]) -> Heat:
-    """These boards, and an entrant for everything that the peers would train for one. Two comparisons of each."""
+    """Return a heat of these boards and of the peers' runs for one of them. Two comparisons of each."""
     piece = bench.raced(name)
     settings = bench._on(piece) | {"methods": list(BOARD), "seeds": seeds, "backbone": bench.backbone}
     entrants = [Entrant(board, "board", settings | {"exhaustive": board == EXHAUSTIVE}) for board in boards]
@@ -266,10 +272,9 @@ def _boards(bench: Bench, name: str, seeds: int, boards: Sequence[str]) -> Heat:
 
 
 def one_by_one(heat: Result, seeds: int, board: str, peer: str = TRAINER) -> Result | None:
-    """What `peer` would take for the runs of `board`: seeds x (start + epochs) of each, from medians. Computed, not
-    run.
+    """Compute `peer`'s time for the runs of `board`: seeds x (start + epochs) of each, from medians.
 
-    The epochs are those that our recipe gave our own runs. Majority and TF-IDF + SVM are counted as nothing.
+    The epochs are those of our own runs' recipe. Majority and TF-IDF + SVM count as zero. Nothing is run.
     """
     if heat["status"] != "ok":
         return None
@@ -277,7 +282,7 @@ def one_by_one(heat: Result, seeds: int, board: str, peer: str = TRAINER) -> Res
     seconds = {}
     for method, trains in BOARD_PEERS.items():
         entry = heat["contenders"][f"{peer}: {trains}"]
-        once = trains == "head" and peer == TRAINER  # the features of a frozen network are computed once, at best
+        once = trains == "head" and peer == TRAINER  # at best, features of a frozen network are computed once
         epoch = entry["epoch_seconds"]["median"] / (entry.get("about") or {}).get("share", 1.0)
         seconds[method] = seeds * (entry["start_seconds"]["median"] + (1 if once else epochs) * epoch)
     ours = heat["contenders"][board]["epoch_seconds"]["median"]
@@ -286,7 +291,7 @@ def one_by_one(heat: Result, seeds: int, board: str, peer: str = TRAINER) -> Res
 
 
 def race_of(heat: Result, seeds: int) -> Result | None:
-    """What the race saved, and what it cost the winner: test scores are means over the seeds, each board's own best."""
+    """Return the time the race saved and the score it cost; test scores are means over seeds, of each board's winner."""
     boards = {name: heat["contenders"][name] for name in (COMPARE, EXHAUSTIVE)}
     if any("error" in entry for entry in boards.values()):
         return None
@@ -307,13 +312,15 @@ def race_of(heat: Result, seeds: int) -> Result | None:
 
 
 def found(heat: Result, board: str) -> Result:
-    """What the last comparison of a board found."""
+    """Return the scores of a board's last comparison."""
     return next(answer for answer in reversed(heat["raw"]) if (answer["contender"], answer["do"]) == (board, "score"))
 
 
 def time_to_full(bench: Bench) -> Result:
-    """Seconds, the start among them, until the test accuracy is 99.5 % of what the better full fit ends at: each of our
-    methods, and the Trainer at its best."""
+    """Measure the seconds, including the start, to 99.5 % of the final test accuracy of the better full fit.
+
+    Contenders: each of our methods, and the Trainer at its best.
+    """
     heats = []
     for name in bench.names(RACED):
         piece = bench.raced(name)
@@ -325,9 +332,9 @@ def time_to_full(bench: Bench) -> Result:
 
 
 def arrivals_of(heat: Result) -> Result | None:
-    """When each contender reached the target, and how many times longer the Trainer took than our quickest method.
+    """Return when each contender reached the target, and the Trainer's time relative to our fastest method.
 
-    Where the Trainer did not reach it in most seeds, its whole fit stands in, and `at_least` says so.
+    If the Trainer did not reach it in most seeds, its whole fit is used, and `at_least` says so.
     """
     if heat["status"] != "ok":
         return None
@@ -346,9 +353,9 @@ def arrivals_of(heat: Result) -> Result | None:
 
 
 def arrival(raw: Sequence[Result], target: float) -> Result:
-    """The first epoch of each seed with `target` or more on the test split, and the seconds until its end.
+    """Return the first epoch of each seed with `target` or more on the test split, and the seconds until its end.
 
-    None where there is no such epoch. The median counts that as longer than any time, and is None when it is one.
+    None if there is no such epoch. The median counts None as infinite, and is None if it is infinite.
     """
     spent: dict[int, float] = {}
     first: dict[int, tuple[int, float] | None] = {}
@@ -368,7 +375,7 @@ def arrival(raw: Sequence[Result], target: float) -> Result:
 
 
 def _against(entrants: Sequence[Entrant]) -> list[tuple[str, str]]:
-    """The first contender against each of the others."""
+    """Return the pairs of the first contender and each of the others."""
     return [(entrants[0].name, other.name) for other in entrants[1:]]
 
 

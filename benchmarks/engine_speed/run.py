@@ -1,4 +1,4 @@
-"""Measures the engine against its peers: `python benchmarks/engine_speed/run.py --data FOLDER [QUESTION …]`."""
+"""Measure the engine against its peers: `python benchmarks/engine_speed/run.py --data FOLDER [QUESTION …]`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from graftwork.machine.environment import environment, version
 
 HERE = Path(__file__).parent
 SETTINGS = "peer_settings"
-BY_DATA = ("chosen", "races", "arrivals")  # parts of a result that are named by data set
+BY_DATA = ("chosen", "races", "arrivals")  # parts of a result keyed by data set
 PEERS = ("transformers", "accelerate", "peft", "torch")
 
 
 def main() -> None:
-    """One file of results per question, written when it has been answered."""
+    """Write one results file per question, as soon as it is answered."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("questions", nargs="*", metavar="QUESTION", default=[SETTINGS, *QUESTIONS])
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def answer(name: str, bench: Bench, out: Path) -> None:
-    """Measure one question and write its result, whatever came of it."""
+    """Measure one question and write its result, also on failure."""
     question = choose if name == SETTINGS else QUESTIONS[name]
     before, begun = environment(), time.time()
     result = question(bench)
@@ -88,7 +88,7 @@ def answer(name: str, bench: Bench, out: Path) -> None:
 
 
 def beside(earlier: Result, result: Result) -> Result:
-    """`result` of some data sets with what was measured earlier of the others."""
+    """Return `result` merged with earlier measurements of the other data sets."""
     fresh = {heat["label"] for heat in result["heats"]}
     there = earlier["environment"]
     older = [{"measured": {"commit": there["commit"], "time": there["time"]}} | heat for heat in earlier["heats"]]
@@ -97,7 +97,7 @@ def beside(earlier: Result, result: Result) -> Result:
 
 
 def measured(heat: Heat) -> Result:
-    """Run a heat and say how it goes."""
+    """Run a heat and print its progress."""
     return driver.run(heat, say=lambda text: print(text, flush=True))
 
 

@@ -1,4 +1,4 @@
-"""Prints what stands in `results/` as Markdown; the README of this folder shows the same, and a test compares them."""
+"""Print `results/` as Markdown; the README of this folder shows the same, and a test compares them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = list[list[str]]
 
 
 def table(folder: Path = RESULTS) -> str:
-    """A section per question that has been answered, then those of other machines, a folder each."""
+    """Format a section per answered question, then those of other machines, a folder each."""
     parts = []
     for place in (folder, *sorted(path for path in folder.glob("*/") if path.is_dir())):
         on = "" if place == folder else f" (`{place.name}`)"
@@ -28,7 +28,7 @@ def table(folder: Path = RESULTS) -> str:
 
 
 def _origin(result: Result) -> str:
-    """Where and when, and what went wrong."""
+    """Format where and when it was measured, and what failed."""
     where = result["environment"]
     commits: dict[str, list[str]] = {}
     for heat in result["heats"]:
@@ -54,7 +54,7 @@ def _markdown(header: Sequence[str], rows: Rows) -> str:
 
 
 def _contenders(result: Result) -> str:
-    """Every contender: time per epoch and for the whole fit, rate, score, and how many times ours its time is."""
+    """Format every contender: time per epoch and per fit, rate, score, and time relative to ours."""
     rows = []
     for heat in result["heats"]:
         for name, entry in heat["contenders"].items():
@@ -96,12 +96,12 @@ def _seconds(values: Mapping[str, float] | None, share: float = 1.0) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three, and from a thousand on all of them."""
+    """Format to three digits; from a thousand on all digits."""
     return f"{value:.0f}" if value >= 999.5 else f"{value:.3g}"
 
 
 def _share(result: Result) -> str:
-    """The share of the machine's rate, the rate, and what was counted."""
+    """Format the share of the machine's rate, the rate, and what was counted."""
     found = result["share"]
     machine = result["heats"][0]["contenders"]["machine"]
     if found is None:
@@ -118,7 +118,7 @@ def _share(result: Result) -> str:
 
 
 def _together(result: Result) -> str:
-    """What runs side by side reach together, and one run alone."""
+    """Format the total rate of parallel runs, and of one run alone."""
     found = result["together"]
     if found is None:
         return "No share: a contender failed."
@@ -158,7 +158,7 @@ def _board(result: Result) -> str:
 
 
 def _racing(result: Result) -> str:
-    """Each data set: the race, the peers and our own board without a race; what won on each, and what was dropped."""
+    """Format per data set: the race, the peers, our board without a race; the winners, and the dropped methods."""
     rows, notes = [], []
     for heat in result["heats"]:
         name, race = heat["label"], result["races"][heat["label"]]
@@ -199,7 +199,7 @@ def _racing(result: Result) -> str:
 
 
 def _time_to_full(result: Result) -> str:
-    """Every contender's time to the target, our quickest marked."""
+    """Format every contender's time to the target; our fastest is marked."""
     rows = []
     for heat in result["heats"]:
         name, arrivals = heat["label"], result["arrivals"][heat["label"]]
@@ -234,7 +234,7 @@ def _time_to_full(result: Result) -> str:
 
 
 def _settings(result: Result) -> str:
-    """What was chosen, and what it was chosen from."""
+    """Format the chosen settings and the candidates."""
     keys = ("attention", "precision", "dropout", "loaders", "compiled", "learning_rate")
     rows = [[name, *(str(chosen[key]) for key in keys)] for name, chosen in result["chosen"].items()]
     return _markdown(("trains@data", *keys), rows) + "\n\n" + _contenders(result)

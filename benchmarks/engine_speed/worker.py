@@ -12,7 +12,7 @@ from protocol import Contender, own_output, serve
 
 
 def make(kind: str, settings: dict[str, Any]) -> Contender:
-    """The contender that a JSON object describes."""
+    """Return the contender described by a JSON object."""
     if kind == "machine":
         from machine import Machine
 

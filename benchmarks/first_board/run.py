@@ -1,4 +1,4 @@
-"""Compares every method on six published data sets and keeps the boards: `python run.py --data FOLDER [NAME …]`."""
+"""Compare every method on six published data sets and keep the boards: `python run.py --data FOLDER [NAME …]`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETTINGS = {
 
 
 def task(name: str) -> gw.Task:
-    """The task in the working folder; a split that was not published is drawn by content hash."""
+    """Return the task in the working folder; a split that was not published is drawn by content hash."""
     whole = Path(name) / "all.tsv"
     if whole.exists():
         return gw.Task.from_file(whole, name=name, **SETTINGS.get(name, {}))
@@ -33,7 +33,7 @@ def task(name: str) -> gw.Task:
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Compare. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = flags(__doc__, SEEDS, threads=torch.get_num_threads())
     parser.add_argument("--methods", help="a,b,… (default: all that fit)")
     chosen = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Prints the boards in `results/` as one Markdown table; the README's is this one, and a test compares them."""
+"""Print the boards in `results/` as one Markdown table; a test compares it with the README's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COSTS = {"train_seconds": "training", "trained_parameters": "trained", "stored_b
 
 
 def table() -> str:
-    """A row per method, best on trec6 first: headline scores in points, and the price on trec6."""
+    """Format a row per method, best on trec6 first: headline scores in points, and the price on trec6."""
     files = {task: RESULTS / task / "leaderboard.json" for task in TASKS}
     boards = {task: json.loads(path.read_text()) for task, path in files.items() if path.exists()}
     rows = {task: {row["method"]: row for row in board["rows"]} for task, board in boards.items()}

@@ -1,4 +1,4 @@
-"""GLUE's dev rows, of the tasks that are whole, beside what others published: `python run.py --data FOLDER`."""
+"""Scores on the dev rows of GLUE tasks with complete files, beside published ones: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driving import flags, say
 import graftwork as gw
 
 HERE = Path(__file__).parent.absolute()
-METHODS = ["tfidf_svm", "linear_probe", "top_layers", "adapter", "full"]  # and the majority class, always
+METHODS = ["tfidf_svm", "linear_probe", "top_layers", "adapter", "full"]  # the majority class is always added
 TASKS: Mapping[str, tuple[str, Mapping[str, str]]] = {  # GLUE's name -> folder of the collection, column -> GLUE's
     "CoLA": ("cola", {}),
     "SST-2": ("sst2_glue", {"text": "sentence", "label": "label"}),
@@ -34,13 +34,13 @@ LABELS = {
 
 
 def lines_of(path: Path) -> list[list[str]]:
-    """The cells of `path` or `path`.gz, header first."""
+    """Return the cells of `path` or `path`.gz, header first."""
     raw = path.read_bytes() if path.is_file() else gzip.decompress(path.with_name(f"{path.name}.gz").read_bytes())
     return [line.split("\t") for line in raw.decode("utf-8").rstrip("\n").split("\n")]
 
 
 def official(task: str, lines: list[list[str]]) -> Iterable[list[str]]:
-    """The same rows with GLUE's columns and labels; of CoLA without a header: source, label, mark, sentence."""
+    """Return the rows with GLUE's columns and labels; for CoLA without a header: source, label, mark, sentence."""
     header, *rows = lines
     rows = [[LABELS.get(cell, cell) if column == "label" else cell for column, cell in zip(header, row, strict=True)]
             for row in rows]  # fmt: skip
@@ -50,7 +50,7 @@ def official(task: str, lines: list[list[str]]) -> Iterable[list[str]]:
 
 
 def lay_out(data: Path, folder: Path, task: str) -> None:
-    """Write train.tsv and dev.tsv of a task as GLUE's download has them."""
+    """Write train.tsv and dev.tsv of a task as in GLUE's download."""
     for split in ("train", "dev"):
         rows = official(task, lines_of(data / TASKS[task][0] / f"{split}.tsv"))
         path = folder / task / f"{split}.tsv"
@@ -59,7 +59,7 @@ def lay_out(data: Path, folder: Path, task: str) -> None:
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Run the benchmark. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = flags(__doc__, TASKS)
     parser.add_argument("--work", type=Path, default=Path("boards/glue"), help="where the rows and boards are written")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="where what is kept of them is copied to")

@@ -1,4 +1,4 @@
-"""Prints the section *Results* of the README from `results/benchmark.json`: `python table.py`."""
+"""Print the section *Results* of the README from `results/benchmark.json`: `python table.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATH = Path(__file__).parent / "results" / "benchmark.json"
 
 
 def table() -> str:
-    """The table as `graft benchmark` prints it, and how to read it."""
+    """Format the table as `graft benchmark` prints it, with an explanation."""
     if not PATH.is_file():
         return "Not measured yet."
     content = json.loads(PATH.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@
 
     board = gw.compare(gw.Task.from_file("tickets.csv"), methods=["linear_probe", "adapter"], seeds=5)
 
-Nothing heavy is imported before one of these names is used.
+Heavy imports happen only when one of these names is used.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ _HOMES = {
 
 
 class _Face(ModuleType):
-    """This module's class: public names arrive on first use, and functions win over folders of the same name.
+    """This module's class: public names are imported on first use and take precedence over folders of the same name.
 
     Importing anything from the folders `compare/` and `train/` would otherwise replace `graftwork.compare` and
-    `graftwork.train` by the folders. `from graftwork.train.loop import …` is not touched by this.
+    `graftwork.train` by the folders. `from graftwork.train.loop import …` is not affected.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The user's settings: the backbone where none is named, the dated price list that makes money and CO2e of a run."""
+"""The user's settings: the default backbone, and the dated price list for money and CO2e of a run."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.io.files import read_toml
 
-DEFAULT_BACKBONE = "minilm"  # where the user names none
+DEFAULT_BACKBONE = "minilm"  # used where the user names none
 JOULES_PER_KWH = 3.6e6
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What machine-hours, electricity and its CO2e cost this user. What is left out stays blank, never guessed.
+    """The user's prices of machine-hours and electricity, and its CO2e. Missing prices stay blank, never guessed.
 
-    The one guess is `watts_per_core`, used where the processor's energy counters cannot be read: server processors
+    The only guess is `watts_per_core`, used where the processor's energy counters cannot be read: server processors
     are specified at 4 to 7 W per core (280 W / 64 for an AMD EPYC 7763, 270 W / 40 for an Intel Xeon 8380), and
     10 W adds a share of memory and power supply. It may be wrong by a factor of two; the cost is graded "guess".
     """
@@ -29,22 +29,22 @@ class Prices:
     currency: str = ""  # "EUR"; required with money
     per_hour: float | None = None  # money per hour of the machine; or
     per_kwh: float | None = None  # money per kWh of electricity
-    date: str = ""  # of the price, as 2026-11-21; required with money
-    source: str = ""  # of the price; required with money
-    country: str = ""  # whose electricity grid; required with grams_per_kwh
+    date: str = ""  # date of the price, like 2026-11-21; required with money
+    source: str = ""  # source of the price; required with money
+    country: str = ""  # country of the electricity grid; required with grams_per_kwh
     grams_per_kwh: float | None = None  # g CO2e per kWh of that grid
-    carbon_year: int | None = None  # of that figure; required with it
-    carbon_source: str = ""  # of that figure; required with it
+    carbon_year: int | None = None  # year of that figure; required with it
+    carbon_source: str = ""  # source of that figure; required with it
     pue: float = 1.0  # power usage effectiveness: energy of the building / energy of the machine
-    watts_per_core: float = 10.0  # of one busy core with its share of memory
-    idle_watts: float = 0.0  # drawn by the machine whether it works or not, for as long as the run lasts
+    watts_per_core: float = 10.0  # power of one busy core with its share of memory
+    idle_watts: float = 0.0  # power of the idle machine, counted for the duration of the run
 
     @classmethod
     def from_file(cls, path: str | Path | None) -> Prices:
-        """The price list in a TOML file whose keys are the fields of this class; None is an empty list.
+        """Read the price list in a TOML file whose keys are the fields of this class; None gives an empty list.
 
         Raises `ConfigError` for an unknown key (`UnknownName`), a wrong type, a number out of range, or a price
-        that does not say its currency, date and source; `StorageError` for a missing file.
+        without its currency, date and source; `StorageError` for a missing file.
         """
         if path is None:
             return cls()
@@ -56,7 +56,7 @@ class Prices:
         return cls(**content)
 
     def told(self) -> dict[str, str]:
-        """`{"prices": …}`: the figures that were given, with where they are from; empty where there are none."""
+        """Return `{"prices": …}`: the given figures with their sources; empty where there are none."""
         money = ((self.per_hour, "hour of the machine"), (self.per_kwh, "kWh"))
         figures = [
             f"{price:g} {self.currency} per {unit} ({self.source}, {self.date})"
@@ -70,7 +70,7 @@ class Prices:
 
 
 _TEXTS = ("currency", "date", "source", "country", "carbon_source")
-_CURRENCY = re.compile("[A-Z]{3}")  # as ISO 4217 has them, and as a budget names one
+_CURRENCY = re.compile("[A-Z]{3}")  # an ISO 4217 code, as in budgets
 _LEAST: Mapping[str, float] = {
     "per_hour": 0, "per_kwh": 0, "grams_per_kwh": 0, "carbon_year": 1900, "pue": 1,
     "watts_per_core": 0, "idle_watts": 0,
@@ -84,13 +84,13 @@ _GOES_WITH: Mapping[str, tuple[str, ...]] = {
 
 def _read(path: Path) -> dict[str, Any]:
     content = read_toml(path)
-    if type(content.get("date")) is date:  # TOML has dates of its own: date = 2026-11-21
+    if type(content.get("date")) is date:  # TOML has a date type: date = 2026-11-21
         content["date"] = content["date"].isoformat()
     return content
 
 
 def _check_value(key: str, value: Any, where: str) -> None:
-    """One key by itself: known, of its type, in its range."""
+    """Check one key by itself: known, of its type, in its range."""
     if key in _TEXTS:
         expected = {"date": "a date like 2026-11-21", "currency": "three capitals like EUR"}.get(
             key, "a text that is not empty"
@@ -108,7 +108,7 @@ def _check_value(key: str, value: Any, where: str) -> None:
 
 
 def _check_whole(content: Mapping[str, Any], where: str) -> None:
-    """The keys together: one sort of price, and every figure with its origin."""
+    """Check the keys together: one sort of price, and every figure with its origin."""
     if "per_hour" in content and "per_kwh" in content:
         raise ConfigError(
             "two sorts of price",

@@ -1,4 +1,4 @@
-"""Every error that Graftwork raises on purpose.
+"""Exceptions that Graftwork raises deliberately.
 
     GraftworkError
     ├── ConfigError          a flag, a task file or a setting is wrong
@@ -7,7 +7,7 @@
     ├── IncompatibleModule   a task module and a backbone, or a file and its hash, do not belong together
     └── StorageError         a file or folder cannot be read or written
 
-A message says what, where, got, expected, do. The command line prints it and exits 2.
+A message has the parts what, where, got, expected, do. The command line prints it and exits with status 2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 
 class GraftworkError(Exception):
-    """A mistake the user can mend: `what` happened, `where`, what was `got`, what is `expected`, what to `do`."""
+    """An error the user can fix: `what` happened, `where`, what was `got`, what is `expected`, what to `do`."""
 
     def __init__(self, what: str, *, where: str = "", got: str = "", expected: str = "", do: str = ""):
         self.what, self.where, self.got, self.expected, self.do = what, where, got, expected, do
@@ -26,7 +26,7 @@ class GraftworkError(Exception):
 
     @property
     def message(self) -> str:
-        """The whole message, one line per part."""
+        """The full message, one line per part."""
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
         parts = (("got", self.got), ("expected", self.expected), ("do", self.do))
         lines += [f"  {name + ':':<10}{text}" for name, text in parts if text]
@@ -50,7 +50,7 @@ class StorageError(GraftworkError):
 
 
 class UnknownName(ConfigError):
-    """A name that nothing is registered under; what to do where none looks like it is `else_do`."""
+    """An unregistered name; `else_do` is the remedy where no known name is similar."""
 
     def __init__(self, noun: str, name: str, known: Iterable[str], where: str = "", else_do: str = ""):
         known = list(known)
@@ -64,19 +64,19 @@ class UnknownName(ConfigError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like `name`, or None when none shares more than half of its letters with it."""
+    """Return the known name most similar to `name`; None when none shares more than half of its letters."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.51)
     return by_lower[close[0]] if close else None
 
 
 def clip(text: str, limit: int = 80) -> str:
-    """A value from data as it may stand in a message: quoted, escaped and cut to `limit` characters."""
+    """Format a value from data for a message: quoted, escaped and truncated to `limit` characters."""
     return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text):,} characters)"
 
 
 def printable(text: str) -> str:
-    """`text` with every character but letters, signs, spaces and line ends replaced: data must not steer a terminal."""
+    """Replace all but printable characters, spaces and line ends, so that data can't control a terminal."""
     return "".join(
         char
         if char.isprintable() or char == "\n" or unicodedata.category(char) == "Zs"

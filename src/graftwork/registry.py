@@ -1,4 +1,4 @@
-"""Registry: a name maps to one part, and the name is the file it lives in."""
+"""Registries of parts: a name maps to one part, and is the name of the file that defines it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """`methods.get("lora")` imports `graftwork/methods/lora.py` and returns what it registered.
+    """A lazy registry: `methods.get("lora")` imports `graftwork/methods/lora.py` and returns the part it registered.
 
     Other packages add parts through the entry-point group `graftwork.<folder>`, notebooks through `register`.
     """
@@ -39,7 +39,7 @@ class Registry(Generic[T]):
         self._parts: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[Any], Any]:
-        """Decorator that keeps its object under `name`; the object must be the only one of that name."""
+        """Return a decorator that registers its object under `name`. It raises `ValueError` if the name is in use."""
 
         def keep(part: Any) -> Any:
             if self._parts.setdefault(name, part) is not part:
@@ -49,21 +49,21 @@ class Registry(Generic[T]):
         return keep
 
     def names(self) -> list[str]:
-        """All names, without importing any part."""
+        """Return all names, sorted, without importing any part."""
         return sorted(self._files | self._plugins.keys() | self._parts.keys())
 
     def summary(self, name: str) -> str:
-        """The first sentence of the file that registers `name`, read without importing it; "" where there is none."""
+        """Return the first sentence of the file that registers `name`, read without import; "" where there is none."""
         file = Path(importlib.import_module(self.package).__path__[0]) / f"{name}.py"
         told = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) if file.is_file() else None
         return re.split(r"(?<=[^.][.])\s+(?=[A-Z`])|\n\n", told)[0].replace("\n", " ") if told else ""
 
     def here_only(self) -> set[str]:
-        """The parts that no other process finds: a notebook or a script registered them."""
+        """Return the names that no other process finds, registered by a notebook or a script."""
         return self._parts.keys() - self._files - self._plugins.keys()
 
     def get(self, name: str) -> T:
-        """The part registered as `name`. Raises `UnknownName` with the nearest name."""
+        """Return the part registered as `name`. Raises `UnknownName` with the nearest name."""
         if name not in self._parts:
             plugins = self._plugins
             if name in plugins:

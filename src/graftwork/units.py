@@ -1,4 +1,4 @@
-"""Numbers as a person reads them. Inside the program every quantity is SI: seconds, bytes, joules, fractions."""
+"""Formatting and parsing of quantities. Inside the program all are SI: seconds, bytes, joules, fractions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from graftwork.errors import ConfigError
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_BYTES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}  # powers of 1,000; of 1,024 with an i
-_CARRIES = 0.9995  # from here on three digits round up to the next unit
-_SPENT = {  # what a person may write behind an amount -> (factor, SI unit)
+_BYTES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}  # powers of 1,000, or of 1,024 with an i
+_CARRIES = 0.9995  # values from this on round up to the next unit at three digits
+_SPENT = {  # unit as the user writes it -> (factor, SI unit)
     "s": (1.0, "s"), "min": (60.0, "s"), "h": (3600.0, "s"), "d": (86400.0, "s"), "w": (604800.0, "s"),
     "J": (1.0, "J"), "kJ": (1e3, "J"), "MJ": (1e6, "J"), "Wh": (3.6e3, "J"), "kWh": (3.6e6, "J"),
 }  # fmt: skip
@@ -19,7 +19,7 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
 
 
 def show(value: float | None, unit: str) -> str:
-    """`value` in `unit` with three significant digits and a prefix: `show(4.7e12, "FLOP")` is `4.7 TFLOP`."""
+    """Format `value` with three significant digits and a prefix: `show(4.7e12, "FLOP")` is `4.7 TFLOP`."""
     if value is None:
         return "–"
     if unit == "s":
@@ -32,7 +32,7 @@ def show(value: float | None, unit: str) -> str:
 
 
 def scaled(value: float, unit: str) -> str:
-    """Decimal prefixes (k = 1,000), the field's habit for parameters, FLOPs and file sizes."""
+    """Format a value with decimal prefixes (k = 1,000), as is usual for parameters, FLOPs and file sizes."""
     for factor, prefix in _PREFIXES:
         if abs(value) >= _CARRIES * factor:
             return f"{_digits(value / factor)} {prefix}{unit}".strip()
@@ -40,12 +40,12 @@ def scaled(value: float, unit: str) -> str:
 
 
 def several(count: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`, `3 passes`."""
+    """Format a count with its noun: `1 row`, `2,000 rows`, `3 passes`."""
     return f"{count:,} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """`0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`."""
+    """Format a duration: `0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`."""
     if 0 < seconds < _CARRIES / 1000:
         return f"{seconds * 1e6:.3g} µs"
     if seconds < _CARRIES:
@@ -59,17 +59,17 @@ def duration(seconds: float) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, and from a thousand on all of them: never `1e+03`."""
+    """Format three significant digits, or all digits of a thousand and more: never `1e+03`."""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def percent(fraction: float, digits: int = 1) -> str:
-    """`0.9612` is `96.1`: scores are fractions inside and points at the face."""
+    """Format a score, a fraction inside the program, in points: `0.9612` is `96.1`."""
     return f"{100 * fraction:.{digits}f}"
 
 
 def named_scores(scores: Mapping[str, float], interval: Sequence[float] | None = None) -> str:
-    """`accuracy 96.1 [94.9, 97.2], macro_f1 95.8`: every metric of a run, in points; the interval is of the first."""
+    """Format a run's metrics in points, the first with its interval: `accuracy 96.1 [94.9, 97.2], macro_f1 95.8`."""
     told = [f"{metric} {percent(score)}" for metric, score in scores.items()]
     if interval:
         told[0] += f" [{', '.join(map(percent, interval))}]"
@@ -77,16 +77,16 @@ def named_scores(scores: Mapping[str, float], interval: Sequence[float] | None =
 
 
 def read_amount(words: str) -> tuple[float, str]:
-    """A time in s, an energy in J, or money: `"5min"` is `(300.0, "s")`, `"0.02EUR"` is `(0.02, "EUR")`.
+    """Parse a time in s, an energy in J, or money: `"5min"` is `(300.0, "s")`, `"0.02EUR"` is `(0.02, "EUR")`.
 
-    Raises `ConfigError` for anything else; nothing is guessed, a bare number least of all.
+    Raises `ConfigError` for anything else, a number without a unit included.
     """
     found = _AMOUNT.fullmatch(words.strip())
     value, unit = (float(found[1]), found[2]) if found else (math.nan, "")
     if unit in _SPENT:
         factor, unit = _SPENT[unit]
         value *= factor
-    elif not (len(unit) == 3 and unit.isupper()) or unit.lower() in map(str.lower, _SPENT):  # MIN is no currency
+    elif not (len(unit) == 3 and unit.isupper()) or unit.lower() in map(str.lower, _SPENT):  # MIN is not a currency
         value = math.nan
     if not 0 < value < math.inf:
         raise ConfigError(
@@ -98,7 +98,7 @@ def read_amount(words: str) -> tuple[float, str]:
 
 
 def parse_bytes(text: str) -> int:
-    """`"10GB"` is 10,000,000,000, `"1.5 GiB"` is 1,610,612,736, `"0"` is nothing. Raises `ConfigError`."""
+    """Parse a size: `"10GB"` is 10,000,000,000, `"1.5 GiB"` is 1,610,612,736, `"0"` is 0. Raises `ConfigError`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?", text.strip().lower())
     size = float(found[1]) * (1024 if found[3] else 1000) ** _BYTES[found[2] or ""] if found else math.inf
     if size == math.inf:

@@ -1,1 +1,1 @@
-"""Banks: many task modules on one frozen backbone, kept, added for ever and answered together."""
+"""Banks: folders of task modules on one frozen backbone, extended over time and answered together."""

@@ -1,4 +1,4 @@
-"""A bank: many task modules on one frozen backbone, kept in a folder, opened when they are asked, answered together."""
+"""A bank: a folder of task modules on one frozen backbone, opened on first use and answered in joint batches."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ from graftwork.module.task_module import TaskModule, known_backbone
 from graftwork.pretrained.open_backbone import PRECISIONS, lasting_card, open_backbone
 
 Answer = dict[str, Any]
-Row = tuple[str, GivenInputs]  # the name of a task, and what it is asked about
+Row = tuple[str, GivenInputs]  # task name, and the inputs to answer
 
 
 @dataclass(frozen=True)
 class BankChanges:
-    """What a bank took in since it was read before."""
+    """Tasks that changed in a bank since it was last read."""
 
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)  # task -> message; its old version goes on answering
+    failed: Mapping[str, str] = field(default_factory=dict)  # task -> error message; its old version keeps answering
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A version that could not be opened, and why."""
+    """A version that could not be opened, and the error message."""
 
     digest: str
     message: str
 
 
 class Bank:
-    """Opened. Several threads may use it: rows are answered by one while another takes in what is new."""
+    """An open bank. Thread-safe: one thread may answer rows while another loads changes."""
 
     def __init__(self, folder: BankFolder, device: str):
         self._folder, self._device = folder, device
         self._mixture = Mixture()
         self._backbone: Backbone | None = None
         self._state = BankState()
-        self._entries: Mapping[str, TaskEntry] = {}  # replaced whole, never changed
-        self._failed: Mapping[str, Failure] = {}  # replaced whole too
+        self._entries: Mapping[str, TaskEntry] = {}  # replaced as a whole, never mutated
+        self._failed: Mapping[str, Failure] = {}  # replaced as a whole too
         self._identity: tuple[str, str] | None = None  # revision and precision of the open backbone
-        self._loaded: dict[str, str] = {}  # task -> digest of what answers
-        self._changing = threading.RLock()  # held by whoever opens tasks; taken before the other
-        self._answering = threading.RLock()  # held while rows are answered, and while tasks are swapped
+        self._loaded: dict[str, str] = {}  # task -> digest of the version that answers
+        self._changing = threading.RLock()  # held while tasks are opened; acquired before the other
+        self._answering = threading.RLock()  # held while rows are answered or tasks are swapped
 
     @classmethod
     def create(cls, path: str | Path, *, backbone: str | None = None, precision: str = "auto") -> Bank:
-        """A bank without tasks. Without `backbone` the first task that has one decides it, and the precision too.
+        """Create a bank without tasks. Without `backbone`, the first task with one sets backbone and precision.
 
-        Raises `StorageError` when there is a bank already or the folder can't be written, `ConfigError`.
+        Raises `StorageError` when a bank exists already or the folder can't be written, `ConfigError`.
         """
         if precision not in ("auto", *PRECISIONS):
             raise UnknownName("precision", precision, ["auto", *PRECISIONS])
@@ -74,7 +74,7 @@ class Bank:
 
     @classmethod
     def open(cls, path: str | Path, *, device: str = "auto") -> Bank:
-        """The bank in this folder. Each task is opened, tested and put beside the others when it is first asked.
+        """Open the bank in this folder. Each task is opened, self-tested and loaded on first use.
 
         Raises `StorageError` when there is none, `IncompatibleModule` for a damaged one, `ConfigError` for a device.
         """
@@ -85,75 +85,75 @@ class Bank:
 
     @property
     def path(self) -> Path:
-        """Its folder."""
+        """The bank's folder."""
         return self._folder.root
 
     @property
     def tasks(self) -> Mapping[str, TaskEntry]:
-        """Those that it answers, by name."""
+        """The tasks that the bank answers, by name."""
         return MappingProxyType(self._entries)
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """The tasks whose newest version could not be opened, with the message."""
+        """Tasks whose newest version could not be opened -> error message."""
         return {name: failure.message for name, failure in self._failed.items()}
 
     @property
     def card(self) -> BackboneCard | None:
-        """What is known of its backbone; None before the first task brought one."""
+        """The backbone's card; None before the first task brought a backbone."""
         return BackboneCard(**self._state.backbone) if self._state.backbone is not None else None
 
     @property
     def precision(self) -> str | None:
-        """ "bf16" or "fp32"; None before the first task brought one."""
+        """The precision, "bf16" or "fp32"; None before the first task brought a backbone."""
         return self._state.precision
 
     def open_backbone(self) -> Backbone:
-        """The one frozen backbone of all tasks. Raises `ConfigError` before there is one, `IncompatibleModule`."""
+        """Open the frozen backbone of all tasks. Raises `ConfigError` before there is one, `IncompatibleModule`."""
         if self._state.backbone is None:
             raise ConfigError("the bank has no backbone yet", where=str(self.path), do="add a task to it")
         return self._open_backbone(self._state)
 
     def module(self, name: str, version: int | None = None) -> TaskModule:
-        """A task by itself, opened and tested anew. Raises `UnknownName`, `IncompatibleModule` or `StorageError`."""
+        """Open and test a task on its own, anew. Raises `UnknownName`, `IncompatibleModule` or `StorageError`."""
         return self._opened(self._entry(name) if version is None else self._folder.entry(name, version))
 
     def add(self, module: str | Path, name: str | None = None, *, board: str | Path | None = None) -> TaskEntry:
-        """Copy a task module (or a run's) in, as the newest version of the task `name` (default: as it is called).
+        """Add a copy of a task module (or a run's) as the newest version of task `name` (default: its own name).
 
-        `board` is a comparison's folder, whose leaderboard is kept with the task. The copy is tested before anybody
-        sees it. Raises `IncompatibleModule` for another backbone than the bank's, `ConfigError` for a bad name,
-        `StorageError`; the bank is then as it was.
+        `board` is a comparison's folder, whose leaderboard is kept with the task. The copy is tested before it becomes
+        visible. Raises `IncompatibleModule` for another backbone than the bank's, `ConfigError` for a bad name,
+        `StorageError`; the bank is then unchanged.
         """
         added = self._folder.add(Path(module), name, self._tested, Path(board) if board is not None else None)
         self._read_again()
         return self._entry(added.name)
 
     def remove(self, name: str) -> None:
-        """Take a task away with all its versions. Raises `UnknownName` or `StorageError`."""
+        """Remove a task with all its versions. Raises `UnknownName` or `StorageError`."""
         self._folder.remove(name)
         self._read_again()
 
     def rename(self, old: str, new: str) -> TaskEntry:
-        """Give a task another name. Raises `UnknownName`, `ConfigError` or `StorageError`."""
+        """Rename a task. Raises `UnknownName`, `ConfigError` or `StorageError`."""
         self._folder.rename(old, new)
         self._read_again()
         return self._entry(new)
 
     def rollback(self, name: str, to: int | None = None) -> TaskEntry:
-        """Let an older version answer, by default the one before. Raises `UnknownName`, `ConfigError` and as `add`."""
+        """Make an older version current, by default the previous. Raises `UnknownName`, `ConfigError`, as `add`."""
         self._folder.rollback(name, self._tested, to)
         self._read_again()
         return self._entry(name)
 
     def versions(self, name: str) -> list[int]:
-        """Those that are kept, the oldest first. Raises `UnknownName` or `StorageError`."""
+        """Return the stored versions of a task, oldest first. Raises `UnknownName` or `StorageError`."""
         return self._folder.versions(name)
 
     def predict(self, rows: Sequence[Row]) -> list[Answer]:
-        """An answer per row, in their order: any tasks, kinds and methods in one pass of the backbone.
+        """Answer each row, in order; rows of any tasks, kinds and methods share one forward pass of the backbone.
 
-        Raises `UnknownName` with the nearest task, `ConfigError` for other inputs than a task wants, and as `module`
+        Raises `UnknownName` with the nearest task, `ConfigError` for inputs that a task does not take, and as `module`
         for a task that can't be opened.
         """
         rows = list(rows)
@@ -161,10 +161,10 @@ class Bank:
         return self.answers([(task, example) for (task, _), example in zip(rows, examples, strict=True)])
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
-        """As `predict`, of rows that are examples already. Raises `UnknownName`, `ConfigError`, and as `module`."""
+        """As `predict`, for rows that are examples already. Raises `UnknownName`, `ConfigError`, and as `module`."""
         names = list(dict.fromkeys(task for task, _ in rows))
         while names:
-            with self._answering:  # so that no task goes between the look and the answer
+            with self._answering:  # no task may be removed between the check and the answer
                 if all(self._answers(name) for name in names):
                     self._require_inputs(rows)
                     return self._mixture.answers(rows)
@@ -172,10 +172,10 @@ class Bank:
         return []
 
     def predict_all(self, given: GivenInputs, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
-        """The answers of every task that takes such inputs, or of these; what they share is computed once.
+        """Answer one input for `tasks`, by default every task that takes such inputs; shared work is computed once.
 
-        Of all tasks those are left out that can't be opened: `failed` tells them. Raises as `predict` for tasks that
-        are named, or where none of all can be opened, and `ConfigError` when no task takes such inputs.
+        By default, tasks that can't be opened are left out (see `failed`). Raises as `predict` for named tasks, or when
+        none can be opened, and `ConfigError` when no task takes such inputs.
         """
         names = list(tasks) if tasks is not None else self.taking(given)
         if not names and tasks is None:
@@ -190,11 +190,11 @@ class Bank:
         return dict(zip(names, self.predict([(name, given) for name in names]), strict=True))
 
     def taking(self, given: GivenInputs) -> list[str]:
-        """The tasks that take such inputs."""
+        """Return the names of the tasks that take such inputs."""
         return [name for name, entry in self._entries.items() if takes(entry.roles, given)]
 
     def cut(self, rows: Sequence[Row]) -> list[bool]:
-        """Which of these are longer than the backbone takes: only their beginning is read."""
+        """Return, per row, whether it is longer than the backbone reads and is therefore truncated."""
         found = [False] * len(rows)
         groups: dict[tuple[str, ...], dict[int, Example]] = {}
         for place, (example, (task, _)) in enumerate(zip(self._examples(rows), rows, strict=True)):
@@ -207,7 +207,7 @@ class Bank:
         return found
 
     def load(self, names: Iterable[str]) -> None:
-        """Open and test these tasks now, as far as they are not. Raises as `module`."""
+        """Open and test those of these tasks that are not open yet. Raises as `module`."""
         missing = [name for name in names if not self._answers(name)]
         if missing:
             with self._changing:
@@ -216,7 +216,7 @@ class Bank:
                         self._load(name)
 
     def load_all(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
-        """Open and test every task now, or these. What can't be opened, with the message; `refresh` tries it again."""
+        """Open and test `names` (default: all tasks); return task -> message for failures, which `refresh` retries."""
         entries = self._entries
         for name in entries if names is None else names:
             entry, known = entries.get(name), self._failed.get(name)
@@ -224,15 +224,15 @@ class Bank:
                 continue
             try:
                 self.load([name])
-            except Exception as error:  # whatever it is: the others go on
+            except Exception as error:  # any error: the other tasks continue
                 self._failed = {**self._failed, name: Failure(entry.digest, _message(error))}
         return self.failed
 
     def refresh(self) -> BankChanges:
-        """Take in what others changed in the folder: opened and tested beside what answers, then swapped.
+        """Load changes made to the folder by others: open and test them while the old versions answer, then swap.
 
-        A task that can't be opened goes on answering as before, and the next call tries it again. Raises `StorageError`
-        or `IncompatibleModule` when the bank itself can't be read, and everything goes on as before.
+        A task that can't be opened keeps its old version, and the next call retries it. Raises `StorageError` or
+        `IncompatibleModule` when the bank itself can't be read; its state is then unchanged.
         """
         with self._changing:
             state = self._folder.state()
@@ -241,15 +241,15 @@ class Bank:
             return self._take(state, lazily=False)
 
     def examine(self) -> Iterator[BankFinding]:
-        """Look at the ledger, at every file of every version and at every self-test, one by one."""
+        """Check the ledger, every file of every version and every self-test, one by one."""
         return examine(self._folder, self._tested)
 
     def check(self) -> list[BankFinding]:
-        """What `examine` finds that is not as it was. Empty: all is well."""
+        """Return the findings of `examine` that report a problem; empty if the bank is intact."""
         return [finding for finding in self.examine() if finding.problem]
 
     def _require_inputs(self, rows: Sequence[tuple[str, Example]]) -> None:
-        """Raises `ConfigError` for other inputs than a task wants: those of a version that answers no more, say."""
+        """Raise `ConfigError` for inputs that a task does not take, e.g. those of a version since replaced."""
         for number, (name, example) in enumerate(rows, 1):
             roles = self._entry(name).roles
             if example.inputs.keys() != set(roles):
@@ -257,7 +257,7 @@ class Bank:
                 raise ConfigError("the task wants other inputs", where=where, got=got, expected=", ".join(roles))
 
     def _answers(self, name: str) -> bool:
-        """Whether the task is open, in the version that it has now."""
+        """Return whether the task is loaded in its current version."""
         with self._answering:
             return self._loaded.get(name) == self._entry(name).digest
 
@@ -275,7 +275,7 @@ class Bank:
             self.load([name])
 
     def _take(self, state: BankState, lazily: bool) -> BankChanges:
-        """Let `state` be what is answered from; what is new is opened first, unless `lazily`: then when it is asked."""
+        """Switch to `state`; new versions are opened first or, if `lazily`, on first use."""
         self._require_backbone_of(state)
         before, former = self._entries, self._failed
         entries: dict[str, TaskEntry] = {}
@@ -292,7 +292,7 @@ class Bank:
                 if not lazily or name in self._loaded:
                     self._put(entry, self._opened(entry, state))
                 entries[name] = entry
-            except Exception as error:  # whatever it is: the others go on, and this one as before
+            except Exception as error:  # any error: the other tasks continue, and this one keeps its old version
                 failed[name] = Failure(placed.digest, _message(error))
                 entries |= {name: old} if old is not None else {}
         removed = tuple(name for name in before if name not in state.tasks)
@@ -307,20 +307,20 @@ class Bank:
         return BankChanges(added, updated, removed, {name: failure.message for name, failure in failed.items()})
 
     def _put(self, entry: TaskEntry, module: TaskModule) -> None:
-        """From here on this version answers; the module itself is not kept here."""
+        """Make this version answer from now on; the module itself is not stored here."""
         with self._answering:
             self._mixture.put(entry.name, module)
             self._loaded[entry.name] = entry.digest
             self._entries = {**self._entries, entry.name: entry}
 
     def _opened(self, entry: TaskEntry, state: BankState | None = None) -> TaskModule:
-        """Every file as it was added, the self-test passed, and called as the bank calls it."""
+        """Open a version: check its files against the digest, run the self-test, and give the task the bank's name."""
         require_digest(entry.folder, entry.digest)
         module = self._tested(entry.folder, state)
         return replace(module, task=module.task.resolved(name=entry.name))
 
     def _tested(self, folder: Path, state: BankState | None = None) -> TaskModule:
-        """The module in `folder`, on the bank's backbone where it has one."""
+        """Load the module in `folder`, on the bank's backbone if it has one."""
         state = state or self._state
         decided = state.backbone is not None and state.precision is not None
         uses = read_json(folder / "module.json").get("backbone") is not None
@@ -329,7 +329,7 @@ class Bank:
 
     def _open_backbone(self, state: BankState) -> Backbone:
         opened = self._backbone
-        if opened is not None:  # who only reads does not wait for a change that is being taken in
+        if opened is not None:  # readers do not wait for a change that is being loaded
             return opened
         with self._changing:
             if self._backbone is not None:
@@ -342,7 +342,7 @@ class Bank:
             return opened
 
     def _require_backbone_of(self, state: BankState) -> None:
-        """Raises `IncompatibleModule` when another bank was put in the place of the one whose backbone is open."""
+        """Raise `IncompatibleModule` when the folder now holds a bank with another backbone than the open one."""
         if self._identity is None or state.backbone is None:
             return
         found = (state.backbone["revision"], state.precision or self._identity[1])
@@ -360,7 +360,7 @@ class Bank:
             return self._take(self._folder.state(), lazily=True)
 
     def _examples(self, rows: Sequence[Row]) -> list[Example]:
-        """The rows' inputs; what is given to several tasks that read it alike is one example."""
+        """Return the rows' inputs as examples; tasks with the same roles share the example of the same input object."""
         known: dict[tuple[tuple[str, ...], int], Example] = {}
         examples = []
         for number, (task, given) in enumerate(rows, 1):

@@ -1,4 +1,4 @@
-"""Whether everything in a bank is as it was: the ledger, every file of every version, every self-test."""
+"""Consistency check of a bank: the ledger, every file of every version, every self-test."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BankFinding:
-    """One part of a bank, looked at."""
+    """The result of checking one part of a bank."""
 
     task: str  # "" for the ledger and bank.json
     version: int  # 0 for these
-    difference: float | None  # the largest of a logit of the self-test; 0.0: the same bits; None: not computed
-    problem: str = ""  # empty: all is well
+    difference: float | None  # largest difference of a self-test logit; 0.0: bit-identical; None: not computed
+    problem: str = ""  # empty: no problem
 
 
 def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[BankFinding]:
-    """Look at everything, one by one: the ledger first, then every version of every task.
+    """Check all parts one by one: first the ledger, then every version of every task.
 
-    `tested` opens the module in a folder and runs its self-test. Where the ledger is damaged, only the versions that
-    `bank.json` names are known. Raises as `BankFolder.state`.
+    `tested` opens the module in a folder and runs its self-test. If the ledger is damaged, only the versions that
+    `bank.json` names are checked. Raises as `BankFolder.state`.
     """
     state = bank.state()
     versions = {name: {placed.version: placed.digest} for name, placed in state.tasks.items()}
@@ -43,7 +43,7 @@ def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[
     for name in sorted(versions):
         for version, digest in sorted(versions[name].items()):
             finding = _examined(bank.folder(name, version), name, version, digest, tested)
-            if not finding.problem or name in bank.state().tasks:  # else it was removed meanwhile
+            if not finding.problem or name in bank.state().tasks:  # otherwise it was removed meanwhile
                 yield finding
 
 

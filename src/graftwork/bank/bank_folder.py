@@ -1,4 +1,4 @@
-"""The folder of a bank. `bank.json` is its one truth and is replaced whole; what it names stands there before."""
+"""The folder of a bank. `bank.json` defines its state and is replaced atomically, after the files that it names."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.module.module_place import module_folder
 
 FORMAT = 1
-OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # what a bank writes
-SHOWN = 20  # names in a message, at most
-Test = Callable[[Path], object]  # opens the module in a folder and tests it, or raises
+OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # entries that a bank writes
+SHOWN = 20  # maximum number of names in a message
+Test = Callable[[Path], object]  # opens and tests the module in a folder, or raises
 
 
 @dataclass(frozen=True)
 class PlacedTask:
-    """What `bank.json` says of a task."""
+    """The entry of a task in `bank.json`."""
 
     version: int
     digest: str  # `digest_of` the version's folder
     bytes: int
-    added: str  # ISO 8601, UTC: when this version was
+    added: str  # ISO 8601, UTC: when this version was added
 
 
 @dataclass(frozen=True)
 class BankState:
-    """`bank.json`, read at once: a whole, consistent bank."""
+    """The content of `bank.json`, read at once: a complete, consistent bank."""
 
     backbone: Mapping[str, Any] | None = None  # a `BackboneCard` as JSON; None until the first task brings one
     precision: str | None = None  # "bf16" or "fp32"; None until the first task brings one
@@ -74,7 +74,7 @@ class BankState:
 
 @dataclass(frozen=True)
 class TaskEntry:
-    """A version of a task in a bank, and what its files say."""
+    """A version of a task in a bank, with the content of its files."""
 
     name: str
     version: int
@@ -82,26 +82,26 @@ class TaskEntry:
     bytes: int
     added: str
     folder: Path
-    description: Mapping[str, Any]  # content of `module.json` but its facts, which may hold a vocabulary
+    description: Mapping[str, Any]  # `module.json` without its facts, which may hold a vocabulary
     has_board: bool
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs it wants."""
+        """The inputs that the task takes."""
         return tuple(self.description["roles"])
 
 
 @dataclass(frozen=True)
 class AddedModule:
-    """What came of adding a module."""
+    """The result of adding a module."""
 
     name: str
     version: int
-    new: bool  # False: it was the current version already
+    new: bool  # False: it already was the current version
 
 
 class BankFolder:
-    """A bank on disk. Readers take no lock; writers hold one, and mend what a killed one left before they begin."""
+    """A bank on disk. Readers take no lock; a writer holds one, and first repairs what a killed writer left behind."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -110,7 +110,7 @@ class BankFolder:
     def create(
         cls, root: Path, *, backbone: Mapping[str, Any] | None = None, precision: str | None = None
     ) -> BankFolder:
-        """A bank without tasks, in a folder that is not there yet or empty. Raises `StorageError`."""
+        """Create a bank without tasks in a new or empty folder. Raises `StorageError`."""
         with storage_errors(root):
             if (root / "bank.json").exists():
                 raise StorageError("there is a bank already", where=str(root), do="add tasks to it: graft bank add")
@@ -132,7 +132,7 @@ class BankFolder:
         return cls(root)
 
     def state(self) -> BankState:
-        """What is in the bank now. Raises `StorageError` when there is none, `IncompatibleModule` for a damaged one."""
+        """Read the current state. Raises `StorageError` when there is none, `IncompatibleModule` for a damaged one."""
         path = self.root / "bank.json"
         if not path.is_file() and not path.is_symlink():
             raise StorageError(
@@ -150,7 +150,7 @@ class BankFolder:
                     "written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}"
                 )
             tasks = {name: PlacedTask(**placed) for name, placed in content.pop("tasks").items()}
-            for name, placed in tasks.items():  # they become paths
+            for name, placed in tasks.items():  # these become paths
                 if not NAME.fullmatch(name) or type(placed.version) is not int:
                     raise ValueError(f"{name!r}, version {placed.version!r}")
             return BankState(**content, tasks=tasks)
@@ -160,24 +160,24 @@ class BankFolder:
             ) from None
 
     def _require_own(self, name: str) -> None:
-        """Raises `StorageError` where a part of the bank is a link: what is written would go elsewhere."""
+        """Raise `StorageError` where a part of the bank is a link: writes would go outside the bank."""
         with storage_errors(self.root / name), contextlib.suppress(FileNotFoundError):
             inside(self.root, name)
 
     def ledger(self, state: BankState) -> Ledger:
-        """The changes that led to this state. Raises `StorageError` when the chain is broken or leads elsewhere."""
+        """Read the changes that led to `state`. Raises `StorageError` when the chain is broken or disagrees with it."""
         ledger = read_ledger(self.root / "ledger.jsonl", state.head)
         require_agreement({name: (one.version, one.digest) for name, one in state.tasks.items()}, ledger, self.root)
         return ledger
 
     def folder(self, name: str, version: int) -> Path:
-        """Where a version of a task stands."""
+        """Return the path of a version of a task."""
         return self.root / TASKS / name / str(version)
 
     def entry(self, name: str, version: int | None = None, state: BankState | None = None) -> TaskEntry:
-        """A task, its current version or another one that is kept.
+        """Return a task in its current version, or in another stored one.
 
-        Raises `UnknownName`, `StorageError` for a version that is not there, `IncompatibleModule` for a damaged one.
+        Raises `UnknownName`, `StorageError` for a missing version, `IncompatibleModule` for a damaged one.
         """
         state = state or self.state()
         placed = _placed(state, name, self.root)
@@ -193,15 +193,15 @@ class BankFolder:
         return TaskEntry(name, **asdict(placed), folder=folder, description=description, has_board=board)
 
     def versions(self, name: str, state: BankState | None = None) -> list[int]:
-        """Those that are kept, the oldest first. Raises `UnknownName`, or `StorageError` for a broken ledger."""
+        """Return the stored versions, oldest first. Raises `UnknownName`, or `StorageError` for a broken ledger."""
         state = state or self.state()
         _placed(state, name, self.root)
         return sorted(replay(self.ledger(state).changes)[name].versions)
 
     def add(self, module: Path, name: str | None, test: Test, board: Path | None = None) -> AddedModule:
-        """Copy a module in as the newest version of `name` (None: as its task is called), if `test` passes on the copy.
+        """Add a copy of a module as the newest version of `name` (None: its task's name), if `test` passes on the copy.
 
-        A module that is the current version already is not added again, unless the files of that version are damaged.
+        A module equal to the current version is not added again, unless the files of that version are damaged.
         Raises `ConfigError` for a bad name, `IncompatibleModule` for another backbone, `StorageError`.
         """
         module = module_folder(module)
@@ -229,7 +229,7 @@ class BankFolder:
         return AddedModule(name, version, new=True)
 
     def remove(self, name: str) -> None:
-        """Take a task away with all its versions; only lines in the ledger tell that it was there."""
+        """Remove a task with all its versions; only its lines in the ledger remain."""
         with self._changing() as (state, ledger):
             placed = _placed(state, name, self.root)
             change = ledger.next("remove", name, placed.version, placed.digest)
@@ -239,7 +239,7 @@ class BankFolder:
             sweep(self.root, tasks)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a task another name, with all its versions. Raises `ConfigError` for a bad name or one that was used."""
+        """Rename a task with all its versions. Raises `ConfigError` for a bad name or one that was used before."""
         require_name(new)
         with self._changing() as (state, ledger):
             placed = _placed(state, old, self.root)
@@ -257,9 +257,9 @@ class BankFolder:
             sweep(self.root, tasks)
 
     def rollback(self, name: str, test: Test, to: int | None = None) -> PlacedTask:
-        """Make an older version (the one before, unless `to` says which) the current one, if `test` passes on it.
+        """Make an older version current (`to`, by default the previous one), if `test` passes on it.
 
-        Raises `UnknownName`, `ConfigError` for a version that is not kept, `IncompatibleModule` for an edited one.
+        Raises `UnknownName`, `ConfigError` for a version that is not stored, `IncompatibleModule` for an edited one.
         """
         with self._changing() as (state, ledger):
             current = _placed(state, name, self.root).version
@@ -279,7 +279,7 @@ class BankFolder:
         return former
 
     def _former(self, changes: Sequence[Change], name: str, version: int) -> PlacedTask:
-        """A kept version as `bank.json` would name it."""
+        """Return a stored version in the form of its `bank.json` entry."""
         kept = replay(changes)[name]
         if version not in kept.versions:
             listed = ", ".join(map(str, sorted(kept.versions)))
@@ -288,7 +288,7 @@ class BankFolder:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[tuple[BankState, Ledger]]:
-        """Holds the lock: what is there, mended. Whatever ends the block early leaves the bank as it was."""
+        """Hold the lock and yield the repaired state and ledger; an exception in the block undoes the change."""
         self.state()
         with contextlib.ExitStack() as lock:
             with storage_errors(self.root):
@@ -297,12 +297,12 @@ class BankFolder:
             try:
                 yield found
             except BaseException:
-                with contextlib.suppress(OSError, GraftworkError):  # the next writer does it, then
+                with contextlib.suppress(OSError, GraftworkError):  # then the next writer does it
                     self._mended(undo=True)
                 raise
 
     def _mended(self, *, undo: bool = False) -> tuple[BankState, Ledger]:
-        """What is there, with an unfinished change finished or taken away. Raises `StorageError` for a damaged bank."""
+        """Finish or undo an unfinished change, return state and ledger. Raises `StorageError` for a damaged bank."""
         state = self.state()
         ledger = self.ledger(state)
         if ledger.after > 1:
@@ -327,7 +327,7 @@ class BankFolder:
         return state, ledger
 
     def _finished(self, state: BankState, ledger: Ledger, tail: Change) -> BankState | None:
-        """With the change that `bank.json` does not know; None where a folder that it needs is not there.
+        """Return the state after `tail`, a change missing from `bank.json`; None if a folder that it needs is missing.
 
         Its writer was killed, or this `bank.json` is the one from before it.
         """
@@ -341,7 +341,7 @@ class BankFolder:
                     return None
                 tasks[name] = self._former(changes, name, kept[name].current)
         except (KeyError, ConfigError):
-            return None  # it changes what is not there
+            return None  # it changes a task or version that does not exist
         if tail.action == "add":
             folder = self.folder(name, tasks[name].version)
             description = read_json(folder / "module.json", MODULE)
@@ -352,7 +352,7 @@ class BankFolder:
 
     @contextlib.contextmanager
     def _incoming(self, name: str) -> Iterator[Path]:
-        """A folder to fill, beside the tasks, which is removed again unless it was placed."""
+        """Yield a temporary folder beside the tasks, removed at the end unless it was moved into place."""
         with storage_errors(self.root / TASKS):
             (self.root / TASKS).mkdir(exist_ok=True)
             folder = Path(tempfile.mkdtemp(dir=self.root / TASKS, prefix=f".{name}."))
@@ -375,7 +375,7 @@ class BankFolder:
 
 
 def require_name(name: str) -> None:
-    """Raises `ConfigError` for what can't be the name of a task in a bank."""
+    """Raise `ConfigError` for a string that can't be the name of a task in a bank."""
     if not NAME.fullmatch(name):
         raise ConfigError(
             "not a name for a task",
@@ -392,7 +392,7 @@ def _placed(state: BankState, name: str, where: Path) -> PlacedTask:
 
 
 def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
-    """The error that names the nearest task, and some of the others."""
+    """Return the error that names the nearest task and some of the others."""
     known = sorted(tasks)
     near = nearest(name, known)
     if len(known) > SHOWN:

@@ -1,5 +1,4 @@
-"""Tokens: the examples that several tasks ask about, each tokenised once, and the units that they run through a network
-as."""
+"""Tokens of a mixed batch: examples shared by several tasks, tokenised once, and the units that the network runs."""
 
 from __future__ import annotations
 
@@ -13,47 +12,47 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Backbone, Encoded, WordPlaces
 from graftwork.core.example import Example
 
-Route = tuple[int, int] | None  # shelf and slot of the adapters that a row crosses; None: none
+Route = tuple[int, int] | None  # shelf and slot of the adapters of a row; None: no adapters
 Roles = tuple[str, ...]
 
 
 @dataclass
 class Unit:
-    """An example on one route: a row, or several. On no route it is there for all tasks that ask about it."""
+    """An example on one route: one or more sequences. Without a route it serves all tasks that read it."""
 
-    number: int  # its place among the units
-    group: Roles  # which tokens it is of
-    example: int  # which of them
+    number: int  # index among the units
+    group: Roles  # key of its tokens in `groups`
+    example: int  # index within the group
     tasks: list[str]
 
 
 @dataclass(frozen=True)
 class TaskTokens:
-    """What a call needs. Units are in the order of their routes, and on one in that of the tasks."""
+    """The tokens and units of one call. Units are ordered by route, and within a route by task."""
 
     groups: Mapping[Roles, Encoded]
     offsets: Mapping[Roles, int]  # the first sequence of each group in `merged`
-    merged: Encoded  # all sequences, to be collated: it does not know which example owns which
+    merged: Encoded  # all sequences, for collation; does not map them to examples
     units: list[Unit]
     roles: Mapping[str, Roles]  # task -> group
     asked: Mapping[str, list[int]]  # task -> the unit of each of its examples
     sizes: NDArray[np.int64]  # (units,) tokens when padded to the longest of their sequences
 
     def sequences(self, unit: Unit) -> range:
-        """Of `merged`."""
+        """Return the sequences of a unit, as indices into `merged`."""
         encoded, offset = self.groups[unit.group], self.offsets[unit.group]
         start = offset + int(encoded.starts[unit.example])
         return range(start, start + int(encoded.sequences_of[unit.example]))
 
     def of_task(self, name: str) -> Encoded:
-        """The tokens among which its examples are."""
+        """Return the tokens of the group that holds the task's examples."""
         return self.groups[self.roles[name]]
 
     def answered(self, name: str, order: Sequence[int]) -> tuple[Encoded, NDArray[np.int64], list[int] | None]:
-        """What puts the logits of units, in this order, into that of the task's examples.
+        """Return what maps the logits of units, in this order, to the task's examples.
 
-        The tokens of its units, the place of each unit among them, and of each example its unit's place; None where
-        that is the same for all.
+        The tokens of its units, the position of each unit among them, and each example's unit position; None where
+        every example has a unit of its own.
         """
         own = list(dict.fromkeys(self.asked[name]))
         places = {unit: place for place, unit in enumerate(own)}
@@ -70,8 +69,8 @@ def tokens_of(
     roles: Mapping[str, Roles],
     routes: Mapping[str, Route],
 ) -> TaskTokens:
-    """Tokenise what `wanted` asks, task -> examples."""
-    known: dict[tuple[Any, ...], int] = {}  # content -> place in its group
+    """Tokenise the examples of `wanted`, task -> examples."""
+    known: dict[tuple[Any, ...], int] = {}  # content -> index in its group
     texts: dict[Roles, list[Example]] = {}
     units: dict[tuple[Any, ...], Unit] = {}
     asked: dict[str, list[int]] = {}
@@ -101,7 +100,7 @@ def tokens_of(
 
 
 def _merged(groups: Sequence[Encoded]) -> Encoded:
-    """All sequences end to end."""
+    """Concatenate the sequences of all groups."""
     if len(groups) == 1:
         return groups[0]
     ids = [own for encoded in groups for own in encoded.ids]

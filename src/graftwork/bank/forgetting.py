@@ -1,4 +1,4 @@
-"""What a stream of tasks does to the earlier ones, in the usual figures (Lopez-Paz & Ranzato 2017, arXiv:1706.08840;
+"""Forgetting metrics of a stream of tasks (Lopez-Paz & Ranzato 2017, arXiv:1706.08840;
 Chaudhry et al. 2018, arXiv:1801.10112)."""
 
 from __future__ import annotations
@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-Matrix = Sequence[Sequence[float]]  # R[i][j], j <= i: the test score of task j once task i was learnt; row i has i + 1
+Matrix = Sequence[Sequence[float]]  # R[i][j], j <= i: test score of task j after task i was learnt; row i has i + 1
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Over the tasks learnt so far. Fractions; the last two are None with one task, which has none before it."""
+    """Metrics over the tasks learnt so far, as fractions; the last two are None with a single task."""
 
-    average: float  # mean of the last row: how good the tasks are now ("average accuracy")
-    backward_transfer: float | None  # mean of R[last][j] - R[j][j] over earlier tasks: below 0 is forgetting
-    forgetting: float | None  # mean of the best that each earlier task ever had, less what it has now
+    average: float  # mean of the last row: current scores ("average accuracy")
+    backward_transfer: float | None  # mean of R[last][j] - R[j][j] over earlier tasks; negative: forgetting
+    forgetting: float | None  # mean over earlier tasks of best earlier score minus current score
 
 
 def figures(matrix: Matrix) -> Figures:
-    """Of a lower triangle with at least one row; scores of different metrics are averaged as they are."""
+    """Compute the metrics of a lower triangle with at least one row; different task metrics are averaged unscaled."""
     last, earlier = matrix[-1], range(len(matrix) - 1)
     if not earlier:
         return Figures(last[0], None, None)

@@ -1,4 +1,4 @@
-"""Watches that what a bank has learnt stays as it is: its files, and the logits of every self-test to the last bit."""
+"""Integrity checks of a bank: its files and the logits of every self-test stay bit-identical."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graftwork.module.task_module import TaskModule
 
 @dataclass(frozen=True)
 class Noted:
-    """What a version of a task was when it was looked at."""
+    """The recorded state of one version of a task."""
 
     version: int
     files: str  # digest of the folder
@@ -27,13 +27,13 @@ class Noted:
 
 
 class Witness:
-    """What each task of a bank was when it was first seen, or as an earlier command noted it."""
+    """The recorded state of each task of a bank, from when it was first seen or from an earlier command."""
 
     def __init__(self, store: BankFolder, device: str, backbone: Backbone | None, noted: Mapping[str, Any]):
-        """`noted` is what `notes` gave on the same processor by the same code: elsewhere last bits differ.
+        """`noted` are `notes` from the same processor and the same code: elsewhere the last bits differ.
 
-        Modules are opened on `backbone`, the one that tasks are trained on; without it on one of their own. Raises
-        `IncompatibleModule` for a task that is no longer what was noted, or that can't be opened.
+        Modules are opened on `backbone`, the one that tasks are trained on; without it, on their own. Raises
+        `IncompatibleModule` for a task that differs from its record, or that can't be opened.
         """
         self.store, self.device, self._backbone = store, device, backbone
         self._seen = {name: Noted(**note) for name, note in noted.items()}
@@ -41,11 +41,11 @@ class Witness:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """For a later command, as JSON."""
+        """The records for a later command, as JSON."""
         return {name: asdict(seen) for name, seen in self._seen.items()}
 
     def compare(self, added: str | None = None) -> int:
-        """Look at every task; how many were compared with what they were. `added` is new, or has a new version.
+        """Check every task against its record; return how many were compared. `added` is new, or has a new version.
 
         Raises `IncompatibleModule` for the first that differs.
         """
@@ -54,18 +54,18 @@ class Witness:
         for name, placed in self.store.state().tasks.items():
             known = before.get(name)
             same = known is not None and (known.version, known.files) == (placed.version, placed.digest)
-            known = known if same else None  # of another version, or of another task that had the name
+            known = known if same else None  # not the record of another version, or of another task of the same name
             try:
                 self._seen[name] = self._look(name, placed, known)
             except GraftworkError:
                 if self.store.state().tasks.get(name) == placed:
                     raise
-                continue  # another process has taken it away, or changed it, meanwhile
+                continue  # another process has removed or changed it meanwhile
             compared += known is not None and name != added
         return compared
 
     def _look(self, name: str, placed: PlacedTask, known: Noted | None) -> Noted:
-        """A task as it is now. Raises where that is not what is `known` of it."""
+        """Return the current state of a task. Raises where it differs from the record `known`."""
         folder = self.store.folder(name, placed.version)
         if known is None:
             require_digest(folder, placed.digest)
@@ -78,13 +78,13 @@ class Witness:
         return Noted(placed.version, files, logits)
 
     def open(self, folder: Path) -> TaskModule:
-        """A module, its self-test passed. Raises `IncompatibleModule`."""
+        """Open a module and run its self-test. Raises `IncompatibleModule`."""
         module = TaskModule.load(folder, device=self.device, backbone=self._backbone)
-        self._backbone = module.backbone or self._backbone  # held, so that not every task opens it again
+        self._backbone = module.backbone or self._backbone  # kept, so that it is opened only once
         return module
 
     def _logits(self, folder: Path) -> str:
-        """A hash of what the self-test gives, to the last bit."""
+        """Return a hash of the self-test's logits, exact to the last bit."""
         module = self.open(folder)
         assert module.tested is not None
         logits = np.ascontiguousarray(module.tested, dtype="<f8")  # (N, C) or (W, C)

@@ -1,4 +1,4 @@
-"""The ledger of a bank: a line per change, holding the hash of the line before it. None is ever rewritten."""
+"""The append-only ledger of a bank: one line per change, each with the hash of the previous line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graftwork.io.files import canonical, storage_errors
 from graftwork.io.json_limits import JsonLimits, parse_json
 from graftwork.io.plain_files import read_plain
 
-START = "0" * 64  # stands for the line before the first
+START = "0" * 64  # hash in place of the line before the first
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")  # of a task
 LONGEST = 256 << 20  # bytes: a million changes
 LINE = JsonLimits(bytes=4096, lists=8, values=64)
@@ -24,36 +24,36 @@ ACTIONS = ("create", "add", "remove", "rename", "rollback")
 
 @dataclass(frozen=True)
 class Change:
-    """One line."""
+    """One line of the ledger."""
 
     number: int  # of the line, from 1
     time: str  # ISO 8601, UTC
     action: str  # one of `ACTIONS`
-    previous: str  # sha256 of the line before
+    previous: str  # sha256 of the previous line
     task: str | None = None
     version: int | None = None
-    digest: str | None = None  # of that version
-    to: str | None = None  # the new name, of a rename
+    digest: str | None = None  # of this version
+    to: str | None = None  # the new name in a rename
 
     @property
     def line(self) -> bytes:
-        """As it stands in the file, without its end: what is empty is left out."""
+        """The line as stored in the file, without its line end; fields that are None are left out."""
         return canonical({key: value for key, value in asdict(self).items() if value is not None}).encode()
 
     @property
     def hash(self) -> str:
-        """sha256 of the line: what the next one holds, and after the last one `bank.json`."""
+        """sha256 of the line, stored in the next line, or in `bank.json` for the last one."""
         return hashlib.sha256(self.line).hexdigest()
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The file, read up to its head."""
+    """The content of the ledger file up to its head."""
 
     changes: tuple[Change, ...] = ()
     head: str = START  # hash of the last change
     bytes: int = 0  # of these changes
-    after: int = 0  # lines behind them: of a change that was cut off, or is under way
+    after: int = 0  # lines after the head: of a change that was interrupted, or is in progress
 
     def next(
         self,
@@ -63,22 +63,22 @@ class Ledger:
         digest: str | None = None,
         to: str | None = None,
     ) -> Change:
-        """The change that would come now."""
+        """Build the next change, without writing it."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return Change(len(self.changes) + 1, now, action, self.head, task, version, digest, to)
 
 
 @dataclass
 class LedgerTask:
-    """What the ledger says of one task."""
+    """The state of one task according to the ledger."""
 
     current: int
     versions: dict[int, str] = field(default_factory=dict)  # version -> digest
-    added: dict[int, str] = field(default_factory=dict)  # version -> when it was, ISO 8601, UTC
+    added: dict[int, str] = field(default_factory=dict)  # version -> time of its addition, ISO 8601, UTC
 
 
 def read_ledger(path: Path, head: str) -> Ledger:
-    """The changes up to the one whose hash is `head`. Raises `StorageError` when the chain is broken before it."""
+    """Read the changes up to the one whose hash is `head`. Raises `StorageError` when the chain is broken before it."""
     with storage_errors(path):
         raw = read_plain(path, LONGEST)
     changes: list[Change] = []
@@ -98,7 +98,7 @@ def read_ledger(path: Path, head: str) -> Ledger:
 
 
 def tail_of(path: Path, ledger: Ledger) -> Change | None:
-    """The line behind the head, of a change that was cut off; None when it is torn or follows another line."""
+    """Read the line after the head, of an interrupted change; None when it is incomplete or follows another line."""
     with storage_errors(path):
         lines = path.read_bytes()[ledger.bytes :].split(b"\n")[:-1]
     change = _parsed(lines[0]) if lines else None
@@ -107,7 +107,7 @@ def tail_of(path: Path, ledger: Ledger) -> Change | None:
 
 
 def append(path: Path, change: Change) -> None:
-    """Write a line behind the others, and wait until it is on disk. Raises `StorageError`."""
+    """Append a line and sync it to disk. Raises `StorageError`."""
     with storage_errors(path), path.open("ab") as stream:
         stream.write(change.line + b"\n")
         stream.flush()
@@ -115,14 +115,14 @@ def append(path: Path, change: Change) -> None:
 
 
 def cut(path: Path, ledger: Ledger) -> None:
-    """Take off what stands behind the head. Raises `StorageError`."""
+    """Truncate the file after the head. Raises `StorageError`."""
     with storage_errors(path), path.open("r+b") as stream:
         stream.truncate(ledger.bytes)
         os.fsync(stream.fileno())
 
 
 def replay(changes: Iterable[Change]) -> dict[str, LedgerTask]:
-    """The tasks that these changes lead to, in the order in which they came."""
+    """Return the tasks that result from these changes, in order of addition or renaming."""
     kept: dict[str, LedgerTask] = {}
     for change in changes:
         _follow(kept, change)
@@ -143,12 +143,12 @@ def _follow(kept: dict[str, LedgerTask], change: Change) -> None:
 
 
 def next_version(ledger: Ledger, task: str) -> int:
-    """One more than any version that ever had this name, by itself or by renaming: a path never means two things."""
+    """Return 1 + the highest version ever under this name, added or renamed to it, so that no path is ever reused."""
     return 1 + max(_ever(ledger, task), default=0)
 
 
 def require_free(ledger: Ledger, task: str, new: str, where: Path) -> None:
-    """Raises `ConfigError` where a version of `task` would be called as another one was called before."""
+    """Raise `ConfigError` where a version of `task` would get a name and number that another version had before."""
     had = _ever(ledger, new)
     if any(had.get(version, digest) != digest for version, digest in replay(ledger.changes)[task].versions.items()):
         raise ConfigError(
@@ -159,7 +159,7 @@ def require_free(ledger: Ledger, task: str, new: str, where: Path) -> None:
 
 
 def _ever(ledger: Ledger, name: str) -> dict[int, str]:
-    """Version -> digest of all that ever had this name."""
+    """Return version -> digest of all versions ever stored under this name."""
     kept: dict[str, LedgerTask] = {}
     had: dict[int, str] = {}
     for change in ledger.changes:
@@ -172,7 +172,7 @@ def _ever(ledger: Ledger, name: str) -> dict[int, str]:
 
 
 def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where: Path) -> None:
-    """Raises `StorageError` unless the changes lead to these tasks: the version and the digest of each."""
+    """Raise `StorageError` unless the changes lead to these tasks, each with its version and digest."""
     try:
         kept = {name: (one.current, one.versions[one.current]) for name, one in replay(ledger.changes).items()}
     except KeyError as error:
@@ -195,7 +195,7 @@ def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where
 
 
 def _parsed(line: bytes) -> Change | None:
-    """A line as a change, or None. Names and versions become paths: they are looked at."""
+    """Parse a line, or return None if it is invalid. Names and versions become paths, so they are validated."""
     try:
         change = Change(**parse_json(line, LINE))
         named = [name for name in (change.task, change.to) if name is not None]

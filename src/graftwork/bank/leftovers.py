@@ -1,4 +1,4 @@
-"""Takes away what a change of a bank left that was cut off."""
+"""Removal of files left behind by interrupted changes of a bank."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from graftwork.bank.ledger import NAME
 from graftwork.io.files import PART, storage_errors
 
-TASKS = "tasks"  # the folder of the task modules, by name and version
-ON_ITS_WAY = re.compile(rf"\.{NAME.pattern}\.[a-z0-9_]{{8}}")  # a folder of `tempfile.mkdtemp`, for a task
+TASKS = "tasks"  # folder of the task modules, by name and version
+ON_ITS_WAY = re.compile(rf"\.{NAME.pattern}\.[a-z0-9_]{{8}}")  # a temporary folder of `tempfile.mkdtemp` for a task
 
 
 def sweep(bank: Path, tasks: Container[str]) -> None:
-    """Remove what was on its way, and the folders of names that are no tasks, as far as they are a bank's own.
+    """Remove temporary files and folders, and the version folders of names that are not in `tasks`.
 
     Raises `StorageError`.
     """
@@ -31,10 +31,10 @@ def sweep(bank: Path, tasks: Container[str]) -> None:
                 for version in filter(_is_folder, folder.iterdir()):
                     if version.name.isdecimal():
                         shutil.rmtree(version)
-                with contextlib.suppress(OSError):  # something else is in it, which is not ours
+                with contextlib.suppress(OSError):  # it contains other files, which are kept
                     folder.rmdir()
 
 
 def _is_folder(path: Path) -> bool:
-    """One that a bank may have made: neither a file that a desktop left, nor a link to another place."""
+    """Return whether a bank may have made this folder: it is no plain file and no link."""
     return path.is_dir() and not path.is_symlink()

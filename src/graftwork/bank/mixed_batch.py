@@ -1,8 +1,8 @@
-"""A mixture: rows of any tasks, kinds and methods, answered in one pass of the frozen backbone that they share.
+"""Mixed batches: rows of any tasks, kinds and methods, answered in one forward pass of their shared frozen backbone.
 
-Every row of a batch runs through the same network. Where adapters hang, the rows of a task are changed by its own, many
-tasks in one batched product; heads and probes then read their rows; what has blocks of its own takes the states from
-below them. A text is tokenised once, and runs once for all tasks that change nothing of the network.
+Every row of a batch runs through the same network. At adapted sites the rows of a task pass its own adapters, many
+tasks in one batched product; heads and probes then read their rows; a method with blocks of its own starts from the
+hidden states below them. A text is tokenised once, and runs once for all tasks that change nothing in the network.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from graftwork.train.batches import by_length
 
 @dataclass(frozen=True)
 class AdapterPlace:
-    """Where the adapters of a task stand."""
+    """The shelf and slot that hold the adapters of a task."""
 
     number: int  # of the shelf
     shelf: Shelf
@@ -46,38 +46,38 @@ class AdapterPlace:
 
     @property
     def route(self) -> tuple[int, int]:
-        """Which rows cross the same adapters."""
+        """A key (shelf, slot): rows with equal routes pass the same adapters."""
         return self.number, self.slot
 
 
 @dataclass(frozen=True)
 class Resident:
-    """A task that can be answered: from a shelf, from states of the frozen backbone, or by itself."""
+    """A loaded task: answered by a shelf, from hidden states of the frozen backbone, or on its own."""
 
     task: Task
     kind: Kind
     roles: tuple[str, ...]
     facts: Mapping[str, Any]
-    place: AdapterPlace | None = None  # on a shelf, with
-    head: nn.Module | None = None  # what is left beside
+    place: AdapterPlace | None = None  # adapters on a shelf
+    head: nn.Module | None = None  # the head, if on a shelf
     reader: ReadsStates | None = None
-    depth: int = 0  # that states are read to
-    fitted: Fitted | None = None  # by itself
+    depth: int = 0  # depth up to which states are read
+    fitted: Fitted | None = None  # answers on its own
 
 
 class Mixture:
-    """The tasks of one backbone, and those that need none. Several threads may use it."""
+    """The tasks of one backbone, and those that need none. Thread-safe."""
 
     def __init__(self, tokens_at_once: int = TOKENS_AT_ONCE) -> None:
-        self.tokens_at_once = tokens_at_once  # of a batch, padding included
+        self.tokens_at_once = tokens_at_once  # tokens of a batch, padding included
         self._residents: dict[str, Resident] = {}
         self._shelves: dict[tuple[Any, ...], tuple[int, Shelf]] = {}
-        self._backbone: Backbone | None = None  # a twin: what hangs on it reaches nobody else
+        self._backbone: Backbone | None = None  # a twin: hooks on it affect nobody else
         self._sites: dict[str, nn.Module] = {}
         self._lock = threading.RLock()
 
     def put(self, name: str, module: TaskModule) -> None:
-        """Add a task, or replace it. A module whose adapters stand on a shelf from then on is not needed any more."""
+        """Add or replace a task. A module whose adapters were copied to a shelf is not needed any more."""
         with self._lock:
             if module.backbone is not None and self._backbone is None:
                 self._backbone = module.backbone.twin()
@@ -87,18 +87,18 @@ class Mixture:
             self._residents[name] = resident
 
     def drop(self, name: str) -> None:
-        """Forget a task, if it is there."""
+        """Remove a task, if present."""
         with self._lock:
             gone = self._residents.pop(name, None)
             if gone is not None and gone.place is not None:
                 gone.place.shelf.drop(gone.place.slot)
 
     def names(self) -> list[str]:
-        """The tasks that it answers, in the order in which they came."""
+        """Return the loaded tasks, in order of addition."""
         return list(self._residents)
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
-        """Of every row the answer of its task, as the kind's `decode` gives it. Raises `UnknownName`, `OutOfMemory`."""
+        """Answer every row by its task, decoded by the kind's `decode`. Raises `UnknownName`, `OutOfMemory`."""
         answers: list[Answer] = []
         with self._lock:
             for window in self._windows(rows):
@@ -111,7 +111,7 @@ class Mixture:
         return answers
 
     def logits(self, rows: Sequence[tuple[str, Example]]) -> list[NDArray[np.float64]]:
-        """Of every row the logits, (C,), or (rows of its own, C) of words and choices. Raises `UnknownName`."""
+        """Return the logits of every row: (C,), or (n, C) for n words or choices. Raises `UnknownName`."""
         found: list[NDArray[np.float64]] = []
         with self._lock:
             for window in self._windows(rows):
@@ -122,7 +122,7 @@ class Mixture:
         return found
 
     def _windows(self, rows: Sequence[tuple[str, Example]]) -> Iterator[Sequence[tuple[str, Example]]]:
-        """Rows whose tokens fit into memory together."""
+        """Split the rows into windows whose tokens fit into memory together. Raises `UnknownName`."""
         for name in dict.fromkeys(name for name, _ in rows):
             if name not in self._residents:
                 raise UnknownName("task", name, self._residents)
@@ -132,7 +132,7 @@ class Mixture:
             start += len(window)
 
     def _housed(self, module: TaskModule) -> Resident:
-        """Where its adapters stack they go onto a shelf; else it stays as it is."""
+        """Put the adapters of a module onto a shelf if they can be stacked; else keep the module as it is."""
         fitted, backbone = module.fitted, module.backbone
         like = partial(Resident, module.task, kinds.get(module.task.kind), module.roles, fitted.facts)
         if backbone is None or not isinstance(fitted, ReadsStates):
@@ -152,7 +152,7 @@ class Mixture:
         return AdapterPlace(number, shelf, shelf.put(adapters))
 
     def _logits(self, window: Sequence[tuple[str, Example]]) -> Iterator[tuple[str, list[int], Logits]]:
-        """Task by task the rows of the window that ask it, and their logits."""
+        """Yield each task, the positions of its rows in the window, and their logits."""
         asked: dict[str, list[int]] = {}
         for place, (name, _) in enumerate(window):
             asked.setdefault(name, []).append(place)
@@ -169,7 +169,7 @@ class Mixture:
 
 
 class _Round:
-    """One call: some examples for each of some tasks."""
+    """One call with some examples for each of several tasks."""
 
     def __init__(self, mixture: Mixture, backbone: Backbone, wanted: Mapping[str, Sequence[Example]]):
         self.mixture, self.backbone = mixture, backbone
@@ -178,11 +178,11 @@ class _Round:
         roles = {name: one.roles for name, one in self.residents.items()}
         self.tokens: TaskTokens = tokens_of(backbone, wanted, roles, routes)
         self.parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
-        self.order: dict[str, list[int]] = {name: [] for name in wanted}  # the units that the parts answer
+        self.order: dict[str, list[int]] = {name: [] for name in wanted}  # units answered by each part
 
     @torch.inference_mode()
     def run(self) -> Iterator[tuple[str, Logits]]:
-        """Each task's logits, in the order of its examples."""
+        """Yield each task's logits, in the order of its examples."""
         for batch in by_length(self.tokens.sizes, self.mixture.tokens_at_once, EXAMPLES_AT_ONCE):
             for answered in in_halves(sorted(batch.tolist()), self._answer):
                 for name, (part, units) in answered.items():
@@ -194,9 +194,9 @@ class _Round:
             yield name, logits if asked is None else logits[asked]
 
     def _answer(self, numbers: Sequence[int]) -> dict[str, tuple[NDArray[np.float64], list[int]]]:
-        """One batch: of every task in it the logits, and the units that they answer; nothing else is left of it.
+        """Compute one batch; return, per task, its logits and the numbers of the units answered. Keep nothing else.
 
-        The units come in the order of their routes, so that what is handled together lies side by side.
+        The units are in the order of their routes, so that rows of one route are contiguous.
         """
         tokens = self.tokens
         units = [tokens.units[i] for i in numbers]
@@ -217,7 +217,7 @@ class _Round:
         return found
 
     def _stretches(self, units: Sequence[Unit], starts: Sequence[int]) -> list[Stretch]:
-        """Shelf by shelf the rows that cross it."""
+        """Return, for each shelf, the rows that pass its adapters."""
         slots: dict[int, list[int]] = {}
         begin: dict[int, int] = {}
         shelves: dict[int, Shelf] = {}
@@ -233,12 +233,12 @@ class _Round:
         ]
 
     def _depth(self, units: Sequence[Unit]) -> int:
-        """How many blocks must run."""
+        """Return the number of blocks that must run."""
         readers = [self.residents[name] for unit in units for name in unit.tasks]
         return max(self.backbone.card.blocks if one.reader is None else one.depth for one in readers)
 
     def _read(self, resident: Resident, part: BatchPart) -> NDArray[np.float64]:
-        """(B, C) logits of a task's rows, or (W, C)."""
+        """Return the logits of a task's rows, (B, C), or (W, C) for words."""
         if resident.reader is not None:
             logits = resident.reader.read(part)
         else:
@@ -250,7 +250,7 @@ class _Round:
 
 
 def _rows(places: Sequence[int], starts: Sequence[int]) -> Rows:
-    """The sequences of these units of a batch."""
+    """Return the sequences of these units in a batch, as a slice if contiguous."""
     if places[-1] - places[0] == len(places) - 1:
         return slice(starts[places[0]], starts[places[-1] + 1])
     return [row for place in places for row in range(starts[place], starts[place + 1])]

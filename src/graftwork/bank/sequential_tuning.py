@@ -1,4 +1,4 @@
-"""The contrast that forgets: one network, fully fine-tuned on one task after another, each with a head of its own."""
+"""Sequential fine-tuning, the contrast that forgets: one network tuned on task after task, one head per task."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from graftwork.train.answer import answer_together
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import FittedModel
 
-RESTORED = ("towers", "blind", THRESHOLDS_FACT)  # the facts that answering needs
+RESTORED = ("towers", "blind", THRESHOLDS_FACT)  # facts that answering needs
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """What is kept of a task: its head, which never changes again, and the test split it is measured on."""
+    """A learnt task: its head, fixed from then on, and the test split that it is measured on."""
 
     name: str
     dataset: Dataset
@@ -46,22 +46,22 @@ class Learnt:
     facts: Mapping[str, Any]
 
     def logits(self, network: Backbone) -> Logits:
-        """Of the test split, by the network as it is now."""
+        """Return the logits of the test split by the given network."""
         task = self.dataset.task
         model = Model(network, kinds.get(task.kind), task, int(self.facts["towers"]))
         model.head.load_state_dict(dict(self.head))
         return answer_together(network, self.encoded, [FittedModel(model.eval(), self.facts)])[0]
 
     def evidence(self, network: Backbone) -> Evidence:
-        """The headline score on the test split."""
+        """Return the headline score on the test split."""
         return evidence_of(self.dataset, "test", self.logits(network))
 
 
 class Sequential:
-    """Learns tasks by `full`, each from the weights that the one before it left. Nothing of it can be put in a bank."""
+    """A learner with method `full`, each task starting from the weights of the previous one. Adds nothing to a bank."""
 
     def __init__(self, how: How, shared: OpenBackbone, folder: Path):
-        """`folder` is that of `stream.json` and the weights; what stands there is gone on with."""
+        """`folder` is that of `stream.json` and the weights; a stream found there is continued."""
         assert shared.backbone is not None
         self.how, self.shared, self.folder = how, shared, folder
         self.history = History(folder / "stream.json", {"sequential": True} | how.identity(shared))
@@ -69,11 +69,11 @@ class Sequential:
         self.network, self._heads = self._restored(shared.backbone)
 
     def take(self, asked: StreamTask, progress: Progress) -> Row:
-        """Learn one task, unless an earlier command did, and measure all of them with the network as it is then.
+        """Learn one task, unless an earlier command did, and measure all tasks with the resulting network.
 
         Raises `TaskFailed`, and `ConfigError` where a task that the network has learnt is missing or has changed.
         """
-        opened = OpenBackbone(self.network, self.shared.load, FrozenStore())  # its states serve this task only
+        opened = OpenBackbone(self.network, self.shared.load, FrozenStore())  # its states are used for this task only
         session = self.how.session(asked, opened)
         question = self.how.question(asked, session)
         if asked.task.name in self.history.rows:
@@ -92,7 +92,7 @@ class Sequential:
         return self._settle({"task": asked.task.name, "question": question} | row, seconds)
 
     def _learn(self, asked: StreamTask, session: Session, progress: Progress) -> tuple[float, Row]:
-        """Train the network further; the seconds it took, and what is known of the task before it is measured."""
+        """Train the network on one task; return the seconds taken and the row without its measurements."""
         bench = workbench(session, self.how.method, self.how.recipe(asked), self.how.seed)
         bench.progress = progress
         watch, data = Stopwatch(), session.dataset
@@ -115,7 +115,7 @@ class Sequential:
         }
 
     def _settle(self, row: Row, seconds: float) -> Row:
-        """Measure every task with the network as it is now; keep the weights, then the row that speaks of them."""
+        """Measure every task with the current network; store the weights, then the row that names them."""
         watch = Stopwatch()
         now = [one.evidence(self.network) for one in self.learnt]
         low, high = now[-1].interval
@@ -136,7 +136,7 @@ class Sequential:
         return row
 
     def _recall(self, session: Session, name: str, question: str) -> Row:
-        """A task of an earlier command: its head as it was kept, and its test split to be measured on."""
+        """Restore a task of an earlier command: its stored head and its test split; return its row."""
         row = self.history.rows[name]
         if row["question"] != question:
             raise ConfigError(
@@ -154,7 +154,7 @@ class Sequential:
         return tensors
 
     def _restored(self, backbone: Backbone) -> tuple[Backbone, dict[str, dict[str, Tensor]]]:
-        """The network as the last command left it, and the head of every task. Raises `StorageError`."""
+        """Load the network of the last command and the head of every task. Raises `StorageError`."""
         if not self.history.rows:
             return backbone, {}
         path = self.folder / self.history.more["weights"]
@@ -184,7 +184,7 @@ class Sequential:
 
 
 def frozen_copy(backbone: Backbone) -> Backbone:
-    """A frozen copy that goes by the hash of its weights: states of other weights are never taken for its own."""
+    """Return a frozen copy whose revision is a hash of its weights, so that states of other weights never match."""
     copy = backbone.copy()
     copy.module.eval().requires_grad_(False)
     copy.card = replace(copy.card, revision=_content(copy.module))

@@ -1,4 +1,4 @@
-"""Shelves: the adapters of tasks of one shape, their weights stacked, so that one batch may hold rows of them all."""
+"""Shelves: stacked weights of adapters of equal shape, so that one batch may mix rows of all their tasks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torch.utils.hooks import RemovableHandle
 
 from graftwork.core.model import Stacks, site_of
 
-ROOM = 8  # tasks that a new shelf has room for
+ROOM = 8  # slots of a new shelf
 Weights = Mapping[str, Tensor]
 
 
 def shape_of(adapters: Mapping[str, Stacks]) -> tuple[Any, ...]:
-    """What adapters must have in common to stand on one shelf: sites, types and the shapes of their weights."""
+    """Return what adapters on one shelf have in common: sites, types and the shapes of their weights."""
     return tuple(
         (site, type(adapter), *((name, tuple(weight.shape)) for name, weight in adapter.weights().items()))
         for site, adapter in adapters.items()
@@ -27,7 +27,7 @@ def shape_of(adapters: Mapping[str, Stacks]) -> tuple[Any, ...]:
 
 
 class Shelf:
-    """At every site the stacked weights of all adapters there, in the precision that they compute in."""
+    """The stacked weights of all adapters at every site, in the precision of the computation."""
 
     def __init__(self, like: Mapping[str, Stacks], dtype: torch.dtype, device: torch.device):
         self.how: dict[str, type[Stacks]] = {site: type(adapter) for site, adapter in like.items()}
@@ -43,7 +43,7 @@ class Shelf:
 
     @torch.no_grad()
     def put(self, adapters: Mapping[str, Stacks]) -> int:
-        """Keep a copy of their weights; returns the slot."""
+        """Store a copy of the adapters' weights and return their slot."""
         if not self._free:
             self._grow()
         slot = self._free.pop()
@@ -53,18 +53,18 @@ class Shelf:
         return slot
 
     def drop(self, slot: int) -> None:
-        """The next adapters may stand here."""
+        """Free a slot."""
         self._free.append(slot)
 
     def taken(self, site: str, slots: Sequence[int]) -> dict[str, Tensor]:
-        """The weights in these slots: (K, …) each, and not copied where the slots follow one another."""
+        """Return the weights in these slots, (K, …) each; a view, not a copy, if the slots are consecutive."""
         if list(slots) == list(range(slots[0], slots[0] + len(slots))):
             return {name: stack[slots[0] : slots[-1] + 1] for name, stack in self._stacks[site].items()}
         chosen = torch.tensor(slots)
         return {name: stack[chosen] for name, stack in self._stacks[site].items()}
 
     def _grow(self) -> None:
-        """Twice the room. What nobody has written to yet takes no memory."""
+        """Double the number of slots. Memory not yet written to is not committed."""
         for stacks in self._stacks.values():
             for name, stack in stacks.items():
                 stacks[name] = stack.new_empty((2 * self._room, *stack.shape[1:]))
@@ -75,17 +75,17 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Rows, each of one slot, cut into K pieces of c rows that have one slot each: what a batched product takes."""
+    """Rows, each with a slot, cut into K pieces of c rows of one slot: the input of a batched product."""
 
     slots: list[int]  # (K,)
-    index: Tensor | None  # (K * c,) the row at each place, some twice to fill a piece up; None: all as they are
-    back: Tensor | None  # (R,) the place of each row
+    index: Tensor | None  # (K * c,) row at each position, some repeated to fill a piece; None: rows unchanged
+    back: Tensor | None  # (R,) the position of each row
 
     @classmethod
     def of(cls, slots: Sequence[int]) -> Chunks:
-        """(R,) the slot of each row, equal ones side by side.
+        """Cut rows into chunks; `slots` (R,) is the slot of each row, equal ones contiguous.
 
-        The size is the one with the least work: a place costs as much as bringing a slot's weights does for a piece.
+        The size c with the least cost: the weights of a piece cost as much as one of its positions.
         """
         named, first, counts = np.unique(np.asarray(slots), return_index=True, return_counts=True)
         most = int(counts.max())
@@ -106,14 +106,14 @@ class Chunks:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rows of a batch side by side whose adapters stand on one shelf."""
+    """Contiguous rows of a batch whose adapters are on one shelf."""
 
     rows: slice
     shelf: Shelf
     chunks: Chunks
 
     def adapt(self, site: str, x: Tensor, y: Tensor) -> Tensor:
-        """(R, N, in), (R, N, out) -> (R, N, out)."""
+        """Adapt the output y of a site with input x: (R, N, in), (R, N, out) -> (R, N, out)."""
         pieces, index = len(self.chunks.slots), self.chunks.index
         if index is not None:
             x, y = x[index], y[index]
@@ -155,7 +155,7 @@ class Crossing:
 
 @contextlib.contextmanager
 def hung(sites: Mapping[str, nn.Module], rows: int, stretches: Sequence[Stretch]) -> Iterator[None]:
-    """Let the stretches of a batch of so many rows cross the network that has these sites."""
+    """Hook the adapters of these stretches into `sites` for batches of `rows` sequences."""
     handles = []
     try:
         for place in dict.fromkeys(place for stretch in stretches for place in stretch.shelf.how):

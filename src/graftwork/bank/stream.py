@@ -1,4 +1,4 @@
-"""Tasks one after another: each leaves a module in the bank and the earlier ones as they were, bit for bit."""
+"""Streams of tasks: each adds a module to the bank and leaves the earlier ones unchanged, bit for bit."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ CONTRAST = "full-sequential"
 
 
 class StreamLearner(Protocol):
-    """Takes the tasks of a stream one after another."""
+    """A learner of the tasks of a stream, one after another."""
 
     history: History
 
     def take(self, asked: StreamTask, progress: Progress) -> Row:
-        """Learn one task, unless it is learnt already. Raises `TaskFailed` where only this task is concerned."""
+        """Learn one task, unless already learnt. Raises `TaskFailed` for errors of this task alone."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What came of it. `content` is exactly what stands in `stream.json`, at `path`."""
+    """The result of a stream. `content` is exactly that of `stream.json`, at `path`."""
 
     content: Mapping[str, Any]
     path: Path
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """The tasks that could not be learnt, and why."""
+        """Tasks that could not be learnt -> error message."""
         failed: Mapping[str, str] = self.content["failed"]
         return failed
 
@@ -65,18 +65,18 @@ def stream(
     progress: Progress = silent,
     **given: Unpack[GivenSettings],
 ) -> Stream:
-    """Train `tasks` in their order, each as `train` does, and add each to `bank`, which is made where it is not there.
+    """Train `tasks` in order, each as `train` does, and add each to `bank`, which is created if it does not exist.
 
-    After each one the self-tests of all other tasks of the bank are computed again and compared, bit for bit, with
-    what they gave when they were added, and the hashes of their files. `told` gets a row for each task. What was
-    learnt by an earlier call with the same settings is not learnt again.
+    After each one, the self-tests of all other tasks of the bank are computed again and compared, bit for bit, with
+    their results when added, and so are the hashes of their files. `told` is called with a row for each task. Tasks
+    learnt by an earlier call with the same settings are not learnt again.
 
     With `method="full-sequential"` one network is fine-tuned on one task after another, and all earlier tasks are
-    measured again after each: the contrast that forgets. It leaves nothing in a bank.
+    measured again after each: a contrast that shows forgetting. It adds nothing to a bank.
 
-    `out` is the folder of `stream.json`: by default the one in which the bank stands, of the contrast a folder
-    `full-sequential` there. A task that can't be learnt stands in it under `failed`; with `strict` it is raised.
-    Raises `IncompatibleModule` where an earlier task is not what it was, and `GraftworkError` for bad settings.
+    `out` is the folder of `stream.json`: by default the parent folder of the bank; for the contrast, a folder
+    `full-sequential` there. A task that can't be learnt is listed in it under `failed`; with `strict` its error is
+    raised. Raises `IncompatibleModule` where an earlier task has changed, and `GraftworkError` for bad settings.
     """
     asked, failed = _read(tasks, strict)
     if not tasks:
@@ -90,7 +90,7 @@ def stream(
     _require_outside(asked, [folder, how.setup.runs, *([] if bank is None else [bank])])
     require_writable(folder)
     with alone(
-        folder / ".stream.claim",  # two that go on with one stream.json would each forget what the other has learnt
+        folder / ".stream.claim",  # two that extend one stream.json would overwrite each other's rows
         "another process goes on with this stream",
         "wait for it, or name another folder: --out DIR",
     ):
@@ -104,7 +104,7 @@ def stream(
 
 
 def _folder(bank: str | Path | None, out: str | Path | None, contrast: bool) -> Path:
-    """That of `stream.json`."""
+    """Return the folder of `stream.json`."""
     if bank is None and not contrast:
         raise ConfigError("no bank to put the tasks in", do="name a folder: --bank DIR")
     beside = Path(bank).absolute().parent if bank is not None else Path()
@@ -112,14 +112,14 @@ def _folder(bank: str | Path | None, out: str | Path | None, contrast: bool) -> 
 
 
 def _require_outside(asked: Sequence[StreamTask], made: Sequence[str | Path]) -> None:
-    """Raise `ConfigError` where something that will be `made` lies among the class folders of a task."""
+    """Raise `ConfigError` where a path that will be `made` lies among the class folders of a task."""
     for one in asked:
-        with suppress(DataError, StorageError):  # of a folder that can't be read the task tells when its turn comes
+        with suppress(DataError, StorageError):  # an unreadable folder is reported when its task is learnt
             require_outside(one.task, made)
 
 
 def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[StreamTask], dict[str, str]]:
-    """The tasks whose files can be read, and of the others why not. Raises `ConfigError` for names that don't serve."""
+    """Read the task files; return the tasks, and the errors of the others. Raises `ConfigError` for invalid names."""
     asked: list[StreamTask] = []
     failed: dict[str, str] = {}
     for given in tasks:
@@ -142,7 +142,7 @@ def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Stream
 def _learner(
     how: How, asked: Sequence[StreamTask], bank: str | Path | None, folder: Path, contrast: bool
 ) -> StreamLearner:
-    """Whatever can go wrong with the settings goes wrong here, before anything is trained."""
+    """Open the learner; every error in the settings is raised here, before any training."""
     is_bank = bank is not None and (Path(bank) / "bank.json").exists()
     state = BankFolder(Path(bank)).state() if bank is not None and is_bank else BankState()
     named = next((one.settings["backbone"] for one in asked if "backbone" in one.settings), DEFAULT_BACKBONE)
@@ -161,7 +161,7 @@ def _learner(
 def _take_all(
     learner: StreamLearner, asked: Sequence[StreamTask], strict: bool, told: Callable[[Row], None], progress: Progress
 ) -> None:
-    """What earlier commands learnt comes first, in the order in which it was learnt."""
+    """Learn the tasks; those learnt by earlier commands come first, in their order."""
     order = list(learner.history.rows)
     known = {name: place for place, name in enumerate(order)}
     tasks = sorted(asked, key=lambda one: known.get(one.task.name, len(known)))

@@ -1,4 +1,4 @@
-"""`stream.json`: what a stream of tasks has learnt so far, written whole after every task."""
+"""`stream.json`: the tasks that a stream has learnt so far, rewritten after every task."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import environment
 
 FORMAT = 1
-Row = dict[str, Any]  # one task: its score, bytes and seconds, and what became of the earlier ones
+Row = dict[str, Any]  # one task: score, bytes, seconds, and the comparison of the earlier ones
 
 
 class History:
-    """The rows of a stream in the order in which they were learnt. A later command goes on with the same file."""
+    """The rows of a stream in the order of learning. A later command continues the same file."""
 
     def __init__(self, path: Path, identity: Mapping[str, Any]):
-        """Read what an earlier command has left. Raises `ConfigError` where that was another stream, `StorageError`."""
+        """Read the file of an earlier command. Raises `ConfigError` if it belongs to another stream, `StorageError`."""
         self.path, self.identity = path, dict(identity)
         self.rows: dict[str, Row] = {}
-        self.failed: dict[str, str] = {}  # task -> message, of this command
-        self.more: dict[str, Any] = {}  # what a learner keeps beside the rows
+        self.failed: dict[str, str] = {}  # task -> error message of this command
+        self.more: dict[str, Any] = {}  # further entries of a learner
         if path.exists():
             try:
                 self._go_on(read_json(path))
@@ -31,18 +31,18 @@ class History:
                 raise StorageError("not the file of a stream", where=str(path), got=got, do="move it away") from None
 
     def put(self, row: Row) -> None:
-        """The newest row; one of the same task before it is replaced."""
+        """Append a row, replacing an earlier one of the same task, and write the file."""
         self.rows.pop(row["task"], None)
         self.rows[row["task"]] = row
         self.write()
 
     def write(self) -> None:
-        """The file, whole."""
+        """Write the whole file."""
         write_json(self.path, self.content)
 
     @property
     def content(self) -> dict[str, Any]:
-        """What stands in the file."""
+        """The content of the file."""
         told = {"format": FORMAT, "stream": self.identity, "tasks": list(self.rows.values()), "failed": self.failed}
         return told | self.more | {"environment": environment()}
 
@@ -68,5 +68,5 @@ class History:
 
 
 def _counts(part: Any) -> Any:
-    """What of a part of the identity decides: of a backbone the revision, which may be called by several names."""
+    """Return the value to compare: for a backbone its revision, which may have several names."""
     return part["revision"] if isinstance(part, dict) and "revision" in part else part

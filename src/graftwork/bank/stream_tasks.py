@@ -1,4 +1,4 @@
-"""The tasks of a stream, and how every one of them is trained."""
+"""The tasks of a stream and their shared training settings."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ OF_A_TASK = re.compile(rf"--({'|'.join(item.name.replace('_', '-') for item in f
 
 
 class TaskFailed(GraftworkError):
-    """One task of a stream can't be learnt; the others can."""
+    """Error of one task of a stream, which does not concern the others."""
 
 
 @dataclass(frozen=True)
 class StreamTask:
-    """A task, and what its file says of how it is trained."""
+    """A task and the training settings in its file."""
 
     task: Task
     settings: Mapping[str, Any]
 
     @classmethod
     def of(cls, given: Task | str | Path) -> StreamTask:
-        """From a task, or whatever `Task.from_file` takes. Raises `GraftworkError`."""
+        """Build from a task, or from anything that `Task.from_file` takes. Raises `GraftworkError`."""
         if isinstance(given, Task):
             return cls(given, {})
         path = Task.find(given)
@@ -45,21 +45,21 @@ class StreamTask:
 
 @dataclass(frozen=True)
 class How:
-    """How every task is trained, as by `train`."""
+    """The settings that every task is trained with, as in `train`."""
 
     method: Named
-    given: GivenSettings  # for all tasks: what their files say of the same does not count
+    given: GivenSettings  # for all tasks; override the settings in their files
     setup: RunSettings
     seed: int
     learning_rate: float | None
 
     @property
     def backbone(self) -> str | None:
-        """The one that was asked for, whatever the files say of theirs."""
+        """The backbone given for all tasks, overriding those in their files; None if none was given."""
         return self.given.get("backbone")
 
     def session(self, asked: StreamTask, shared: OpenBackbone) -> Session:
-        """The task's data beside what is open already. Raises `TaskFailed` where the task can't be learnt so."""
+        """Open a session for the task on the shared backbone. Raises `TaskFailed` where the task can't be learnt."""
         with of_this_task():
             named, backbone = asked.settings.get("backbone", self.setup.backbone), self.setup.backbone
             differs = lasting_name(named) != lasting_name(backbone)
@@ -75,16 +75,16 @@ class How:
             return session
 
     def recipe(self, asked: StreamTask) -> Recipe:
-        """How long and how fast."""
+        """Return the recipe of a task."""
         return replace(RunSettings.of(over(asked.settings, self.given)).recipe, learning_rate=self.learning_rate)
 
     def question(self, asked: StreamTask, session: Session) -> str:
-        """A hash of what is learnt and how, whatever it is learnt after and on however many threads."""
+        """Return a hash of the task's data and training; independent of the tasks before it and of the thread count."""
         spec = session.spec(self.method, self.recipe(asked), self.seed)
         return digest([spec.question, spec.data, spec.method, spec.recipe, spec.seed])
 
     def identity(self, shared: OpenBackbone) -> dict[str, Any]:
-        """What makes two commands parts of one stream, as JSON."""
+        """Return, as JSON, the settings that two commands of one stream must share."""
         card = shared.backbone.card if shared.backbone is not None else None
         computed_in = numerics(self.setup.precision, self.setup.device, self.method.method.uses_backbone)
         return {
@@ -100,9 +100,9 @@ class How:
 
 @contextlib.contextmanager
 def of_this_task(but: tuple[type[GraftworkError], ...] = ()) -> Iterator[None]:
-    """What goes wrong inside, except for errors of the types `but`, is the matter of one task: a `TaskFailed`.
+    """Turn a `GraftworkError` in the block, unless of a type in `but`, into a `TaskFailed`.
 
-    A flag that describes a task, which a stream of many has not, is told to be a line of its file.
+    Where its advice names a flag that describes a task, which a stream lacks, point to the task file.
     """
     try:
         yield

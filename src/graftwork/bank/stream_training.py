@@ -1,4 +1,4 @@
-"""Learns the tasks of a stream into a bank: each leaves a module, and none of the earlier ones changes."""
+"""Training the tasks of a stream into a bank: each adds a module and leaves the earlier ones unchanged."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from graftwork.run.train import Run, train_in
 
 
 class IntoBank:
-    """One process, one backbone, one store of its passes for all tasks; modules are tested on that same backbone."""
+    """A learner with one process, one backbone and one store of its forward passes for all tasks and self-tests."""
 
     def __init__(self, how: How, shared: OpenBackbone, bank: Path, folder: Path):
-        """Into the bank at `bank`, made where it is not there; `folder` is that of `stream.json`.
+        """Open or create the bank at `bank`; `folder` is that of `stream.json`.
 
-        Raises `IncompatibleModule` for a bank with another backbone, or with a task that is not what was noted of it.
+        Raises `IncompatibleModule` for a bank with another backbone, or with a task that differs from its record.
         """
         self.how, self.shared = how, shared
         self.history = History(folder / "stream.json", {"bank": bank.name} | how.identity(shared))
@@ -40,7 +40,7 @@ class IntoBank:
         chosen = numerics(how.setup.precision, how.setup.device, how.method.method.uses_backbone)
         if shared.backbone is not None:
             module = {"backbone": asdict(shared.backbone.card), "precision": chosen["precision"]}
-            held = self.store.state()  # refuses now what the bank could not hold later
+            held = self.store.state()  # fail before training if the bank could not hold the modules
             identity_after(held.backbone, held.precision, held.backbone_seed, module | {"backbone_seed": 0}, bank)
         self._arithmetic = digest(computed_in(chosen))
         noted: Mapping[str, Any] = self.history.more.get("self_tests", {})
@@ -49,9 +49,9 @@ class IntoBank:
         self.witness = Witness(self.store, chosen["device"], shared.backbone, known)
 
     def take(self, asked: StreamTask, progress: Progress) -> Row:
-        """Train one task, unless the bank has it, add it, and compare all others with what they were.
+        """Train one task unless the bank has it, add it, and compare all others with their records.
 
-        Raises `TaskFailed`, `StorageError`, and `IncompatibleModule` where a task is not what it was.
+        Raises `TaskFailed`, `StorageError`, and `IncompatibleModule` where a task has changed.
         """
         session = self.how.session(asked, self.shared)
         if session.frozen is not None:
@@ -69,7 +69,7 @@ class IntoBank:
         row: Row = {"task": name, "kind": session.dataset.task.kind, "question": question} | _told(run, session.dataset)
         row |= {"version": placed.version, "digest": placed.digest, "bytes": placed.bytes}
         row["seconds"] |= {"add": adding, "compare": watch.read().wall_seconds}
-        row["earlier"] = {"compared": compared, "identical": True}  # anything else has raised
+        row["earlier"] = {"compared": compared, "identical": True}  # otherwise `compare` raised
         held = self.store.state().tasks
         others = [other for other in self.history.rows.values() if other["task"] != name and _answers(held, other)]
         scores = [other["score"]["score"] for other in others]
@@ -80,14 +80,14 @@ class IntoBank:
         return row
 
     def _known(self, name: str, question: str) -> Row | None:
-        """The row of a task that an earlier command added, where the bank still has that version of it."""
+        """Return the row of a task that an earlier command added, if that version is still the bank's current one."""
         row = self.history.rows.get(name)
         if row is None or row["question"] != question:
             return None
         return row if _answers(self.store.state().tasks, row) else None
 
     def _add(self, run: Run, name: str) -> tuple[PlacedTask, float | None]:
-        """What the bank says of it, and the seconds of adding it; None where a command that was stopped had done it."""
+        """Add the run's module; return its bank entry and the seconds, None if an interrupted command had added it."""
         placed = self.store.state().tasks.get(name)
         if placed is not None and self.store.entry(name).description["run"] == run.result.id:
             return placed, None
@@ -98,13 +98,13 @@ class IntoBank:
 
 
 def _answers(held: Mapping[str, PlacedTask], row: Row) -> bool:
-    """Whether the version that a row tells of is the one that answers in the bank."""
+    """Return whether the version in the row is the current one in the bank."""
     placed = held.get(row["task"])
     return placed is not None and (placed.version, placed.digest) == (row["version"], row["digest"])
 
 
 def _told(run: Run, data: Dataset) -> Row:
-    """What the run came to."""
+    """Return the results of the run as part of a row."""
     evidence = evidence_of(data, "test", read_logits(run.folder, "test"))
     low, high = evidence.interval
     return {

@@ -1,4 +1,4 @@
-"""A version of a task in a bank: a module folder copied whole, known by its digest, on the bank's own backbone."""
+"""A version of a task in a bank: a copied module folder, identified by its digest, on the bank's backbone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import require_plain_folder
 
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
-BOARD = "leaderboard.json"  # of the comparison behind a module, beside its own files
+BOARD = "leaderboard.json"  # leaderboard of the comparison behind a module, stored beside its files
 
 
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:
-    """The files of `module`, and the leaderboard of `board` (the file or its folder), on disk before this returns."""
+    """Copy the files of `module` and the leaderboard of `board` (file or folder) to `folder`, synced to disk."""
     with storage_errors(module):
         require_plain_folder(module)
         files = sorted(path for path in module.iterdir() if path.is_file() and not path.name.startswith("."))
@@ -37,13 +37,13 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def bytes_of(folder: Path) -> int:
-    """Of every file of a version. Raises `StorageError`."""
+    """Return the total size of the files of a version, in bytes. Raises `StorageError`."""
     with storage_errors(folder):
         return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def digest_of(folder: Path) -> str:
-    """sha256 over the names and contents of every file in `folder`. Raises `StorageError`."""
+    """Return a sha256 over the names and contents of every file in `folder`. Raises `StorageError`."""
     with storage_errors(folder):
         require_plain_folder(folder)
         files = sorted(path for path in folder.rglob("*") if not path.is_dir())
@@ -51,7 +51,7 @@ def digest_of(folder: Path) -> str:
 
 
 def require_description(description: Any, where: Path) -> None:
-    """Raises `IncompatibleModule` unless it is what a bank reads of a `module.json`."""
+    """Raise `IncompatibleModule` unless `description` has the keys of `module.json` that a bank reads."""
     if not isinstance(description, dict) or not description.keys() >= DESCRIBED:
         raise IncompatibleModule(
             "module.json is damaged", where=str(where), expected=f"an object with {', '.join(sorted(DESCRIBED))}"
@@ -59,13 +59,13 @@ def require_description(description: Any, where: Path) -> None:
 
 
 def require_there(folder: Path) -> None:
-    """Raises `StorageError` when there is no version in `folder`."""
+    """Raise `StorageError` when there is no version in `folder`."""
     if not (folder / "module.json").is_file():
         raise StorageError("this version is not there any more", where=str(folder), do="add the module again")
 
 
 def require_vacant(folder: Path) -> None:
-    """Raises `StorageError` where something stands in the place of a version that is to come."""
+    """Raise `StorageError` when the path of a new version exists already."""
     if folder.exists():
         raise StorageError(
             "a folder stands where this version would",
@@ -76,7 +76,7 @@ def require_vacant(folder: Path) -> None:
 
 
 def require_digest(folder: Path, expected: str) -> None:
-    """Raises `IncompatibleModule` when a file of a version was changed, added or taken away; `StorageError`."""
+    """Raise `IncompatibleModule` when a file of a version was changed, added or removed; `StorageError`."""
     require_there(folder)
     found = digest_of(folder)
     if found != expected:
@@ -90,7 +90,7 @@ def require_digest(folder: Path, expected: str) -> None:
 
 
 def is_intact(folder: Path, digest: str) -> bool:
-    """Whether `require_digest` finds nothing."""
+    """Return whether the folder passes `require_digest`."""
     try:
         require_digest(folder, digest)
     except (IncompatibleModule, StorageError):
@@ -101,7 +101,7 @@ def is_intact(folder: Path, digest: str) -> bool:
 def identity_after(
     backbone: Mapping[str, Any] | None, precision: str | None, seed: int, module: Mapping[str, Any], where: Path
 ) -> dict[str, Any]:
-    """The bank's "backbone", "precision" and "backbone_seed" once this module is in it: the first one decides them.
+    """Return the bank's "backbone", "precision" and "backbone_seed" after adding this module: the first one sets them.
 
     A module without a backbone fits any bank. Raises `IncompatibleModule` with both identities.
     """

@@ -1,4 +1,4 @@
-"""What differs between two versions of a task, or between two banks."""
+"""The differences between two versions of a task, or between two banks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from graftwork.bank.bank_folder import BankFolder, BankState, TaskEntry
 
-Pair = list[Any]  # what it is in the one, and in the other
+Pair = list[Any]  # the values in the first and in the second
 
 
 def of_tasks(one: TaskEntry, other: TaskEntry) -> dict[str, Pair]:
-    """Aspect -> both values, where they differ; empty only when every file is the same."""
+    """Return aspect -> both values, where they differ; empty only when all files are equal."""
     if one.digest == other.digest:
         return {}
     first, second = _aspects(one), _aspects(other)
@@ -20,9 +20,9 @@ def of_tasks(one: TaskEntry, other: TaskEntry) -> dict[str, Pair]:
 
 
 def of_banks(one: BankFolder, other: BankFolder) -> dict[str, Any]:
-    """What is "removed" (only in `one`), "added" (only in `other`), "changed".
+    """Return the tasks "removed" (only in `one`), "added" (only in `other`) and "changed".
 
-    And "backbone" and "precision" where they differ, both values as in `of_tasks`.
+    Also "backbone" and "precision" where they differ, both values as in `of_tasks`.
     """
     here, there = one.state(), other.state()
     both = [name for name in sorted(here.tasks) if name in there.tasks]

@@ -1,1 +1,1 @@
-"""What a budget buys: forecasts of runs before they are paid for, and the search that stops in time."""
+"""Budgets: forecasts of a run's cost before it starts, and a method search that stops within the budget."""

@@ -1,4 +1,4 @@
-"""A climb on its way: which run is next, whether it can be afforded, and what came of it."""
+"""The search of one climb: selection of the next run, the check that the budget allows it, and its outcome."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from graftwork.run.score_interval import Evidence, validation_evidence
 from graftwork.run.session import Session
 from graftwork.units import percent, show
 
-MARGIN = 1.1  # a run is started when so many times its forecast is left
-HARD_STOP = 1.04  # of the budget: what runs then is stopped, and cleaning up ends below 1.05
-HOPELESS = 2.0  # what by its operations needs so many times what is left is not even measured
+MARGIN = 1.1  # a run is started when the remaining budget is at least this multiple of its forecast
+HARD_STOP = 1.04  # multiple of the budget at which a run is stopped; cleaning up then ends below 1.05
+HOPELESS = 2.0  # a method that by its FLOPs needs this multiple of the remaining budget is not even measured
 DIMINISHING = 3  # a part of a run's steps loses (1 - part) ** DIMINISHING of its expected gain (docs/log.md)
-COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast
-SECONDS_PER_FLOP = 1e-11  # until something is measured; it decides no more than what is measured first
-MOST_SEEDS = 5  # of a method
-OTHER_RATES = (2.0, 0.5)  # of the best method's own learning rate, once nothing else is worth its time
-SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # why a climb may end
-BEST = 0.0  # what a dearer method must be better by: what was trained is paid for, so the best is chosen
+COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast that the FLOPs account for
+SECONDS_PER_FLOP = 1e-11  # until a method is measured; it only decides which one is measured first
+MOST_SEEDS = 5  # seeds per method, at most
+OTHER_RATES = (2.0, 0.5)  # multiples of the best method's learning rate, tried once nothing else is worth its time
+SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # reasons for the end of a climb
+BEST = 0.0  # required advantage of a dearer method: trained methods are already paid for, so the best is chosen
 
 
 def kept(part: float) -> float:
-    """The share of a run's expected gain that is left to it with a part of its steps."""
+    """Return the share of a run's expected gain that remains with this part of its steps."""
     return float(1 - (1 - part) ** DIMINISHING)
 
 
 class Forecasts(Protocol):
-    """What says how long a run will take; `Forecaster` does."""
+    """A source of forecasts of run times, such as `Forecaster`."""
 
     def operations(self, method: Named) -> float:
-        """Roughly the FLOPs of its fit."""
+        """Estimate the FLOPs of the method's fit."""
 
     def forecast(self, method: Named) -> Forecast:
-        """Its seconds, measured on a sample."""
+        """Forecast the seconds of a run of the method, measured on a sample."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A method's next run: its expected seconds, and how much of its gain it keeps."""
+    """The next possible run of a method: its expected seconds, and the share of the gain that it keeps."""
 
     seconds: float
-    kept: float = 1.0  # share of a whole run's expected gain that is left to it
+    kept: float = 1.0  # share of a whole run's expected gain
 
 
 @dataclass
 class Rung:
-    """One run, and what came of it."""
+    """A rung: one run, its forecast and its outcome."""
 
     method: Named
     seed: int = 0
     operations: float = 0.0
-    part: float = 1.0  # of its recipe's steps; below 1 where the budget pays for no more
-    gain: float | None = None  # that was expected of it, a fraction; None for what runs in any case
+    part: float = 1.0  # share of its recipe's steps; below 1 where the budget does not pay for all
+    gain: float | None = None  # expected gain, a fraction; None for a run that is made in any case
     forecast: Forecast | None = None
     measuring_seconds: float = 0.0
-    seconds: float | None = None  # that the run really took
+    seconds: float | None = None  # measured seconds of the run
     result: RunResult | None = None
     reused: bool = False
     evidence: Evidence | None = None
@@ -77,7 +77,7 @@ class Rung:
 
 
 class Climber:
-    """One climb on its way."""
+    """The state of one climb."""
 
     def __init__(
         self,
@@ -92,22 +92,22 @@ class Climber:
         self.session, self.purse, self.forecasts, self.recipe, self.seed = session, purse, forecasts, recipe, seed
         self.progress, self.worth = progress, worth
         self.standing = Standing.on(session.dataset, session.backbone)
-        self.rungs: list[Rung] = []  # in the order in which they were decided on
-        self.first: dict[Arm, Rung] = {}  # of each method the run with the first seed, as far as it is known
-        self.closed: set[Arm] = set()  # that can't be afforded, or failed
-        self.stopped = ""  # why the climb ended
+        self.rungs: list[Rung] = []  # in the order of the decisions
+        self.first: dict[Arm, Rung] = {}  # method -> its run with the first seed, as far as it is known
+        self.closed: set[Arm] = set()  # methods that failed or that the budget does not pay for
+        self.stopped = ""  # why the climb ended; empty while it continues
         self.seconds_per_flop = SECONDS_PER_FLOP
-        self.measuring = 0.0  # of what changes the network, in times of the run; known once one was measured
+        self.measuring = 0.0  # measuring time of a method that trains the network, as a multiple of its run time
 
     def unfit(self, method: Named) -> str:
-        """Why a method can't be tried here, or an empty string."""
+        """Return why a method can't be tried here, or an empty string."""
         card = self.session.backbone.card if self.session.backbone else None
         return method.method.unfit(self.session.dataset.task, card)
 
     def climb(self, methods: Sequence[Named], keep: Callable[[], object] = lambda: None) -> None:
-        """Make the runs that are worth most, each measured before; `keep` is called after every run."""
+        """Execute the runs that are worth most, each measured first; call `keep` after every run."""
         for method in methods:
-            self.session.spec(method, self.recipe, self.seed)  # a recipe that makes no sense is an error before any run
+            self.session.spec(method, self.recipe, self.seed)  # raises for an invalid recipe before any run
         self._open(methods)
         try:
             while not self.stopped:
@@ -122,23 +122,23 @@ class Climber:
         self._leave()
 
     def _open(self, methods: Sequence[Named]) -> None:
-        """Admit these methods as candidates."""
+        """Add these methods as candidates."""
         for method in methods:
             arm = Arm.of(method)
             self.first[arm] = self._known(Rung(method, self.seed))
             self.standing.admit(arm)
 
     def _known(self, rung: Rung) -> Rung:
-        """Fill in what costs nothing: that the run is stored already, or a rough count of its operations."""
+        """Fill in what costs nothing: an empty forecast if the run is already stored, else an estimate of its FLOPs."""
         if self.session.store.find(self.session.spec(rung.method, self.recipe, rung.seed).id) is not None:
             rung.forecast = Forecast()
             return rung
-        with suppress(Exception):  # what can't be built can't be measured either, and is told then
+        with suppress(Exception):  # a method that can't be built fails again when it is measured, and is reported then
             rung.operations = self.forecasts.operations(rung.method)
         return rung
 
     def _next(self) -> Rung | None:
-        """The next run; None where the climb has ended, or has admitted new candidates instead."""
+        """Return the next run; None if the climb has ended, or if new candidates were added instead."""
         waiting = [arm for arm in self.first if arm not in self.closed and not self.standing.begun[arm]]
         simple = [arm for arm in waiting if arm.sort != TUNED]
         if simple or not self.standing.looks:
@@ -150,7 +150,7 @@ class Climber:
         left = whole * self.purse.left / self.purse.budget.amount / MARGIN
         open_to = [arm for arm in self.first if arm not in self.closed]
         found = None
-        for hope in (1.0, HOPELESS):  # what is known to fit comes before measuring what may not
+        for hope in (1.0, HOPELESS):  # runs that fit come before measuring methods that may not
             offers = {arm: self._offer(arm, left, hope) for arm in open_to}
             seconds = {arm: offer.seconds for arm, offer in offers.items()}
             shares = {arm: offer.kept for arm, offer in offers.items()}
@@ -171,21 +171,21 @@ class Climber:
         return rung
 
     def _shorten(self, rung: Rung, left: float) -> None:
-        """Cut a first run to the part that is paid for. One that is not measured yet stays as it is until then."""
+        """Shorten a first run to the part that `left` seconds pay for. A run without a forecast is unchanged."""
         if rung.forecast is not None and rung.result is None:
             rung.forecast = rung.forecast.within(left)
             rung.part = rung.forecast.part
 
     def _recipe(self, rung: Rung) -> Recipe:
-        """That of a run."""
+        """Return the recipe of a run, with its part of the steps."""
         return self.recipe if rung.part == 1 else replace(self.recipe, part=rung.part)
 
     def _whole(self) -> float:
-        """The budget in seconds."""
+        """Return the budget in seconds."""
         return self.purse.budget.amount / max(1e-12, self.purse.price(1.0))
 
     def _try_other_rates(self) -> None:
-        """Admit the best method at twice and half its learning rate; end the climb where that was done already."""
+        """Add the best method at twice and half its learning rate; end the climb if that adds nothing new."""
         best = self.standing.choice(BEST).chosen
         item = self.first[best].method
         own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
@@ -199,17 +199,17 @@ class Climber:
         self._open(fresh)
 
     def _expected(self, arm: Arm) -> float:
-        """Seconds of a method's next run, as far as is known."""
+        """Estimate the seconds of a method's next run from what is known so far."""
         rung = self.first[arm]
         if self.standing.begun[arm] and rung.result is not None:
             return rung.result.spent.wall_seconds
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
 
     def _offer(self, arm: Arm, left: float, hope: float) -> Offer:
-        """A method's next run, a part of it where the whole would not fit into the seconds that are `left`.
+        """Return a method's next run, or a part of it where the whole does not fit into the `left` seconds.
 
-        Of a method that was never measured that is a guess, which counts as affordable unless it needs `hope` times
-        what is left.
+        For a method that was never measured this is a guess, which counts as affordable unless it needs `hope` times
+        `left`.
         """
         expected, rung = self._expected(arm), self.first[arm]
         can_be_cut = self.recipe.epochs is None and arm.sort == TUNED
@@ -225,7 +225,7 @@ class Climber:
         return Offer(seconds if seconds > hope * left else min(seconds, left), kept(part))
 
     def _ready(self, rung: Rung) -> bool:
-        """Whether the run can start now. A method without a forecast is measured, and compared with the others anew."""
+        """Return whether the run can start now; False after measuring a method that had no forecast."""
         arm = Arm.of(rung.method)
         if rung is self.first[arm] and rung.forecast is None:
             self._measure(rung)
@@ -252,10 +252,10 @@ class Climber:
             self.stopped = SPENT
 
     def _measure(self, rung: Rung) -> None:
-        """Forecast it, unless that is hopeless."""
+        """Measure the forecast of a run, unless its FLOPs show that the budget cannot pay for it."""
         expected, left = rung.operations * self.seconds_per_flop, self.purse.left
         if self.recipe.epochs is None and Arm.of(rung.method).sort == TUNED:
-            expected *= LEAST_PART / PARTS  # to which it may be cut
+            expected *= LEAST_PART / PARTS  # the smallest part that it may be cut to
         if self.seconds_per_flop != SECONDS_PER_FLOP and self.purse.price(expected) > HOPELESS * left:
             return self._too_dear(rung, f"by its operations needed about {self._show(self.purse.price(expected))}")
         self._report(rung, "measuring")
@@ -267,12 +267,12 @@ class Climber:
         except OverBudget:
             self.stopped = SPENT
             return self._too_dear(rung, "could not even be measured")
-        except Exception as error:  # the run would end the same way
+        except Exception as error:  # the run would fail the same way
             rung.decision, rung.reason = "failed", str(error) or type(error).__name__
             return None
         finally:
             rung.measuring_seconds = self.purse.seconds() - began
-        busy = sum(rung.forecast.parts.get(part, 0.0) for part in COMPUTING)  # what the operations are of
+        busy = sum(rung.forecast.parts.get(part, 0.0) for part in COMPUTING)  # seconds of the counted FLOPs
         if rung.operations and busy:
             self.seconds_per_flop = busy / rung.operations
             if Arm.of(rung.method).sort == TUNED:
@@ -283,7 +283,7 @@ class Climber:
         rung.decision, rung.reason = "not affordable", f"{reason}, left {self._show(max(0.0, self.purse.left))}"
 
     def _run(self, rung: Rung) -> bool:
-        """An ordinary run; whether it ended. One that is stopped leaves at most its checkpoint."""
+        """Execute an ordinary run; return whether it ended. A stopped run leaves at most its checkpoint."""
         began = self.purse.seconds()
         self.rungs.append(rung)
         self.standing.begin(Arm.of(rung.method))
@@ -313,7 +313,7 @@ class Climber:
         return True
 
     def _tried(self, rung: Rung) -> SearchRecord:
-        """For the receipt of a run at another learning rate: the runs at the rates before it."""
+        """Return the search record for the receipt of a run at another learning rate: the runs at earlier rates."""
         name, rate = rung.method.config["name"], rung.method.config.get("learning_rate")
         before = [other for other in self.rungs if other.result and other.method.config["name"] == name]
         others = [other for other in before if other.method.config.get("learning_rate") != rate]
@@ -323,13 +323,13 @@ class Climber:
         return SearchRecord({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))
 
     def _judge(self, rung: Rung) -> None:
-        """Let validation count."""
+        """Add a run's validation score to the standing and set the rung's decision."""
         assert rung.result is not None
         arm = Arm.of(rung.method)
         if rung.result.status != "ok":
             rung.decision, rung.reason = "failed", rung.result.error
             self.closed.add(arm)
-            if self.standing.runs(arm):  # what an earlier seed left is as good as before
+            if self.standing.runs(arm):  # runs with earlier seeds remain valid
                 self.standing.begun[arm] = self.standing.runs(arm)
             else:
                 self.standing.give_up(arm)
@@ -344,7 +344,7 @@ class Climber:
             rung.reason = f"{100 * low:+.1f} to {100 * high:+.1f} points against {before.method.label}"
 
     def _leave(self) -> None:
-        """List the methods that were not tried, with reasons, and mark the chosen run as kept."""
+        """Append the methods that were not tried, with reasons, and mark the chosen run as kept."""
         chosen = self.chosen()
         if chosen is not None:
             chosen.decision = "kept"
@@ -355,7 +355,7 @@ class Climber:
                 self.rungs.append(rung)
 
     def _say_why_not(self, arm: Arm, rung: Rung) -> None:
-        """Of a method that was not tried."""
+        """Set the decision and the reason of a method that was not tried."""
         needed = self.purse.price(self._expected(arm))
         if self.stopped in (SPENT, INTERRUPTED):
             rung.decision = "not tried"
@@ -368,12 +368,12 @@ class Climber:
         return None
 
     def _gain(self, arm: Arm) -> float | None:
-        """What a run of a method would be expected to gain now."""
+        """Return the expected gain of one more run of a method; None if nothing has run or it is no candidate."""
         there = self.standing.posterior
         return expected_gain(there, arm, there.ran) if there.ran and arm in there.arms else None
 
     def chosen(self) -> Rung | None:
-        """Of the method with the highest expected score the run that is best on validation."""
+        """Return the run that is best on validation, among those of the method with the highest expected score."""
         if not self.standing.looks:
             return None
         best = self.standing.choice(BEST).chosen

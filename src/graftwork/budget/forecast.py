@@ -1,8 +1,8 @@
-"""What a run will take, before it is spent: a few real steps of it timed on this machine, and multiplied.
+"""Forecasts of run times: a few real steps of a run, timed on this machine and extrapolated.
 
-How many operations a method needs is known; how fast a machine does them is not: it depends on lengths, on what is
-frozen and on who else is computing. So a method is fitted to a sample (a few batches of the run's own order, each
-length twice or more), and what happened when is read off the calls that it made. Steps cost a + b x padded tokens.
+The number of operations of a method is known; their speed on a machine is not: it depends on lengths, on what is frozen
+and on the load. So a method is fitted to a sample (a few batches of the run's own order, each length twice or more),
+and the times are derived from the calls that it made. Steps cost a + b x padded tokens.
 """
 
 from __future__ import annotations
@@ -46,46 +46,46 @@ from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive
 from graftwork.train.wrapper_method import innermost
 
-SHARE = 0.015  # of a run's steps that are timed
-MANY_STEPS = 600  # from here on three lengths are timed, before that two
-REPEATS = (2, 4)  # of every length, after its warm-up: at least, at most
-PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # of the tokens of a frozen pass that are timed, within these bounds
-ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # of the rows that a method without a backbone is tried on
-FILES = 8  # that a run writes, whatever its method
-LEAST_PART, PARTS = 4, 20  # a run is cut to so many twentieths of its steps at least
-EVALUATIONS_GROW = 0.09  # share by which a convex fit takes more evaluations for e x the rows (docs/log.md)
+SHARE = 0.015  # share of a run's steps that are timed
+MANY_STEPS = 600  # runs with at least this many steps are timed at three lengths, others at two
+REPEATS = (2, 4)  # timings per length after its warm-up: at least, at most
+PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # share of a frozen pass's tokens that are timed, within these bounds
+ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # share and minimum of the rows that a method without a backbone is timed on
+FILES = 8  # files that a run writes, for any method
+LEAST_PART, PARTS = 4, 20  # a run is cut to 4 twentieths of its steps at least
+EVALUATIONS_GROW = 0.09  # relative increase of a convex fit's evaluations when the rows grow by e (docs/log.md)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The seconds that a run will take, part by part."""
+    """The forecast seconds of a run, part by part."""
 
     parts: Mapping[str, float] = field(default_factory=dict)
     step: tuple[float, float] | None = None  # seconds of a step are [0] + [1] x padded tokens
-    epochs: int = 0  # of the whole run's steps; 0: it trains in none
-    part: float = 1.0  # of these steps that it is of
+    epochs: int = 0  # epochs of the whole run; 0: it does not train in epochs
+    part: float = 1.0  # share of the run's steps that is forecast
 
     @property
     def seconds(self) -> float:
-        """Of the whole run."""
+        """The sum of all parts."""
         return sum(self.parts.values())
 
     def within(self, seconds: float) -> Forecast:
-        """Of the longest part of the run that fits into `seconds`; itself where none does."""
+        """Return the forecast of the longest part of the run that fits into `seconds`; `self` if none does."""
         if self.seconds <= seconds or not self.epochs:
             return self
         shorter = (self._of(twentieths / PARTS) for twentieths in range(PARTS - 1, LEAST_PART - 1, -1))
         return next((one for one in shorter if one.seconds <= seconds), self)
 
     def _of(self, part: float) -> Forecast:
-        """Of a part of the steps. Validation comes before the first epoch and after each (`train/recipe.py`)."""
+        """Forecast a part of the steps. Validation runs before the first epoch and after each (`train/recipe.py`)."""
         shares = {"steps": part, "validation": (math.ceil(part * self.epochs) + 1) / (self.epochs + 1)}
         parts = {name: shares.get(name, 1.0) * seconds for name, seconds in self.parts.items()}
         return replace(self, parts=parts, part=part)
 
 
 class Forecaster:
-    """Forecasts runs of one session, one recipe and one seed. What several of them share is measured once."""
+    """A forecaster of runs with one session, one recipe and one seed. What several runs share is measured once."""
 
     def __init__(self, session: Session, recipe: Recipe, seed: int, clock: Clock = time.perf_counter):
         self.session, self.recipe, self.seed, self.clock = session, recipe, seed, clock
@@ -95,7 +95,7 @@ class Forecaster:
         self._evaluations: dict[int, float] = {}  # rows -> seconds of one evaluation of a convex fit
 
     def operations(self, method: Named) -> float:
-        """Roughly the FLOPs of the fit, from one short example: enough to order methods before they are timed."""
+        """Estimate the FLOPs of the fit from one short example: enough to order methods before they are timed."""
         if not method.method.uses_backbone:
             return 0.0
         backbone, encoded = self.backbone, self.lengths.encoded["train"]
@@ -120,37 +120,37 @@ class Forecaster:
         return flops / inputs["attention_mask"].numel()
 
     def first_start(self, methods: Sequence[Named]) -> int | None:
-        """The first block that training starts from by any of these methods; None where none leaves blocks frozen."""
+        """Return the lowest block that any of these methods starts training from; None if none freezes blocks."""
         starts = []
         for below in (innermost(item.method) for item in methods):
             if isinstance(below, NetworkMethod) and self.session.backbone is not None:
-                with suppress(Exception):  # what can't be built is told when it is measured
+                with suppress(Exception):  # a method that can't be built is reported when it is measured
                     starts.append(build_model(below, self.setting, self.lengths.encoded["train"].towers).prefix)
         return min((start for start in starts if start), default=None)
 
     def forecast(self, method: Named) -> Forecast:
-        """Time a sample of the run that `method` would be. Errors of its fit come out as they are."""
+        """Forecast a run of `method` from a timed sample. Errors of its fit are raised unchanged."""
         if not method.method.uses_backbone:
             return self._from_rows(method)
         by_steps = isinstance(innermost(method.method), Attaches)
         return self._from_steps(method) if by_steps else self._from_features(method)
 
-    # What the forecasts share
+    # Shared by all forecasts
 
     @property
     def backbone(self) -> Backbone:
-        """The session's."""
+        """The session's backbone."""
         assert self.session.backbone is not None
         return self.session.backbone
 
     @cached_property
     def lengths(self) -> Lengths:
-        """Of the session's data."""
+        """The tokenised lengths of the session's data."""
         return Lengths(self.backbone, self.session.dataset.splits)
 
     @cached_property
     def pass_rate(self) -> float:
-        """Seconds per padded token of a frozen pass, from examples of the length that most tokens are in."""
+        """Seconds per padded token of a frozen pass, timed on examples of the token-weighted median length."""
         split, encoded = self.session.dataset.train, self.lengths.encoded["train"]
         order = np.argsort(encoded.lengths, kind="stable")
         tokens = np.cumsum(encoded.lengths[order])
@@ -172,7 +172,7 @@ class Forecaster:
 
     @cached_property
     def write_seconds(self) -> tuple[float, float]:
-        """Seconds per file and per byte on the disk where runs are kept."""
+        """Seconds per file and per byte of writing to the disk where runs are kept."""
         with tempfile.TemporaryDirectory(dir=self.session.store.root, prefix=".forecast.") as folder:
             path, large = Path(folder) / "file", 1 << 22
             small = self._median(lambda: write_bytes(path, b"small"), repeats=2)
@@ -180,11 +180,11 @@ class Forecaster:
 
     @cached_property
     def receipt_seconds(self) -> float:
-        """Seconds of describing the machine, which every receipt does."""
+        """Seconds of collecting the description of the machine for a receipt."""
         return self._median(environment, repeats=1)
 
     def _median(self, work: Callable[[], Any], repeats: int = 3) -> float:
-        """Seconds of `work`, after one warm-up."""
+        """Return the median seconds of `work` after one warm-up."""
         work()
         return statistics.median(self._seconds(work) for _ in range(repeats))
 
@@ -194,18 +194,18 @@ class Forecaster:
         return self.clock() - began
 
     def _prefix(self, depth: int | None) -> float:
-        """Seconds of the frozen passes of a run, less what is cached already."""
+        """Return the seconds of the frozen passes of a run that are not cached yet."""
         assert self.session.frozen is not None
         data, holds = self.session.dataset, self.session.frozen.holds
         wanted = [s for s in (data.train, data.validation) if not holds(self.backbone, data.digest, s, depth)]
         return self.pass_rate * sum(self.lengths.of_pass(split.name, depth) for split in wanted)
 
-    # A sample of a run
+    # The sample of a run
 
     def _sample(self, recipe: Mapping[str, Any]) -> tuple[Rows, list[Rows], list[int]]:
-        """Rows of train, the batches over them that are to be timed, and the padded tokens of each sort of batch.
+        """Return rows of train, the batches of them to time, and the padded tokens of each distinct batch.
 
-        The sorts are batches of the run's own first epoch, of different lengths, and come in turns.
+        The distinct batches are full batches of the run's first epoch with different lengths; they alternate.
         """
         epoch = self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))
         most = max(len(rows) for rows, _ in epoch)
@@ -217,10 +217,10 @@ class Forecaster:
         repeats = min(max(round(SHARE * recipe["steps"] / len(sorts)) - 1, REPEATS[0]), REPEATS[1])
         return rows, [np.searchsorted(rows, batch) for batch in sorts.values()] * (1 + repeats), list(sorts)
 
-    # One forecast per sort of method
+    # One forecast per type of method
 
     def _from_rows(self, method: Named) -> Forecast:
-        """Without a backbone: fitted to a share of the rows, and to twice that."""
+        """Forecast a method without a backbone from fits to a share of the rows and to twice that share."""
         data = self.session.dataset
         total = len(data.train.examples)
         rows = min(total, max(ROWS_AT_LEAST, round(ROWS_SHARE * total)))
@@ -233,19 +233,22 @@ class Forecaster:
             times[size] = min(trace.ended - trace.began, times.get(size, math.inf))
         once, twice = times.values()
         line = once + max(0.0, twice - once) * (total - rows) / rows
-        fit = min(line, twice * max(1.0, total / (2 * rows)))  # a line through two times near zero may be steep
+        fit = min(line, twice * max(1.0, total / (2 * rows)))  # a line through two very short times may be too steep
         per_row = self._answering(fitted, data.validation, checked) / len(checked)
         evaluation = per_row * (len(data.validation.examples) + len(data.test.examples))
         return Forecast({"fit": fit} | self._afterwards(fitted, evaluation))
 
     def _from_features(self, method: Named) -> Forecast:
-        """On frozen features: the evaluations of a convex fit hardly depend on the rows, the time of each does."""
+        """Forecast a method on frozen features.
+
+        The number of evaluations of a convex fit hardly depends on the rows; the time of each does.
+        """
         rows, _, _ = self._sample(self._recipe(method))
         checked = self.lengths.middling("validation")
         fitted, trace = self._pilot(method, rows, checked)
         began, ended = trace.last("given", otherwise=trace.began), trace.ended
         last = trace.last("went on", otherwise=ended)
-        mixed = min(trace.times("scored", after=last), default=last)  # between them the mix is learned, in batches
+        mixed = min(trace.times("scored", after=last), default=last)  # the mix is learned in batches from last to mixed
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
         total = len(self.session.dataset.train.examples)
         growth = math.ceil(self._features(total) / BATCH) / math.ceil(self._features(len(rows)) / BATCH)
@@ -254,7 +257,7 @@ class Forecaster:
         return Forecast({"prefix": self._prefix(None), "fit": fits} | after)
 
     def _from_steps(self, method: Named) -> Forecast:
-        """By gradient: real steps, an evaluation, and what comes before the first step."""
+        """Forecast a method trained by gradient: timed steps, a validation, and the work before the first step."""
         recipe = self._recipe(method)
         rows, batches, sizes = self._sample(recipe)
         checked = self.lengths.middling("validation")
@@ -264,12 +267,12 @@ class Forecaster:
         stepping = recipe["epochs"] * sum(step[0] + step[1] * tokens for tokens in epoch)
         begins = trace.times("went on")[-len(batches)]
         ends = trace.last("went on", otherwise=trace.ended)
-        heads = trace.times("scored", before=begins)  # the last of them is the validation before the first step
+        heads = trace.times("scored", before=begins)  # the last one is the validation before the first step
         given = trace.last("given", otherwise=trace.began)
         head = heads[-2] if len(heads) > 1 else given
         look = min(trace.times("scored", after=ends), default=ends) - ends
         look *= self.lengths.of_answers("validation") / self.lengths.of_answers("validation", checked)
-        keep = trace.ended - trace.last("scored", otherwise=trace.ended)  # the best weights are copied
+        keep = trace.ended - trace.last("scored", otherwise=trace.ended)  # seconds of copying the best weights
         model = getattr(fitted, "model", None)
         parts = {
             "building": min(trace.times("asked"), default=begins) - trace.began,
@@ -287,15 +290,18 @@ class Forecaster:
         spec = self.session.spec(method, self.recipe, self.seed)
         return fit_pilot(self.session, method, spec, self.clock, rows, checked, batches)
 
-    # What a run does after its fit
+    # The work after the fit
 
     def _answering(self, fitted: Fitted, split: Split, rows: Rows) -> float:
-        """Seconds of answering these rows."""
+        """Return the median seconds of computing the logits of these rows."""
         examples = [split.examples[row] for row in rows]
         return self._median(lambda: fitted.logits(examples), repeats=2)
 
     def _after_backbone(self, fitted: Fitted, checked: Rows, deepest: int = 0) -> dict[str, float]:
-        """Which block a probe reads is chosen on few rows here: the run's own may be as deep as `deepest`."""
+        """Forecast the work after the fit of a method with a backbone.
+
+        The block of a probe is chosen on few rows here, so that of the real run may be as deep as `deepest`.
+        """
         rate = self._answering(fitted, self.session.dataset.validation, checked)
         rate /= self.lengths.of_answers("validation", checked)  # seconds per padded token
         if isinstance(fitted, Probe):
@@ -304,7 +310,7 @@ class Forecaster:
         return self._afterwards(fitted, rate * tokens)
 
     def _afterwards(self, fitted: Fitted, evaluation: float) -> dict[str, float]:
-        """Evaluation (of validation and test, in so many seconds), saving, and the measurement of speed."""
+        """Return the parts after the fit: evaluation (the given seconds), saving, and the speed measurement."""
         data = self.session.dataset
         tested = len(data.test.examples)
         per_row = evaluation / (len(data.validation.examples) + tested)
@@ -322,14 +328,14 @@ class Forecaster:
         }
 
     def _convex(self, seconds: float, evaluations: int, rows: int) -> float:
-        """Seconds on all rows of convex fits that took `seconds` and so many evaluations of their loss on `rows`."""
+        """Return the seconds on all rows of convex fits that took `seconds` and `evaluations` of the loss on `rows`."""
         total, tried = (self._features(count) for count in (len(self.session.dataset.train.examples), rows))
         more = self._evaluation_seconds(total) - self._evaluation_seconds(tried)
         grown = 1 + EVALUATIONS_GROW * math.log(max(1.0, total / tried))
         return grown * (seconds + evaluations * max(0.0, more))
 
     def _features(self, rows: int) -> int:
-        """How many features a convex fit on so many examples sees: one of each, or of each word or choice."""
+        """Return the number of feature rows of a convex fit on `rows` examples: one per example, word or choice."""
         encoded = self.lengths.encoded["train"]
         if encoded.answers is None:
             return rows
@@ -337,7 +343,7 @@ class Forecaster:
         return max(1, min(encoded.kept // encoded.towers, round(rows * read)))
 
     def _evaluation_seconds(self, rows: int) -> float:
-        """Of one evaluation of a convex fit's loss on so many features."""
+        """Return the seconds of one evaluation (forward and backward) of a convex fit's loss on `rows` features."""
         if rows not in self._evaluations:
             read = self.backbone.card.read_widths(self.kind.per_word)[-1]
             width = joined_width(read, self.lengths.encoded["train"].towers)
@@ -353,9 +359,11 @@ class Forecaster:
 
 
 def _steps(ends: Sequence[float], sizes: Sequence[int]) -> tuple[tuple[float, float], float]:
-    """From the moments at which steps ended, batches of these `sizes` (padded tokens) in turns: what a step takes
-    (a, b), and what the first one of a length takes more."""
-    taken = np.diff(ends)  # the very first step has no beginning
+    """Derive the step time (a, b) and the extra seconds of the first step of a length from the end times of steps.
+
+    The batches alternate between these `sizes` (padded tokens).
+    """
+    taken = np.diff(ends)  # the very first step has no start time
     firsts, others = taken[: len(sizes) - 1], taken[len(sizes) - 1 :].reshape(-1, len(sizes))
     typical = np.median(others, axis=0)
     more = max(0.0, float(np.median(firsts - typical[1:]))) if len(firsts) else 0.0
@@ -363,7 +371,7 @@ def _steps(ends: Sequence[float], sizes: Sequence[int]) -> tuple[tuple[float, fl
 
 
 def _line(tokens: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[float, float]:
-    """a >= 0 and b >= 0 of seconds = a + b x tokens, relative errors weighing alike."""
+    """Fit seconds = a + b x tokens with a >= 0 and b >= 0, weighting by relative error."""
     if len(tokens) > 1:
         b, a = np.polyfit(tokens, seconds, 1, w=1 / seconds)
         if a >= 0 and b >= 0:

@@ -1,4 +1,4 @@
-"""`climb`: what a budget buys, spent where it is expected to gain most, and kept at every moment."""
+"""`climb`: a method search within a budget, which spends it on the runs with the largest expected gain."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ RULES = {
 
 @dataclass(frozen=True)
 class Ladder:
-    """What `climb` found. `content` is exactly what stands in `ladder.json`."""
+    """The result of `climb`. `content` is exactly the content of `ladder.json`."""
 
     content: Mapping[str, Any]
-    folder: Path  # where it was written
-    run: Run  # the one that was chosen
+    folder: Path  # the folder of `ladder.json`
+    run: Run  # the chosen run
 
 
 @takes_settings
@@ -62,16 +62,15 @@ def climb(
     watch: Clock | None = None,
     **given: Unpack[GivenSettings],
 ) -> Ladder:
-    """Find the best method that `budget` pays for: a time, an energy, or money ("5min", "3Wh", "1EUR").
+    """Find the best method within `budget`: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
-    `rungs` are the methods to try; where none are named, those that have a `LADDER`, as far as they fit the task. The
-    budget is spent until no further run is expected to gain what it takes; a tenth of `worth` points is what the whole
-    budget is worth. Everything counts: reading the data, opening the backbone, measuring, and from before that what
-    `watch` has counted already. `out` (default `ladders/<task>`) receives `ladder.json`, written anew after every run,
-    so that whatever ends the climb (the budget, Ctrl-C, a kill) leaves the best choice so far; the runs are ordinary
-    ones.
+    `rungs` are the methods to try; by default those that have a `LADDER` and fit the task. The search ends when no
+    further run is expected to gain what it costs; the whole budget is worth a tenth of `worth` points. Everything
+    counts: reading the data, opening the backbone, measuring, and what `watch` has counted before the call. `out`
+    (default `ladders/<task>`) receives `ladder.json`, rewritten after every run, so that the best choice so far remains
+    however the climb ends (the budget, Ctrl-C, a kill); the runs are ordinary ones.
 
-    Raises `GraftworkError` for bad data or settings, and when the budget does not pay for a single run.
+    Raises `GraftworkError` for bad data or settings, and if the budget does not pay for a single run.
     """
     watch = watch or Stopwatch()
     setup, fraction = RunSettings.of(given), parse_worth(worth)
@@ -86,7 +85,7 @@ def climb(
     forecaster = Forecaster(session, setup.recipe, seed, clock=purse.seconds)
     climber = Climber(session, purse, forecaster, setup.recipe, seed, progress, fraction)
     unfit = [item for item in chosen if climber.unfit(item)]
-    if rungs is None:  # what is for another sort of task is no news unless it was asked for
+    if rungs is None:  # a method for another type of task is not reported unless it was requested
         unfit = [item for item in unfit if not item.method.unfit(session.dataset.task, None)]
 
     def keep() -> dict[str, Any]:
@@ -95,7 +94,7 @@ def climb(
         return content
 
     fit = [item for item in chosen if not climber.unfit(item)]
-    if session.frozen is not None:  # one pass for the probe and for the dearest method that leaves blocks frozen
+    if session.frozen is not None:  # one frozen pass for the probe and for the dearest method that freezes blocks
         session.frozen.keeps = forecaster.first_start(fit)
     climber.climb(fit, keep)
     content = keep()
@@ -108,7 +107,7 @@ def climb(
 
 
 def _content(climber: Climber, unfit: Sequence[Named]) -> dict[str, Any]:
-    """`ladder.json`. Keys are only ever added: it is a file format."""
+    """Return the content of `ladder.json`. It is a file format: keys are added, never removed or changed."""
     task, chosen, budget = climber.session.dataset.task, climber.chosen(), climber.purse.budget
     spent = climber.purse.spent()
     backbone = climber.session.backbone
@@ -170,7 +169,7 @@ def _module(climber: Climber, rung: Rung) -> dict[str, Any]:
 
 
 def _nothing(climber: Climber, folder: Path) -> GraftworkError:
-    """Why there is no run to choose."""
+    """Return the error for a climb without any run to choose."""
     failed = [rung for rung in climber.rungs if rung.decision == "failed"]
     if failed:
         first = failed[0]

@@ -1,4 +1,4 @@
-"""A pilot: a fit to a few rows, watched from outside: what it asked for, and when."""
+"""Pilot fits: a fit to a few rows whose calls to the workbench are recorded with their times."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ Clock = Callable[[], float]
 
 @dataclass
 class Trace:
-    """What a pilot did, and when."""
+    """The time-stamped calls of a pilot fit."""
 
     clock: Clock
     marks: list[tuple[str, float]] = field(default_factory=list)
 
     def mark(self, name: str) -> None:
-        """`name` happens now."""
+        """Record that `name` happens now."""
         self.marks.append((name, self.clock()))
 
     def times(self, name: str, before: float = math.inf, after: float = -math.inf) -> list[float]:
-        """When it happened, of a stretch of time."""
+        """Return the times of `name` that lie between `after` and `before`, both excluded."""
         return [time for mark, time in self.marks if mark == name and after < time < before]
 
     def last(self, name: str, otherwise: float) -> float:
-        """When it happened last, or `otherwise`."""
+        """Return the last time of `name`, or `otherwise`."""
         return max(self.times(name), default=otherwise)
 
     @property
     def began(self) -> float:
-        """The first mark."""
+        """The time of the first mark."""
         return self.marks[0][1]
 
     @property
     def ended(self) -> float:
-        """The last mark."""
+        """The time of the last mark."""
         return self.marks[-1][1]
 
 
 class _Heard:
-    """A kind that tells when its loss is asked for."""
+    """A kind that reports every call of its loss."""
 
     def __init__(self, kind: Kind, tell: Callable[[], None]):
         self._kind, self._tell = kind, tell
@@ -76,9 +76,10 @@ def fit_pilot(
     checked: Rows,
     batches: Sequence[Rows] = (),
 ) -> tuple[Fitted, Trace]:
-    """Fit to some rows of train, choosing on some of validation; `batches` (numbers within `rows`) are the one epoch.
+    """Fit to `rows` of train, validating on the rows `checked`; `batches` (indices into `rows`) form the only epoch.
 
-    Marks: "began", "asked" for a frozen pass, "given" it, "loss", "scored", "went on" (a step, a block), "ended".
+    Marks: "began", "asked" (a frozen pass is requested), "given" (it is returned), "loss", "scored", "went on" (a step
+    or a block is done), "ended".
     """
     task, trace, store = session.dataset.task, Trace(clock), FrozenStore()
     train, validation = _part(session.dataset.train, rows), _part(session.dataset.validation, checked)
@@ -114,5 +115,5 @@ def fit_pilot(
 
 
 def _part(split: Split, rows: Rows) -> Split:
-    """Some rows of a split, under its name."""
+    """Return some rows of a split as a split of the same name."""
     return Split(split.name, tuple(split.examples[row] for row in rows), split.targets[rows])

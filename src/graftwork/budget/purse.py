@@ -1,4 +1,4 @@
-"""A budget in time, energy or money: how much of it is spent, and the hard stop when it is."""
+"""Budgets in time, energy or money: the account of what is spent, and the hard stop."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from graftwork.registry import meters
 from graftwork.run.price_tag import read_costs
 from graftwork.units import read_amount, show
 
-METERS = {"s": "total_seconds", "J": "energy_joules"}  # unit -> what reads it; any other unit is a currency
+METERS = {"s": "total_seconds", "J": "energy_joules"}  # unit -> its meter; any other unit is a currency
 MONEY = "money"
-LAP_SECONDS = 60  # counters of energy wrap round: they are read at least this often
-LOOK_SECONDS = 0.1  # how often the hard stop looks
+LAP_SECONDS = 60  # energy counters wrap around, so they are read at least this often
+LOOK_SECONDS = 0.1  # interval of the hard stop's checks
 
 
 class Clock(Protocol):
-    """What tells the time; `core.meter.Stopwatch` is one."""
+    """A clock, such as `core.meter.Stopwatch`."""
 
     def read(self) -> Phase:
-        """Wall-clock and processor seconds since it was started."""
+        """Return the wall-clock and processor seconds since its start."""
 
 
 class OverBudget(BaseException):
-    """Ends a run as Ctrl-C would: no `Exception`, because it is no failure of the run and leaves no receipt."""
+    """The end of a run at the hard stop. Not an `Exception`: like Ctrl-C, it is no failure and leaves no receipt."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent."""
+    """An amount that may be spent, with its unit."""
 
     amount: float  # seconds, joules, or money
     unit: str  # "s", "J", or the currency
@@ -44,7 +44,7 @@ class Budget:
 
 
 def parse_budget(words: str, prices: Prices) -> Budget:
-    """`"5min"`, `"20kJ"` or `"0.02EUR"`. Raises `ConfigError`, also for money without a price of that currency."""
+    """Parse `"5min"`, `"20kJ"` or `"0.02EUR"`. Raises `ConfigError`, also for money without prices in that currency."""
     amount, unit = read_amount(words)
     if unit not in METERS:
         if prices.per_hour is None and prices.per_kwh is None:
@@ -61,27 +61,30 @@ def parse_budget(words: str, prices: Prices) -> Budget:
 
 @dataclass(frozen=True)
 class _Lap:
-    """A stretch of time by whose marks the meters are read."""
+    """An interval over which the meters are read."""
 
-    before: float  # spent in earlier ones
-    began: Phase  # what the watch showed then
+    before: float  # spent in earlier laps
+    began: Phase  # reading of the watch at its start
     marks: Mapping[str, Any]
 
 
 class Purse:
-    """How much of a budget is spent since `watch` was started.
+    """The account of a budget since the start of `watch`.
 
-    Energy is known as in a price tag: by the processor's counters, else from processor seconds, which is a guess.
+    Energy is measured as in a price tag: by the processor's counters, else estimated from processor seconds.
     """
 
     def __init__(self, budget: Budget, prices: Prices, watch: Clock):
         self.budget, self.prices, self.watch = budget, prices, watch
         self._lap = _Lap(0.0, Phase(), self._begin())
-        self._rated_from = (0.0, 0.0)  # seconds and amount spent when work of the present sort began
+        self._rated_from = (0.0, 0.0)  # seconds and spent amount at the start of the current type of work
         self.grade = self._cost(self._lap, Phase()).grade
 
     def spent(self) -> float:
-        """In the budget's unit. The hard stop's timer may ask in the middle of this: a lap is begun in one step."""
+        """Return the spent amount in the budget's unit.
+
+        The hard stop's timer may call it during a call, so a new lap replaces the old one in one assignment.
+        """
         lap, now = self._lap, self.watch.read()
         phase = now - lap.began
         cost = self._cost(lap, phase)
@@ -93,24 +96,24 @@ class Purse:
 
     @property
     def left(self) -> float:
-        """What is not spent yet, in the budget's unit; below 0 once more is spent than there was."""
+        """The remaining amount in the budget's unit; negative once the budget is exceeded."""
         return self.budget.amount - self.spent()
 
     def seconds(self) -> float:
-        """Since the start, whatever the unit."""
+        """Return the wall-clock seconds since the start, for any unit of the budget."""
         return self.watch.read().wall_seconds
 
     def start_rating(self) -> None:
-        """From here on the machine does what it will be doing: `price` goes by what that costs."""
+        """Start the period whose spending rate `price` uses; the work from here on is like the work to come."""
         self._rated_from = (self.seconds(), self.spent())
 
     def price(self, seconds: float) -> float:
-        """What so many seconds of the present sort of work cost, in the budget's unit."""
+        """Return the cost of `seconds` of the current type of work, in the budget's unit."""
         if self.budget.unit == "s":
             return seconds
         now, spent = self.seconds(), self.spent()
         began, before = self._rated_from
-        if now - began < LOOK_SECONDS:  # too short to tell: the rate since the start
+        if now - began < LOOK_SECONDS:  # too short to estimate a rate: use the rate since the start
             began, before = 0.0, 0.0
         return seconds * (spent - before) / max(now - began, 1e-9)
 
@@ -124,10 +127,10 @@ class Purse:
 
 @contextmanager
 def hard_stop(purse: Purse, limit: float) -> Iterator[Callable[[], None]]:
-    """A check that raises `OverBudget`, once, when more than `limit` is spent.
+    """Yield a check that raises `OverBudget`, once, when more than `limit` is spent.
 
-    It is for whoever goes step by step; in the main thread of a system with timers it is also called from inside
-    whatever runs, so that a long pass without steps is stopped too.
+    The caller calls it at every step; in the main thread, on systems with timers, a signal calls it as well, so that a
+    long forward pass without steps is also stopped.
     """
     timers = hasattr(signal, "setitimer")
 
@@ -137,7 +140,7 @@ def hard_stop(purse: Purse, limit: float) -> Iterator[Callable[[], None]]:
 
     def check() -> None:
         if purse.spent() > limit:
-            disarm()  # what is cleaned up on the way out must not be stopped again
+            disarm()  # the cleanup that follows must not be stopped again
             raise OverBudget
 
     try:

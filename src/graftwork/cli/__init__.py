@@ -1,1 +1,1 @@
-"""The command line: one file per command, named as it is; `main` finds and runs them, `options` they share."""
+"""The command line: one file per command, named after it; `main` finds and runs them, `options` holds shared flags."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @click.group("bank")
 def command() -> None:
-    """A bank is a folder of task modules on one frozen backbone, by name.
+    """A bank is a folder of named task modules on one frozen backbone.
 
-    Changes are whole or not made at all; versions of a task are kept.
+    Every change is atomic; older versions of a task are kept.
     """
 
 
@@ -33,7 +33,7 @@ def command() -> None:
 @click.option("--backbone", metavar="NAME", help="minilm, hf:FOLDER, ….  [default: that of the first task]")
 @click.option("--precision", default="auto", metavar="NAME", help="bf16 or fp32.  [default: that of the first task]")
 def create(bank: str, backbone: str | None, precision: str) -> None:
-    """Make a bank without tasks in the folder BANK."""
+    """Create an empty bank in the folder BANK."""
     from graftwork.bank.bank import Bank
 
     made = Bank.create(bank, backbone=backbone, precision=precision)
@@ -49,7 +49,7 @@ def create(bank: str, backbone: str | None, precision: str) -> None:
 def add(bank: str, module: str, task: str | None, board: str | None) -> None:
     """Copy MODULE, a task module or a run's folder, into BANK.
 
-    Of a task that is there already it is the next version. The copy is tested before anybody sees it.
+    If the task is already in the bank, the copy is its next version. It is tested before it becomes visible.
     """
     from graftwork.bank.bank import Bank
 
@@ -61,7 +61,7 @@ def add(bank: str, module: str, task: str | None, board: str | None) -> None:
 @click.argument("bank")
 @click.argument("task")
 def remove(bank: str, task: str) -> None:
-    """Take TASK away with all its versions; only the ledger tells that it was there."""
+    """Remove TASK with all its versions; only the ledger still records it."""
     folder = _folder(bank)
     folder.remove(task)
     click.echo(f"removed {task} from {bank}")
@@ -72,7 +72,7 @@ def remove(bank: str, task: str) -> None:
 @click.argument("task")
 @click.argument("name")
 def rename(bank: str, task: str, name: str) -> None:
-    """Give TASK another NAME."""
+    """Rename TASK to NAME."""
     _folder(bank).rename(task, name)
     click.echo(f"{task} is {name} now")
 
@@ -82,7 +82,7 @@ def rename(bank: str, task: str, name: str) -> None:
 @click.argument("task")
 @click.option("--to", type=int, metavar="N", help="The version that is to answer.  [default: the one before]")
 def rollback(bank: str, task: str, to: int | None) -> None:
-    """Let an older version of TASK answer again; newer ones are kept."""
+    """Make an older version of TASK the current one; newer versions are kept."""
     from graftwork.bank.bank import Bank
 
     opened = Bank.open(bank)
@@ -104,7 +104,7 @@ def ls(bank: str, as_json: bool) -> None:
             entry = folder.entry(name, state=state)
             listed.append(_as_json(entry))
             rows.append(_row(entry))
-        except GraftworkError as error:  # the others are listed all the same
+        except GraftworkError as error:  # the other tasks are still listed
             listed.append({"name": name, "version": placed.version, "problem": error.message})
             rows.append((name, str(placed.version), "damaged", "–", "–", "–", show(placed.bytes, "bytes")))
             problems += [error.message, ""]
@@ -123,7 +123,7 @@ def ls(bank: str, as_json: bool) -> None:
 @click.argument("task", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print bank.json, or the task with its module.json.")
 def show_command(bank: str, task: str | None, as_json: bool) -> None:
-    """Show BANK, or one of its tasks: TASK, or TASK@2 for a version that is kept."""
+    """Show BANK, or one of its tasks: TASK, or TASK@2 for one of its kept versions."""
     folder = _folder(bank)
     if task is None:
         lines = _bank_lines(folder)
@@ -142,9 +142,10 @@ def show_command(bank: str, task: str | None, as_json: bool) -> None:
 @click.argument("bank")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found of each version as JSON.")
 def check(bank: str, as_json: bool) -> None:
-    """Compute everything again: the ledger, the digest of every file, the self-test of every version.
+    """Recompute and check the ledger, the digest of every file and the self-test of every version.
 
-    Says of each whether its logits have the same bits as on the day it was made. Exit code 2 when anything differs.
+    Reports for each version whether its logits are bit-identical to those stored when it was made. Exits 2 when
+    anything differs.
     """
     from graftwork.bank.bank import Bank
 
@@ -172,7 +173,7 @@ def check(bank: str, as_json: bool) -> None:
 @click.argument("third", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print what differs as JSON.")
 def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
-    """What differs between two banks (A B), or two tasks or versions of one (BANK TASK@2 TASK@3).
+    """Show the differences between two banks (A B), or two tasks or versions of one bank (BANK TASK@2 TASK@3).
 
     TASK without a number is its current version.
     """
@@ -193,12 +194,12 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
 
 command.add_command(export_task)
 command.add_command(import_task)
-for _part in command.commands.values():  # whole in the list of them, which click would cut
+for _part in command.commands.values():  # show the whole summary in the list of commands; click would truncate it
     _part.short_help = str(_part.help).partition("\n\n")[0].replace("\n", " ")
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Lines with aligned columns; those in `right` stand to the right."""
+    """Return lines with aligned columns; the columns whose indices are in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -216,12 +217,12 @@ def _folder(bank: str) -> BankFolder:
 
 
 def _entry(folder: BankFolder, words: str) -> TaskEntry:
-    """`tickets`, or `tickets@2`."""
+    """Return the entry of `tickets` (the current version) or `tickets@2`."""
     return folder.entry(*version_of(words))
 
 
 def _as_json(entry: TaskEntry) -> dict[str, Any]:
-    """Without its description."""
+    """Return the entry as JSON, without the full description."""
     told = entry.description
     return {
         "name": entry.name,

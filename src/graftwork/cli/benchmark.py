@@ -1,4 +1,4 @@
-"""Compare methods on a published suite: official files in, one table with published figures out."""
+"""Compare methods on a published suite: reads its official files, prints one table with published figures."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def command(
     as_json: bool,
     running: RunFlags,
 ) -> int:
-    """Run methods x seeds on every task of SUITE, read from DIR as it is distributed.
+    """Run methods x seeds on every task of SUITE, whose official files are in DIR.
 
-    SUITE is glue, superglue, squad or flowers; graft ls suites lists them. DIR holds its official files, as their
+    SUITE is glue, superglue, squad or flowers; graft ls suites lists them. DIR holds the official files, as their
     download unpacks.
 
-    The labels of official test files are hidden: the dev files are scored on, and choices are made on a validation
-    split drawn from train. Files to hand in are answered by what is best on validation.
+    The labels of official test files are hidden: scores are computed on the dev files, and choices are made on a
+    validation split drawn from train. Submission files are predicted by the method that is best on validation.
 
-    Every task is a comparison of its own, as by graft compare: runs that are there already cost nothing.
+    Every task is a separate comparison, as by graft compare: runs that already exist cost nothing.
     """
     from graftwork.benchmark.run_suite import benchmark
 

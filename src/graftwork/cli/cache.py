@@ -1,4 +1,4 @@
-"""List or clear what is kept: passes of frozen backbones, and corpora cut into tokens."""
+"""List or clear the cache: forward passes of frozen backbones, and tokenised corpora."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
 @click.option("--older-than", metavar="TIME", help="Clear only what was not used for that long, e.g. 7d or 12h.")
 def command(action: str, cache: str | None, older_than: str | None) -> None:
-    """ACTION is ls (the default: what is kept, the latest used first) or clear.
+    """ACTION is ls (the default: list the cache entries, most recently used first) or clear.
 
-    A run finds what earlier ones computed of the frozen backbone, a pre-training the tokens of its corpus; clearing
-    costs time only, never a result.
+    A run reuses forward passes of the frozen backbone that earlier runs computed, and a pre-training reuses the tokens
+    of its corpus; clearing costs only time, never a result.
     """
     from graftwork.io.cache_folder import CacheFolder, cache_folder
     from graftwork.io.files import storage_errors

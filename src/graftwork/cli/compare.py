@@ -1,4 +1,4 @@
-"""Compare every method on a task, or on several: scores with their spread, baselines, price tags."""
+"""Compare all methods on one or several tasks: scores with their spread, baselines, price tags."""
 
 from __future__ import annotations
 
@@ -77,18 +77,19 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> int:
-    """Run methods x seeds on DATA and say what is worth its price.
+    """Run methods x seeds on DATA and report which method is worth its price.
 
     DATA is a CSV, TSV, JSONL, CoNLL or Parquet file, an export of Label Studio or doccano, a folder of splits
     (train.tsv, dev.tsv, test.tsv), of brat, or of class folders with images or sounds, hub:NAME, a task file (TOML), or
-    builtin:tickets; docs/data.md tells them all. With several, each has a board of its own, and one over all of them
-    sums up: docs/many-tasks.md.
+    builtin:tickets; docs/data.md describes them all. With several DATA, each gets its own board, and one more board
+    summarises them: docs/many-tasks.md.
 
-    Baselines answer first; then methods and seeds are added for as long as one can still change the choice. Named is
-    the cheapest method that is expected to be at most --worth points below the best, and what it costs if it is wrong.
+    Baselines run first; then methods and seeds are added for as long as one can still change the choice. The choice is
+    the cheapest method that is expected to be at most --worth points below the best; the cost of a wrong choice is
+    reported too.
 
-    Runs that are there already cost nothing; an interrupted comparison goes on where it was. Exits 1 when no method
-    finished, of several tasks on none of them.
+    Runs that already exist cost nothing; an interrupted comparison resumes. Exits 1 when no method finished (with
+    several tasks: on none of them).
     """
     given = {"methods": methods, "seeds": seeds, "jobs": jobs, "worth": worth}
     given |= {"exhaustive": exhaustive or None, "vary": vary}
@@ -120,7 +121,7 @@ def command(
 
 
 def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFlags) -> dict[str, Any]:
-    """The arguments of `compare`: what a flag says, before what the task file says, before the defaults."""
+    """Return the arguments of `compare`: flags take precedence over the task file, and that over the defaults."""
     from graftwork.compare.leaderboard import SEEDS
     from graftwork.decision.choice import WORTH
 
@@ -149,7 +150,7 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
     row = chosen_row(board.content)
     if row is None or row["method"] == MAJORITY:
         return
-    modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # not of failed runs
+    modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # none if it failed
     if modules:
         command = asking(read_json(modules[0] / "module.json")["roles"], modules[0])
         click.echo(f"Use it:  {command}  ({row['method']}, one of its runs)")

@@ -1,4 +1,4 @@
-"""Learning curves: what each method scores with few labels and with more, and what transfer saves in labels."""
+"""Learning curves: scores of each method by number of labels, and how many labels transfer saves."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> int:
-    """Fit methods to parts of DATA's training split and score them on its whole test split.
+    """Train methods on subsets of DATA's training split and score them on its whole test split.
 
     DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
-    A draw takes rows of every class in an order by a hash; at each size every method sees the same rows. Choices are
-    made on at most as many rows of validation as are trained on.
+    A draw takes rows of every class in hash order; at each size every method gets the same rows. Choices are made on
+    at most as many validation rows as there are training rows.
 
-    With methods on pretrained weights beside baselines and random:METHOD it tells how many labels those need for what
-    transfer reaches with few. At --reference-sizes only these run.
+    When methods on pretrained weights run beside baselines and random:METHOD, the report says how many labels the
+    latter need to reach the scores that transfer reaches with few. At --reference-sizes only the latter run.
 
-    Runs that are there already cost nothing; an interrupted curve goes on where it was. Exits 1 when no run finished.
+    Runs that already exist cost nothing; an interrupted curve resumes. Exits 1 when no run finished.
     """
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)

@@ -1,4 +1,4 @@
-"""Report on data before anything is trained: duplicates, leaks, conflicts, cues, rare classes, lengths."""
+"""Report on data before training: duplicates, leaks, conflicts, cues, rare classes, lengths."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 from graftwork.cli.options import Command, task_from_flags, task_options
 from graftwork.errors import printable
 
-WIDTH = 28  # of the first column
-MOST_CLASSES = 20  # in the lines; --json has all
+WIDTH = 28  # characters of the first column
+MOST_CLASSES = 20  # printed at most; --json has all
 
 
 @click.command("data", cls=Command)
@@ -22,10 +22,10 @@ MOST_CLASSES = 20  # in the lines; --json has all
 @click.option("--html", metavar="FILE", help="Write the whole report as a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
 def command(data: str, backbone: str | None, html: str | None, as_json: bool, **flags: str | None) -> None:
-    """Say what stands in DATA and its splits, and what could make scores mean less than they seem to.
+    """Describe DATA and its splits, and report problems that could make scores misleading.
 
     DATA, a file or a folder of splits, and its flags are those of graft compare, which reports the same. Nothing is
-    trained and nothing changed.
+    trained or changed.
     """
     task, _ = task_from_flags(data, flags)
     from graftwork.run.data_report import data_report
@@ -44,7 +44,7 @@ def command(data: str, backbone: str | None, html: str | None, as_json: bool, **
 
 
 def report_lines(found: Mapping[str, Any]) -> list[str]:
-    """A data report as a person reads it: a table of the splits, cues, lengths, then the warnings."""
+    """Format a data report for the terminal: a table of the splits, classes, lengths, cues, then the warnings."""
     splits = list(found["rows"])
     lines = [f"{found['task']['name']} · {found['task']['kind']} · {found['splits']}", ""]
     lines.append(f"  {'':<{WIDTH}}" + "".join(f"{name:>12}" for name in splits))
@@ -62,7 +62,7 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def _counts(found: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
-    """Title -> split -> count, of what is counted by split."""
+    """Return title -> split -> count, for everything that is counted by split."""
     near = found.get("near_duplicates")
     rows = {"rows": found["rows"], "repeat an earlier row": found["duplicates_within"]}
     rows |= {"nearly repeat another row": near["within"]} if near else {}
@@ -81,7 +81,7 @@ def _row(title: str, counts: Mapping[str, int], splits: list[str]) -> str:
 
 
 def _classes(classes: Mapping[str, Mapping[str, int]], unit: str) -> list[str]:
-    """How often each label is there, the most frequent ones of train first."""
+    """Format the frequency of each label in each split, labels most frequent in train first."""
     train = classes["train"]
     listed = sorted(train, key=lambda label: -train[label])[:MOST_CLASSES]
     more = len(train) - len(listed)
@@ -93,12 +93,12 @@ def _classes(classes: Mapping[str, Mapping[str, int]], unit: str) -> list[str]:
 
 
 def _short(label: str) -> str:
-    """Quoted, and no wider than its column."""
+    """Return the label quoted and truncated to the width of its column."""
     return repr(label) if len(repr(label)) < WIDTH else f"{repr(label)[: WIDTH - 2]}…"
 
 
 def _lengths(lengths: Mapping[str, Any], splits: list[str]) -> list[str]:
-    """A line for every length that some example has."""
+    """Return a line for every length bin that is not empty."""
     bins = [name for name in lengths[splits[0]] if any(lengths[split][name] for split in splits)]
     return [_row(name, {split: lengths[split][name] for split in splits}, splits) for name in bins]
 

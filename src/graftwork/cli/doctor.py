@@ -1,4 +1,4 @@
-"""What this machine has, and what will fail or be slow on it, and why, and what to do."""
+"""Report what this machine has, what will fail or be slow on it, why, and what to do."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CLOSING = {
 @click.option("--seconds", default=0.3, show_default=True, metavar="S", help="Of each measurement; 0 measures nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json: bool) -> int:
-    """Look at this machine before it works: processor, memory, disks, libraries, and how fast they are.
+    """Check this machine before a run: processor, memory, disks, libraries, and their speed.
 
-    Makes no folder and fetches nothing. The exit code is 1 when something will fail.
+    Creates no folder and downloads nothing. Exits 1 when something will fail.
     """
     if not 0 <= seconds < 3600:
         raise ConfigError("--seconds is no number of seconds to measure for", got=str(seconds), expected="0 … 3600")
@@ -40,7 +40,7 @@ def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json
 
 
 def report_lines(told: Mapping[str, Any]) -> list[str]:
-    """As a person reads it: what there is, group by group, then what is not as it should be."""
+    """Format the checks for the terminal: findings group by group, then the problems."""
     lines: list[str] = []
     group = ""
     for name, one in told["checks"].items():

@@ -1,4 +1,4 @@
-"""The commands of `graft bank` that take tasks to other libraries and bring theirs."""
+"""The commands of `graft bank` that export tasks to other libraries and import theirs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from graftwork.errors import ConfigError, clip, printable
 @click.argument("folder", metavar="DIR")
 @click.option("--format", "format", required=True, metavar="NAME", help="peft (LoRA) or adapters (bottlenecks).")
 def export_task(bank: str, task: str, folder: str, format: str) -> None:
-    """Write TASK, or TASK@2 for a version that is kept, as a folder DIR that another library loads.
+    """Write TASK, or TASK@2 for one of its kept versions, as a folder DIR that another library loads.
 
-    DIR/README.md has the lines of Python that load it and give the same logits.
+    DIR/README.md has the Python code that loads it and gives the same logits.
     """
     from graftwork.bank.bank import Bank
     from graftwork.bank.exchange.exchange_formats import write_folder
@@ -40,9 +40,9 @@ def export_task(bank: str, task: str, folder: str, format: str) -> None:
 @click.option("--labels", metavar="A,B,…", help="The classes, in order.  [default: those that DIR names]")
 @click.option("--pair", is_flag=True, help="It answers pairs of texts.")
 def import_task(bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool) -> None:
-    """Add to BANK what peft or adapters saved in DIR: LoRA or bottlenecks, and a classifier of texts.
+    """Add to BANK what peft or adapters saved in DIR: LoRA or bottlenecks, and a text classifier.
 
-    It answers as it does there. Its scores and costs are unknown, and stay so.
+    Its predictions are the same as in that library. Its scores and costs stay unknown.
     """
     from graftwork.bank.bank import Bank
     from graftwork.bank.exchange.exchange_formats import read_folder
@@ -80,7 +80,7 @@ def import_task(bank: str, folder: str, name: str, backbone: str | None, labels:
 
 
 def version_of(words: str) -> tuple[str, int | None]:
-    """`tickets`, or `tickets@2`. Raises `ConfigError`."""
+    """Split `tickets@2` into name and version; `tickets` has the version None. Raises `ConfigError`."""
     name, at, number = words.partition("@")
     if at and not number.isdecimal():
         raise ConfigError("not a version", got=clip(words), expected="TASK@2, a number after the sign")

@@ -1,4 +1,4 @@
-"""The boards that choices learn from: those that come with graft, and your own where you add them."""
+"""List, add or forget the earlier boards that choices learn from: those shipped with graft and your own."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BOARD = "leaderboard.json"
 @click.argument("action", default="ls")
 @click.argument("names", nargs=-1)
 def command(action: str, names: tuple[str, ...]) -> None:
-    """ACTION is ls (the default), add, of which NAMES are folders of boards, or forget, of which they are boards.
+    """ACTION is ls (the default), add (NAMES are folders of boards) or forget (NAMES are boards).
 
-    A choice starts from what earlier boards let one expect. Some come with graft. `graft experience add boards` adds
-    every leaderboard.json under a folder to your own, which stay on this machine, in one file; nothing is added
-    unasked.
+    The expected scores that a choice starts from are learnt from earlier boards. Some boards come with graft.
+    `graft experience add boards` adds every leaderboard.json under a folder to your own boards, which stay on this
+    machine, in one file; nothing is added automatically.
     """
     from graftwork.decision.earlier_boards import keep, own, own_file, shipped
 
@@ -58,7 +58,7 @@ def command(action: str, names: tuple[str, ...]) -> None:
 
 
 def _records(folder: Path) -> Iterator[TaskRecord]:
-    """Of every board in or under a folder. Raises `DataError` where there is none."""
+    """Yield the record of every board in or under a folder. Raises `DataError` if there is none."""
     from graftwork.decision.earlier_boards import record_of
     from graftwork.io.files import read_json
 

@@ -1,4 +1,4 @@
-"""Which modules a command was given: a module's folder, a run's, or a bank and the names of tasks of it."""
+"""The modules named on the command line: a module's folder, a run's folder, or a bank and names of its tasks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def is_bank(module: str | Path) -> bool:
-    """Whether this is the folder of a bank."""
+    """Return whether `module` is the folder of a bank."""
     return (Path(module) / "bank.json").is_file()
 
 
 def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tuple[str, ...], str]:
-    """The arguments `[TASK] FILE` behind a module: the task of a bank, of which there is none elsewhere, and the file.
+    """Split the arguments `[TASK] FILE` after a module into the task (of a bank only, else empty) and the file.
 
-    Raises `ConfigError` for more or fewer.
+    Raises `ConfigError` for more or fewer arguments.
     """
     in_bank = is_bank(module)
     if len(given) != 1 + in_bank:
@@ -30,7 +30,7 @@ def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tupl
 
 
 def opened_modules(module: str | Path, others: Sequence[str], device: str) -> list[TaskModule]:
-    """A module and others beside it; or of a bank those that are tasks of it, the first of which must be one."""
+    """Open `module` and `others`. Of a bank, `others` are its tasks; those after the first may be modules' folders."""
     from graftwork.module.task_module import TaskModule
 
     if not is_bank(module):

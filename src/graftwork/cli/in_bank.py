@@ -1,4 +1,4 @@
-"""What a command that makes a task module does to put it into a bank."""
+"""Adding a newly made task module to a bank, shared by several commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Banked:
-    """What came of it, to be printed."""
+    """The result of adding a module, to be printed."""
 
     lines: list[str]
     as_json: dict[str, Any] = field(default_factory=dict)
@@ -27,15 +27,15 @@ class Banked:
 
 @dataclass(frozen=True)
 class PlaceInBank:
-    """Where a module goes once it is trained, and what it has to be trained on."""
+    """The bank and task name for a module that will be trained, and the backbone and precision to train it with."""
 
-    bank: Path | None  # None: into no bank
+    bank: Path | None  # None: do not add to a bank
     task: str
     backbone: str
     precision: str
 
     def add(self, module: Path) -> Banked:
-        """Add it, to a new bank where there is none. Raises as `Bank.add`; the module is kept where it is."""
+        """Add the module, creating the bank if it does not exist. Raises as `Bank.add`; the module's folder is kept."""
         from graftwork.module.inputs import asking
 
         if self.bank is None:
@@ -49,11 +49,11 @@ class PlaceInBank:
 def place_in_bank(
     bank: str | None, called: str | None, task: Task, backbone: str | None, precision: str
 ) -> PlaceInBank:
-    """Where `--bank` and `--task` mean. In a bank that has a backbone, it and its precision are the default.
+    """Resolve `--bank` and `--task`. If the bank has a backbone, it and its precision are the defaults.
 
     Raises, before anything is trained, `ConfigError` for a bad name and for a bank among the task's class folders,
     `IncompatibleModule` for another backbone or precision than the bank's, and `StorageError` for a bank that can't be
-    read or written, or one whose backbone is not on this machine and was not asked for by name.
+    read or written, or one whose backbone is not on this machine and was not given by name.
     """
     if bank is None:
         if called is not None:
@@ -80,13 +80,13 @@ def place_in_bank(
     if own is not None and backbone not in (None, own):
         _require_same(folder, str(backbone), state)
     if own is not None and backbone is None:
-        require_kept(own)  # nobody asked for it by name
+        require_kept(own)  # the user did not give it by name
     own_precision = state.precision if precision == "auto" and state.precision else precision
     return PlaceInBank(folder, name, backbone or own or DEFAULT_BACKBONE, own_precision)
 
 
 def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Banked:
-    """Add a module to a bank, and say what came of it."""
+    """Add a module to a bank and return the lines to print."""
     from graftwork.module.inputs import asking
 
     before = bank.tasks
@@ -104,7 +104,7 @@ def added(bank: Bank, module: Path, task: str | None, board: Path | None = None)
 
 
 def asking_in_bank(bank: str, task: str) -> str:
-    """The command that asks this task. Raises `UnknownName` for one that is not there, `StorageError`."""
+    """Return the command that predicts with this task. Raises `UnknownName` for an unknown task, and `StorageError`."""
     from graftwork.bank.bank_folder import BankFolder
     from graftwork.module.inputs import asking
 
@@ -112,7 +112,7 @@ def asking_in_bank(bank: str, task: str) -> str:
 
 
 def _require_same(folder: Path, backbone: str, state: BankState) -> None:
-    """Raises `IncompatibleModule` unless this other name stands for the bank's backbone."""
+    """Raise `IncompatibleModule` unless `backbone` has the same revision as the bank's backbone."""
     from graftwork.pretrained.open_backbone import open_backbone
 
     assert state.backbone is not None

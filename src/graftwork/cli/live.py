@@ -1,4 +1,4 @@
-"""How a comparison is shown while it goes on: a table that fills on a terminal, else a line every half a minute."""
+"""Progress display of a running comparison: a live table on a terminal, else a line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 @contextmanager
 def watching(shown: bool = True) -> Iterator[Listener]:
-    """Tells the error stream, so that what is printed in the end can be piped on; with `shown` off, nobody."""
+    """Yield a listener that prints to stderr, so that the final output can be piped; silent unless `shown`."""
     if not shown:
         from graftwork.compare.listeners import unwatched
 
@@ -43,7 +43,7 @@ def watching(shown: bool = True) -> Iterator[Listener]:
 
 
 def plan_line(outlook: Outlook, exhaustive: bool) -> str:
-    """`Baselines in about 10 s; then runs for as long as one can change the choice: about 3 min, at most …`"""
+    """Return `Baselines in about 10 s; then runs for as long as one can change the choice: about 3 min, at most …`."""
     if exhaustive:
         return f"{several(outlook.runs, 'run')}, about {_about(outlook.most_seconds)}."
     most = f"at most {several(outlook.runs, 'run')} in {_about(outlook.most_seconds)}"
@@ -54,35 +54,35 @@ def plan_line(outlook: Outlook, exhaustive: bool) -> str:
 
 
 def left_line(seconds: float) -> str:
-    """`about 3 min left`."""
+    """Return the remaining time: `about 3 min left`."""
     return f"about {_about(seconds)} left" if seconds >= 1 else "nearly done"
 
 
 def _about(seconds: float) -> str:
-    """To the second, from two minutes on to the minute."""
+    """Format a duration to the second, and from two minutes on to the minute."""
     return duration(max(1, round(seconds))) if seconds < 120 else f"{round(seconds / 60)} min"
 
 
 class _Lines:
-    """A line for the plan, and one every half a minute."""
+    """A listener that prints one line for the plan, then at most one every 30 seconds."""
 
     def __init__(self) -> None:
         self._said = time.monotonic()
         self._best = "no run has ended"
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
-        """Says it."""
+        """Print the plan."""
         click.echo(plan_line(outlook, exhaustive), err=True)
 
     def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
-        """Says the best method so far, not more often than a person reads."""
+        """Print the best method so far, at most once every `SECONDS_BETWEEN_LINES`."""
         if time.monotonic() - self._said < SECONDS_BETWEEN_LINES:
             return
         self._said = time.monotonic()
         click.echo(f"{duration(round(seconds_gone))}: {self._best}; {left_line(seconds_left)}", err=True)
 
     def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
-        """Notes the best method so far."""
+        """Record the best method so far."""
         if standing.looks:
             arm, score = max(standing.landmarks.items(), key=lambda item: item[1])
             ended = several(len(standing.looks), "run")
@@ -91,7 +91,7 @@ class _Lines:
 
 
 class _Filling:
-    """The table as it fills, best first; below it what runs."""
+    """A listener that shows a live table, best method first, and below it the current run."""
 
     def __init__(self, live: Live):
         self.live = live
@@ -99,18 +99,18 @@ class _Filling:
         self._show("reading the data")
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
-        """Shows it."""
+        """Show the plan."""
         from rich.text import Text
 
         self._above = [Text(plan_line(outlook, exhaustive))]
         self._show("starting")
 
     def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
-        """Shows what runs, and how long it will go on."""
+        """Show the current run, the elapsed and the remaining time."""
         self._show(f"{duration(round(seconds_gone))}, {left_line(seconds_left)}: {run}")
 
     def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
-        """Shows the table."""
+        """Update the table."""
         self._above = [*self._above[:1], _table(standing)]
         self._show(f"{duration(round(seconds_gone))}, {left_line(seconds_left)}")
 
@@ -122,7 +122,7 @@ class _Filling:
 
 
 def _table(standing: Standing) -> Table:
-    """What validation says so far."""
+    """Return a table of the methods with their validation scores so far."""
     from rich.table import Table
     from rich.text import Text
 

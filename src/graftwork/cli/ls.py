@@ -1,4 +1,4 @@
-"""List what there is: runs, or the parts that can be chosen."""
+"""List runs, or the parts that can be chosen: backbones, methods, metrics, …."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 def command(what: str, name: str | None, runs: str) -> None:
     """WHAT is runs (the default), backbones or builtin; or kinds, methods, metrics, meters, suites, objectives or
-    tokenizers, each with what it is, in a sentence.
+    tokenizers, each listed with a one-sentence description.
 
-    With the NAME of a method or an objective: what can be set, each with its default and its meaning.
+    With the NAME of a method or an objective: its settings, each with its default and its meaning.
     """
     from graftwork import registry
 
@@ -52,7 +52,7 @@ def command(what: str, name: str | None, runs: str) -> None:
 
 
 def _part(name: str, parts: Registry[Any]) -> list[str]:
-    """What the part is, and its settings, a line each."""
+    """Return the description of a part and its settings, one line each."""
     from graftwork.core.part_settings import described_settings
 
     settings = [(key, str(default), meaning) for key, default, meaning in described_settings(name, parts)]
@@ -69,7 +69,7 @@ def _without_module(spec: dict[str, Any]) -> str:
 
 
 def _score(spec: dict[str, Any], result: dict[str, Any]) -> str:
-    """The first of a run's scores, a pre-training's perplexity as it is; or what became of it."""
+    """Format a run's first score (a percentage; for a pre-training the plain value), or its status if it has none."""
     shown = "{:.4g}".format if spec["question"].get("kind") == "pretraining" else percent
     return next((f"{name} {shown(value)}" for name, value in result["scores"].items()), result["status"])
 

@@ -1,4 +1,4 @@
-"""`graft`: finds the command that is asked for, runs it, and turns every failure into a message and an exit code."""
+"""`graft`: finds the requested command, runs it, and turns every failure into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ _STOPPED = {
     "stream": "the tasks that were learnt are kept, and the same command goes on with the missing ones",
     "train": _KEPT,
     "predict": "the file of --out is as it was before, that of --rejects as it was or whole",
-}  # what Ctrl-C leaves
-_OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)  # of one that was given, wherever it is looked at
+}  # command -> what is kept after Ctrl-C
+_OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)  # errors caused by a path that the user gave
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: done. 2: a mistake the user can mend, told in one message. 130: stopped by Ctrl-C, 143: by SIGTERM. 1: a mistake
-    of ours, a comparison in which no method finished, a stream in which a task could not be learnt, or a machine that
-    is not well.
+    0: done. 2: an error the user can fix, reported in one message. 130: stopped by Ctrl-C, 143: by SIGTERM. 1: an
+    internal error, a comparison in which no method finished, a stream in which a task could not be learnt, a run that
+    `graft verify` found different, or a machine on which `graft doctor` says something will fail.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = _without_debug(given)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks "–" is no reason to fail
+            stream.reconfigure(errors="replace")  # do not fail on a terminal that cannot print "–"
     try:
         with ending_cleanly():
             return _run(rest)
@@ -86,7 +86,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def group(arguments: Sequence[str]) -> click.Group:
-    """All commands, of which only those that `arguments` name are imported; the others know their summary only."""
+    """Return all commands. Only those named in `arguments` are imported; the others have a summary only."""
     commands = [
         _load(name) if name in arguments else click.Command(name, short_help=summary)
         for name, summary in command_summaries().items()
@@ -112,7 +112,7 @@ class Graft(click.Group):
 
 @functools.cache
 def command_summaries() -> dict[str, str]:
-    """Name -> first line of each file beside this one that defines `command`, read without importing or parsing it."""
+    """Return name -> first line of each file in this folder that defines `command`, without importing or parsing it."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))}
     return {
         name: text.removeprefix('"""').partition("\n")[0].removesuffix('"""')
@@ -128,7 +128,7 @@ def _load(name: str) -> click.Command:
 
 
 def _without_debug(arguments: list[str]) -> list[str]:
-    """`--debug` may stand anywhere before a bare `--`."""
+    """Return the arguments without `--debug`, which may appear anywhere before a bare `--`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return [argument for argument in arguments[:end] if argument != "--debug"] + arguments[end:]
 
@@ -140,7 +140,7 @@ def _stopped(arguments: Sequence[str], cause: BaseException | None) -> int:
 
 
 def _fail(error: Exception, arguments: Sequence[str]) -> int:
-    """Say what `error` means to the user; returns the exit code."""
+    """Print what `error` means to the user and return the exit code."""
     if isinstance(error, click.Abort):
         return _stopped(arguments, error.__cause__)
     if isinstance(error, GraftworkError):
@@ -163,8 +163,8 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _close_output() -> None:
-    """Or Python, which can't write what is left of it, complains once more at exit."""
-    with contextlib.suppress(OSError, ValueError):  # where it is no file
+    """Redirect stdout to the null device, so that Python does not fail again at exit when it flushes the buffer."""
+    with contextlib.suppress(OSError, ValueError):  # stdout may have no file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

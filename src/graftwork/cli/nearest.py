@@ -1,4 +1,4 @@
-"""Nearest words: the neighbours of a word by its vector, or in the context of a sentence; and analogies."""
+"""Find nearest words: the neighbours of a word by its vector or in the context of a sentence; and analogies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain. Several WORDS are added.
 
-    With --in it is any backbone of texts, and neighbours are words where they stand in other sentences.
+    With --in, BACKBONE is any text backbone, and the neighbours are occurrences of words in other sentences.
     """
     if count < 1:
         raise ConfigError("--count must be at least 1", got=str(count))

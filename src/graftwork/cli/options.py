@@ -1,4 +1,4 @@
-"""Flags that several commands share, and progress on anything over a second."""
+"""Flags shared by several commands, and the progress bar."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()  # of o
 
 
 def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
-    """The flag of a setting of `run/settings.py`. None is the default where a task file may say it."""
+    """Return the flag of a setting of `run/settings.py`. Its default is None if a task file may set it."""
     default = None if name in TOLD_BY_FILES else getattr(RunSettings(), name)
     return click.option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
 
 
 def seed_option(decides: str) -> Callable[[F], F]:
-    """`--seed`, and what it decides."""
+    """Return the option `--seed`; its help says what the seed decides."""
     return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Decides {decides}.")
 
 
@@ -47,19 +47,19 @@ jobs_option = click.option(
 
 @dataclass(frozen=True)
 class RunFlags:
-    """What the flags of `run_options` say."""
+    """The values of the flags of `run_options`."""
 
-    given: GivenSettings  # for the functions that take it by the same names
-    threads: int | None  # of the process
+    given: GivenSettings  # keyword arguments of the functions that make runs
+    threads: int | None  # threads of the process
 
 
 def task_options(function: F) -> F:
-    """DATA and the flags that describe a task."""
+    """Add DATA and the flags that describe a task."""
     return _apply(task_flags(function), (click.argument("data"),))
 
 
 def task_flags(function: F) -> F:
-    """The flags that describe a task: the words of a task file."""
+    """Add the flags that describe a task: the keys of a task file."""
     flags = (
         click.option(
             "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"
@@ -120,7 +120,7 @@ def task_flags(function: F) -> F:
 
 
 def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a file that is to be answered calls its columns: `columns`, role -> name of those given, for the command."""
+    """Add the column flags of a file to predict on; the command gets `columns`, role -> name, of the flags given."""
     listed = (
         ("text", "COL", "Column of the file's texts.  [default: text or sentence]"),
         ("text_a", "COL", "Column of pairs' first texts.  [default: text_a]"),
@@ -140,7 +140,7 @@ def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What decides how runs are computed and where they are kept: `running`, one `RunFlags`, for the command."""
+    """Add the flags for how runs are computed and where they are kept; the command gets them as `running: RunFlags`."""
 
     @wraps(function)
     def command(**flags: Any) -> Any:
@@ -189,13 +189,13 @@ class Command(click.Command):
 
 
 def task_from_flags(data: str, flags: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
-    """The task, flags before what a task file says, and what the file says of the comparison."""
+    """Return the task (flags take precedence over the task file) and the file's settings of the comparison."""
     settings = read_task_file(Task.find(data))[1] if data.endswith(".toml") else {}
     return Task.from_file(data, **flags), settings
 
 
 def use_threads(threads: int | None) -> None:
-    """Before any tensor is computed. Raises `ConfigError` for a number below 1."""
+    """Set the number of threads; call it before any tensor is computed. Raises `ConfigError` for a number below 1."""
     if threads is None:
         return
     if threads < 1:
@@ -212,9 +212,9 @@ def use_threads(threads: int | None) -> None:
 
 @contextmanager
 def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterator[Progress]:
-    """A bar on the error stream when that is a terminal; otherwise, or unless `shown`, silence.
+    """Yield a progress bar on stderr if that is a terminal and `shown` is true, else a silent one.
 
-    It is there before anything heavy is imported, with what is done `first`.
+    It appears before heavy imports, with the text `first`.
     """
     if not (shown and sys.stderr.isatty()):
         yield silent
@@ -229,7 +229,7 @@ def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterato
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    shown_together = sys.stdout.isatty()  # what is printed meanwhile goes above the bar, and never into it from a file
+    shown_together = sys.stdout.isatty()  # on a terminal, output goes above the bar; never redirect a file
     console = Console(stderr=True)
     with Bars(*columns, console=console, transient=True, redirect_stdout=shown_together) as bar:
         whole = bar.add_task(first, total=1.0)

@@ -1,4 +1,4 @@
-"""Answer with a task module or a bank: texts from the command line or from a file, with probabilities."""
+"""Predict with a task module or a bank: texts from the command line or from a file, with probabilities."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def command(
     as_json: bool,
     columns: dict[str, str],
 ) -> None:
-    """Answer TEXTS (of pairs: a b a b …; of questions: question passage …; of choices: one text, then its choices) with
-    MODULE, a task module or a run's folder; or a bank, and the first of TEXTS is the name of a task.
+    """Predict TEXTS with MODULE: a task module, a run's folder, or a bank.
 
     Of a task that reads images or sounds, TEXTS are files, or folders of them. With - TEXTS are the lines of standard
     input.
 
-    Modules on one backbone share its work. The names of the answers of --also begin with the name of its task.
+    Modules on one backbone share its forward passes. The names of the predictions of --also begin with the name of its
+    task.
     """
     if (out or rejects or columns) and not source:
         first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"
@@ -126,7 +126,7 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
     prefixes, roles = prefixes_of(modules), modules[0].roles
     inputs = OF_ROLES[roles].arguments(texts)
     examples = modules[0].examples(inputs)
-    listed = roles[0] in MEDIA and len(inputs) > 1  # several files: each answer says of which
+    listed = roles[0] in MEDIA and len(inputs) > 1  # several files: each answer is prefixed with its file
     found = zip(*predict_many(modules, inputs), strict=True)
     for number, (example, answers) in enumerate(zip(examples, found, strict=True)):
         if as_json:

@@ -1,4 +1,4 @@
-"""Train a backbone on text alone, from nothing or from another backbone."""
+"""Pre-train a backbone on unlabelled text, from random weights or from another backbone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graftwork.cli.options import (
 from graftwork.errors import printable
 from graftwork.io.files import finite
 
-RECIPE = (  # flags of the same names replace fields of the objective's recipe
+RECIPE = (  # flags of these names override fields of the objective's recipe
     "batch", "rows_at_once", "length", "short_length", "short_share", "learning_rate", "warm_up", "schedule", "beta",
     "weight_decay", "clip", "head_steps",
 )  # fmt: skip
@@ -71,9 +71,9 @@ RECIPE = (  # flags of the same names replace fields of the objective's recipe
 @prices_option
 @click.option("--json", "as_json", is_flag=True, help="Print result.json.")
 def command(corpus: tuple[str, ...], threads: int | None, as_json: bool, **flags: Any) -> None:
-    """Train a backbone on the texts of CORPUS: files and folders of plain text, JSONL, compressed or not.
+    """Train a backbone on the texts of CORPUS: files and folders of plain text or JSONL, compressed or not.
 
-    The same command again takes up what was interrupted, from its last checkpoint, and finds what is finished. Under
+    Repeating the same command resumes an interrupted run from its last checkpoint and reuses a finished one. Under
     torchrun several processes share every batch.
     """
     use_threads(threads)

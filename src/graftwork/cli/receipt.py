@@ -1,4 +1,4 @@
-"""Print the receipt of a run: all that decided it, and what came of it; or a checklist and a paragraph for a paper."""
+"""Print the receipt of a run: its inputs, settings and results; or a checklist and a paragraph for a paper."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @click.option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")
 @click.option("--json", "as_json", is_flag=True, help="Print receipt.json as it is.")
 def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
-    """WHAT is a run: its id, the beginning of it, or its folder.
+    """WHAT is a run: its id, a prefix of it, or its folder.
 
-    With --checklist: what reproducibility checklists ask, answered from the receipts of this run and of those that
-    differ from it in the seed alone, and a paragraph for a section on methods, both in Markdown.
+    With --checklist: the questions of reproducibility checklists, answered from the receipts of this run and of the
+    runs that differ from it only in the seed, and a paragraph for a methods section, both in Markdown.
     """
     if checklist and as_json:
         raise ConfigError("--checklist is Markdown, and --json prints receipt.json", do="leave one of them out")
@@ -57,7 +57,7 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
 
 
 def row_of_receipts(folder: Path) -> RunGroup:
-    """The receipts of a run and of its other seeds in the same store; runs without a whole one are left out."""
+    """Return the receipts of a run and of its other seeds in the same store; runs without a valid one are left out."""
     from graftwork.receipts.checklist import RunGroup
     from graftwork.receipts.file_integrity import read_spec
     from graftwork.receipts.seed_group import row_of
@@ -77,13 +77,13 @@ def row_of_receipts(folder: Path) -> RunGroup:
 
 
 def verdicts_of(folder: Path) -> list[dict[str, Any]]:
-    """What `graft verify --record` kept of a run."""
+    """Return the verdicts on a run that `graft verify --record` stored."""
     path = folder / "verified.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
 def receipt_lines(receipt: Mapping[str, Any], verdicts: list[dict[str, Any]]) -> list[str]:
-    """A receipt as a person reads it."""
+    """Format a receipt for the terminal."""
     identity, method, outcome = receipt["identity"], receipt["method"], receipt["outcome"]
     random, search = receipt["randomness"], method["search"]
     settings = [f"{key} {value}" for key, value in method["config"].items() if key not in ("name", "version")]

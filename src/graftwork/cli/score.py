@@ -1,4 +1,4 @@
-"""Score a finished task module on another labelled file, with intervals, and beside other modules."""
+"""Score a trained task module on another labelled file, with confidence intervals, and beside other modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftwork.cli.options import Command, column_options, device_option, progre
 from graftwork.errors import printable
 from graftwork.units import percent, several
 
-ENOUGH_ROWS = 20  # an interval over fewer is rough
+ENOUGH_ROWS = 20  # an interval over fewer rows is rough
 
 
 @click.command("score", cls=Command)
@@ -59,10 +59,10 @@ def command(
     as_json: bool,
     columns: dict[str, str],
 ) -> None:
-    """What MODULE scores on the labelled rows of FILE, by every metric of its task, with 95 % intervals over examples.
+    """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % intervals over examples.
 
-    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task. Beside each score stand that
-    of the majority class on these very rows and that of the module's own test split.
+    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task. Beside each score are the
+    score of the majority class on the same rows and the score on the module's own test split.
     """
     task, source = task_and_file(module, file, "score")
     use_threads(threads)
@@ -81,7 +81,7 @@ def command(
 
 
 def score_lines(found: Mapping[str, Any]) -> list[str]:
-    """What was found as a person reads it."""
+    """Format the scores for the terminal."""
     names = _names(found)
     modules = [found, *found["also"]]
     wide = max(len(metric) for metric in found["scores"]) + 2
@@ -101,7 +101,7 @@ def _with_interval(score: float, told: Mapping[str, Any]) -> str:
 
 
 def _names(found: Mapping[str, Any]) -> list[str]:
-    """What the modules are called: by their methods, where those are the same by their folders too."""
+    """Name the modules by their methods, and by their folders too if the methods are the same."""
     modules = [found, *found["also"]]
     methods = [module["method"] for module in modules]
     return [
@@ -111,7 +111,7 @@ def _names(found: Mapping[str, Any]) -> list[str]:
 
 
 def _remarks(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """What of it a person should know, as sentences; `names` are those of the modules."""
+    """Return remarks on the scores, as sentences; `names` are the names of the modules."""
     rows = found["rows"]
     told = [
         f"{name} {_gain(metric, gain, names[0])}"
@@ -136,7 +136,7 @@ def _gain(metric: str, gain: Mapping[str, Any], first: str) -> str:
 
 
 def _seen(modules: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """A sentence for each module; one for all that were trained on the same data."""
+    """Say which rows each module has seen in training; modules with the same answer share a sentence."""
     of: dict[str, list[str]] = {}
     for name, module in zip(names, modules, strict=True):
         of.setdefault(_seen_in_words(module["seen"]), []).append(name)

@@ -1,4 +1,4 @@
-"""Answer with every task of a bank over HTTP: rows of all tasks in one batch, and a page to try them."""
+"""Serve every task of a bank over HTTP: rows of all tasks in one batch, and a page to try them."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def command(
     threads: int | None,
     log_texts: bool,
 ) -> None:
-    """Answer over HTTP with the tasks of BANK, until it is asked to end (SIGTERM or Ctrl-C).
+    """Serve the tasks of BANK over HTTP, until stopped by SIGTERM or Ctrl-C.
 
-    Tasks that are added to the bank, changed or removed are taken in within about a second. The log, a line of JSON a
-    request, goes to the error stream.
+    Tasks that are added to the bank, changed or removed are picked up within about a second. The log, one line of JSON
+    per request, goes to stderr.
     """
     from graftwork.serve.auth_token import make_token, read_token
     from graftwork.serve.server import is_loopback, serve_bank

@@ -1,4 +1,4 @@
-"""Domain shift: how far new texts lie from those that a task module was trained on."""
+"""Measure domain shift: how far new texts are from those that a task module was trained on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
     as_json: bool,
     columns: dict[str, str],
 ) -> None:
-    """How far the texts in FILE, which need no labels, lie from those that MODULE was trained on.
+    """Measure how far the texts in FILE, which need no labels, are from those that MODULE was trained on.
 
     MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task.
     """
@@ -51,7 +51,7 @@ def command(
 
 
 def shift_lines(found: Mapping[str, Any]) -> list[str]:
-    """What was found as a person reads it: the verdict, then what it rests on."""
+    """Format the result for the terminal: the verdict, then the measures it is based on."""
     from graftwork.evaluate.domain_shift import furthest_lines
 
     rows = found["rows"]

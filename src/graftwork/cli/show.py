@@ -1,4 +1,4 @@
-"""Show a run or a task module: what it is, its scores, its price tag."""
+"""Show a run or a task module: its task and method, its scores, its price tag."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--profile", is_flag=True, help="Of a run: where its time went.")
 @click.option("--json", "as_json", is_flag=True, help="Print spec.json and result.json, or module.json.")
 def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
-    """WHAT is a run (its id, the beginning of it, or its folder) or the folder of a task module."""
+    """WHAT is a run (its id, a prefix of it, or its folder) or the folder of a task module."""
     folder = named_folder(what, runs, "run or module")
     is_run = (folder / "result.json").is_file()
     if not is_run and not (folder / "module.json").is_file():
@@ -49,7 +49,7 @@ def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
 
 
 def profile_lines(folder: Path) -> list[str]:
-    """The phases of a run with their seconds and shares, and the sum beside the run's wall time."""
+    """Format the phases of a run with their seconds and shares, and their sum beside the run's wall time."""
     result = read_json(folder / "result.json")
     seconds, wall = result.get("profile", {}), result["spent"]["wall_seconds"]
     if not seconds:
@@ -63,7 +63,7 @@ def profile_lines(folder: Path) -> list[str]:
 
 
 def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
-    """A run as a person reads it: as its folder has it, or as it was `found` there, by another price list."""
+    """Format a run for the terminal; `found` replaces the stored result, e.g. one priced by another price list."""
     spec = read_json(folder / "spec.json")
     result = read_json(folder / "result.json") if found is None else asdict(found)
     if _is_pretraining(spec):
@@ -71,7 +71,7 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
     method = spec["method"]
     recipe = spec["recipe"] or {}
     if recipe.get("learning_rate") is not None:
-        method = method | {"learning_rate": recipe["learning_rate"]}  # this run's, not the method's own
+        method = method | {"learning_rate": recipe["learning_rate"]}  # the run's rate, not the method's default
     settings = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version"))
     lines = [f"run        {result['id']}  ({result['status']})", *_task_lines(folder / "module" / "module.json")]
     lines.append(f"method     {method['name']}{f' ({settings})' if settings else ''}, seed {result['seed']}")
@@ -95,12 +95,12 @@ def _is_pretraining(spec: Mapping[str, Any]) -> bool:
 
 
 def _of_one(result: dict[str, Any]) -> str:
-    """What the numbers are of; nothing for a run of before intervals were kept."""
+    """Return a note on the interval; empty for older runs that stored none."""
     return "  (one run; in brackets 95 % over other examples)" if result.get("interval") else ""
 
 
 def _task_lines(module: Path) -> list[str]:
-    """What a run learnt, on how many rows, and with which backbone; nothing of one that left no module."""
+    """Format a run's task, rows and backbone; empty for a run without a module."""
     if not module.is_file():
         return []
     found = read_json(module)
@@ -113,7 +113,7 @@ def _task_lines(module: Path) -> list[str]:
 
 
 def pretraining_lines(folder: Path, found: RunResult | None = None) -> list[str]:
-    """A pre-training as a person reads it: as its folder has it, or as it was `found` there."""
+    """Format a pre-training for the terminal; `found` replaces the stored result."""
     spec = read_json(folder / "spec.json")
     result = read_json(folder / "result.json") if found is None else asdict(found)
     method, facts, costs = spec["method"], result["facts"], result["costs"]
@@ -139,12 +139,12 @@ def pretraining_lines(folder: Path, found: RunResult | None = None) -> list[str]
     lines += [f"stopped    {facts['stopped']}"] if "stopped" in facts else []
     lines += [f"note       {note}" for note in facts.get("notes", [])]
     lines.append("price tag")
-    told = {name: cost for name, cost in costs.items() if not name.startswith("predict_")}  # of answers to a task
+    told = {name: cost for name, cost in costs.items() if not name.startswith("predict_")}  # those are of a task
     return [*lines, *cost_lines(told), *_prices_lines(result), *_shared_lines(costs)]
 
 
 def _shared_lines(costs: dict[str, Any]) -> list[str]:
-    """What a pre-training costs each of the tasks that build on it."""
+    """Format the cost of a pre-training per task, amortised over several numbers of tasks."""
     from graftwork.pretrain.amortised_cost import COUNTS, amortised
 
     lines: list[str] = []
@@ -160,7 +160,7 @@ def _part(recipe: dict[str, Any]) -> str:
 
 
 def module_lines(folder: Path) -> list[str]:
-    """A task module as a person reads it."""
+    """Format a task module for the terminal."""
     module = read_json(folder / "module.json")
     task, backbone = module["task"], module["backbone"]
     answers = f", {len(task['labels'])} labels: {', '.join(task['labels'][:12])}" if task["labels"] else ""
@@ -180,12 +180,12 @@ def module_lines(folder: Path) -> list[str]:
 
 
 def cost_lines(costs: dict[str, Any]) -> list[str]:
-    """A price tag, a cost a line."""
+    """Format a price tag, one cost per line."""
     return [f"  {name:<26}{_amount(cost):>14}   {_grade(cost)}".rstrip() for name, cost in costs.items()]
 
 
 def _prices_lines(result: dict[str, Any]) -> list[str]:
-    """The price list that money and CO2e are by, where there was one."""
+    """Return the line with the price list behind money and CO2e, if there was one."""
     prices = result.get("environment", {}).get("prices")
     return [f"prices     {prices}"] if prices else []
 

@@ -1,4 +1,4 @@
-"""Train tasks one after another into a bank, and show that none of the earlier ones changes."""
+"""Train tasks one after another into a bank, and check that none of the earlier ones changes."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def command(
     as_json: bool,
     running: RunFlags,
 ) -> int:
-    """Train TASKS (task files, or data files) in their order, each as graft train does, into the bank under its name.
+    """Train TASKS (task files, or data files) in order, each as graft train does, and add them to the bank by name.
 
-    After each one the self-tests of all others in the bank are computed again: they must give what they gave when they
-    were added, to the last bit, and their files must be the same. Otherwise the stream stops and says which differs.
+    After each task the self-tests of all others in the bank are recomputed: their logits must be bit-identical to
+    those when they were added, and their files must be unchanged. Otherwise the stream stops and says which differs.
 
-    A task that can't be learnt (bad data) is told at the end and does not stop the others, unless --strict; exits 1
-    then. The same command again goes on with what is missing.
+    A task that can't be learnt (bad data) is reported at the end and does not stop the others, unless --strict; the
+    exit code is then 1. Repeating the same command resumes with the missing tasks.
 
-    --method full-sequential fine-tunes one network on one task after another and measures the earlier tasks again
-    after each: what a bank is there to avoid. It leaves no task in the bank.
+    --method full-sequential fine-tunes one network on one task after another and scores the earlier tasks again after
+    each: the forgetting that a bank avoids. It adds no task to the bank.
     """
     use_threads(running.threads)
     from graftwork.bank.stream import stream
@@ -68,13 +68,13 @@ def command(
 
 
 class StreamTable:
-    """Rows as they come, under a header that fits them."""
+    """A table printed row by row, under a matching header."""
 
     def __init__(self, contrast: bool, quiet: bool):
         self.contrast, self.quiet, self.number = contrast, quiet, 0
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """Print one, with the header before the first."""
+        """Print a row, and the header before the first."""
         if self.quiet:
             return
         self.number += 1
@@ -114,7 +114,7 @@ def _sequential(row: Mapping[str, Any]) -> str:
 
 
 def _end(content: Mapping[str, Any], bank: str | None) -> None:
-    """What is left, what failed, and what to do with it."""
+    """Print which tasks failed, the bank's size and how to use it."""
     if content["failed"]:
         click.echo(f"\nNot learnt: {len(content['failed'])}")
         for name, message in content["failed"].items():
@@ -127,7 +127,7 @@ def _end(content: Mapping[str, Any], bank: str | None) -> None:
         from graftwork.bank.bank_folder import BankFolder
 
         held = BankFolder(Path(bank)).state().tasks
-        rows = [row for row in content["tasks"] if row["task"] in held]  # others were removed, or renamed
+        rows = [row for row in content["tasks"] if row["task"] in held]  # the others were removed or renamed
         size = sum(row["bytes"] for row in rows)
         click.echo(f"Bank: {bank}, {len(rows)} tasks of this stream, {show(size, 'bytes')}")
         if rows:

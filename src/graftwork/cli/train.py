@@ -1,4 +1,4 @@
-"""Train one method, or as many as a budget pays for, and keep the task module."""
+"""Train one method, or the best that a budget pays for, and keep the task module."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> None:
-    """Fit METHOD to DATA once; or, with a budget, find the best method that it pays for.
+    """Train METHOD on DATA once; or, with a budget, find the best method that it pays for.
 
     DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
-    With --method: prints the scores, the price tag and where the task module stands.
+    With --method: prints the scores, the price tag and the path of the task module.
 
-    With --budget: baselines first; then what is expected to gain most for its time, which is measured on a few steps
-    before it is spent: another method, one more seed, another learning rate. It stops when nothing is worth it. There
-    is a best choice at every moment: Ctrl-C, or the end of the budget, leaves it.
+    With --budget: baselines first; then, repeatedly, the run with the largest expected gain for its time: another
+    method, one more seed, another learning rate. Its time is measured on a few steps before it is spent. The search
+    stops when no further run is worth it. The best choice so far is kept on Ctrl-C and at the end of the budget.
     """
-    watch = Stopwatch()  # before anything heavy is imported: a budget counts that too
+    watch = Stopwatch()  # started before heavy imports: a budget includes their time
     _check(method, budget, learning_rate, out, worth)
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)
@@ -92,7 +92,7 @@ def command(
 def _check(
     method: str | None, budget: str | None, learning_rate: float | None, out: str | None, worth: float | None
 ) -> None:
-    """Flags that belong together."""
+    """Check the combination of flags. Raises `ConfigError`."""
     if (method is None) == (budget is None):
         raise ConfigError(
             "neither --method nor --budget" if method is None else "--method and --budget exclude each other",
@@ -171,7 +171,7 @@ def _about(warnings: tuple[str, ...]) -> list[str]:
 
 
 def ladder_lines(content: Mapping[str, Any]) -> list[str]:
-    """A `ladder.json` as a person reads it: what to use, then the runs in their order."""
+    """Format a `ladder.json` for the terminal: the chosen method, then the runs in order."""
     budget, spent, unit = content["budget"], content["spent"], content["budget"]["unit"]
     backbone = content["backbone"]["id"] if content["backbone"] else "no backbone"
     surroundings = content["environment"]
@@ -191,7 +191,7 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
         shown = f"{percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]" if score else ""
         predicted = "there already" if rung["reused"] else show(rung["predicted_seconds"], "s")
         reason = f": {rung['reason']}" if rung["reason"] else ""
-        part = rung.get("part", 1)  # of its steps
+        part = rung.get("part", 1)  # share of its steps
         name = rung["method"] + (f", {100 * part:.0f} % of its steps" if part < 1 else "")
         name += f", seed {rung['seed']}" if rung.get("seed", content["seed"]) != content["seed"] else ""
         lines.append(
@@ -202,7 +202,7 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def _answer(content: Mapping[str, Any]) -> list[str]:
-    """What to use, what it may lack, and what more would bring."""
+    """Format the chosen method, its scores, and its expected shortfall below the best."""
     chosen, decision = content["chosen"], content.get("decision")
     if not chosen or not decision:
         return []
@@ -218,7 +218,7 @@ def _answer(content: Mapping[str, Any]) -> list[str]:
 
 
 def _ended(content: Mapping[str, Any]) -> str:
-    """Why it ended, and what would come next: `nothing more is worth it (next: full, +0.02 points expected)`."""
+    """Format why the search ended and the best run not made: `… is worth it (next: full, +0.02 points expected)`."""
     open_to = ("not worth it", "not tried", "not affordable")
     left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["decision"] in open_to]
     best = max(left, key=lambda rung: float(rung["expected_gain"]), default=None)

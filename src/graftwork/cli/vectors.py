@@ -1,4 +1,4 @@
-"""Judge word vectors by what people say of words, or write them in another format."""
+"""Evaluate word vectors by human ratings and analogies, or convert them to another format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: b
     from graftwork.data.readers.word_vector_folder import named_word_vectors, write_folder
     from graftwork.pretrain.word_questions import read_questions, score_words
 
-    questions = [read_questions(Path(path)) for path in evaluate]  # before the table, which takes longer to open
+    questions = [read_questions(Path(path)) for path in evaluate]  # before the word vectors, which take longer to open
     vectors = named_word_vectors(backbone)
     scores = [score for asked in questions for score in score_words(vectors, asked)]
     if to is not None:
@@ -52,7 +52,7 @@ def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: b
 
 
 def about(vectors: WordVectors) -> list[str]:
-    """What the table is."""
+    """Describe a table of word vectors: its size, and how many lines were dropped."""
     lines = [f"{len(vectors.words):,} words, {vectors.width} numbers each"]
     if vectors.dropped:
         lines.append(f"{vectors.dropped:,} lines were left out: their word had stood before, or they had none")
@@ -60,7 +60,7 @@ def about(vectors: WordVectors) -> list[str]:
 
 
 def line(score: WordScore) -> str:
-    """A score with its interval and what it is of."""
+    """Format a score with its interval and the number of questions."""
     value = "nothing to score"
     if score.value is not None and score.low is not None and score.high is not None:
         value = f"{score.metric} {percent(score.value)} (95 %: {percent(score.low)} … {percent(score.high)})"

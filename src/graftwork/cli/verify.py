@@ -1,4 +1,4 @@
-"""Execute a run again, or all runs of a board, and say whether what stands in its receipt is true."""
+"""Execute a run again, or all runs of a board, and compare it with its receipt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graftwork.receipts.differences import Difference
     from graftwork.receipts.verify import Verification, Verifier
 
-GROUPS = {  # of differences -> what they are called, and what is said where there are none
+GROUPS = {  # group of differences -> its name, and the text where there are none
     "record": ("record", "as it was written"),
     "input": ("inputs", "as recorded: data, backbone, method, recipe, seed"),
     "surroundings": ("around it", "as recorded: code, libraries, processor, threads"),
@@ -45,14 +45,14 @@ def command(
     record: bool,
     as_json: bool,
 ) -> int:
-    """WHAT is a run (its id, the beginning of it, or its folder), or the folder of a board: all its runs.
+    """WHAT is a run (its id, a prefix of it, or its folder), or the folder of a board: all its runs.
 
-    First the inputs are held against the receipt: every file of the run, the rows of the data and their order, the
-    backbone's files, the method and its recipe. Then the run is executed again in a folder that goes afterwards, with
-    the threads and the precision that it had, and predictions, weights and scores are compared.
+    First the inputs are compared with the receipt: every file of the run, the rows of the data and their order, the
+    backbone's files, the method and its recipe. Then the run is executed again in a temporary folder, with the same
+    threads and precision, and predictions, weights and scores are compared.
 
-    Bitwise equal, or where something around the run is another (libraries, processor, code) within the band of the
-    other seeds: exit code 0. Different: 1. Something is missing: 2.
+    Exit code 0: bitwise equal, or, if the environment differs (libraries, processor, code), within the band of the
+    other seeds. 1: different. 2: something is missing.
     """
     from graftwork.receipts.verify import Moved, keep, runs_of_board, verifier
 
@@ -74,15 +74,15 @@ def command(
         click.echo(_summary([verdict for _, verdict in found]))
     else:
         verdict = found[0][1]
-        assert not isinstance(verdict, GraftworkError)  # only a board goes on after one
+        assert not isinstance(verdict, GraftworkError)  # only a board continues after an error
         click.echo(printable("\n".join(verdict_lines(verdict))))
     return _code([verdict for _, verdict in found])
 
 
 def run_folder(what: str, runs: str) -> Path:
-    """The folder of a run that is named by itself, by its id or the beginning of it.
+    """Return the folder of a run, given that folder, the run's id or a prefix of it.
 
-    Raises `StorageError` where there is none.
+    Raises `StorageError` if there is none.
     """
     folder = named_folder(what, runs, "run")
     if not (folder / "result.json").is_file():
@@ -93,9 +93,9 @@ def run_folder(what: str, runs: str) -> Path:
 
 
 def named_folder(what: str, runs: str, sort: str) -> Path:
-    """`what` where it is a folder, else that of the run whose id it is or begins.
+    """Return `what` if it is a folder, else the folder of the run whose id is `what` or begins with it.
 
-    Raises `StorageError` or `UnknownName` ("no such <sort>") where there is none.
+    Raises `StorageError` or `UnknownName` ("no such <sort>") if there is none.
     """
     if Path(what).is_dir():
         return Path(what)
@@ -107,7 +107,7 @@ def named_folder(what: str, runs: str, sort: str) -> Path:
 
 
 def _verified(executing: Verifier, folder: Path, board: bool) -> Verification | GraftworkError:
-    """Of a board's run what went wrong stands in its line; of a single one it is the whole answer."""
+    """Verify a run. An error is returned for a run of a board, to be shown in its line, and raised for a single run."""
     from graftwork.cli.options import progress_bar
 
     try:
@@ -120,7 +120,7 @@ def _verified(executing: Verifier, folder: Path, board: bool) -> Verification | 
 
 
 def verdict_lines(found: Verification) -> list[str]:
-    """A verdict as a person reads it."""
+    """Format a verdict for the terminal."""
     lines = [f"run          {found.run}  ({found.method}, seed {found.seed})"]
     for group, (name, good) in GROUPS.items():
         differences = [one for one in found.differences if one.group == group]
@@ -158,7 +158,7 @@ def _compared(found: Verification) -> list[str]:
 
 
 def _because(found: Verification) -> str:
-    """What the score was held against, or what is not as recorded."""
+    """Return the band that the score was compared with, or what differs from the record."""
     if found.failed_alike:
         return ": it failed again in the same way"
     if found.band is None:

@@ -1,1 +1,1 @@
-"""The nouns: what a task, a backbone, a method, a metric, a meter and a run are. No part is named here."""
+"""Core types: task, backbone, method, metric, meter and run. No concrete part is named here."""

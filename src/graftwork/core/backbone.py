@@ -1,4 +1,4 @@
-"""A backbone: a pretrained network plus the one right way to feed it."""
+"""A backbone: a pretrained network plus the input encoding that it needs."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-Inputs = dict[str, "Tensor"]  # each (S, T): what a network's forward takes, and "words": True where a word begins
+Inputs = dict[str, "Tensor"]  # each (S, T): the network's arguments, and "words": True at the first token of a word
 ROLES = (
     "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
     "norm", "embedding", "block",
 )  # fmt: skip
-POOLINGS = {  # how a sequence is read -> how many states are joined for it
+POOLINGS = {  # pooling of a sequence -> number of states concatenated
     "mean": 1,  # over the real positions
-    "mean of words": 1,  # over those between the first and the last
+    "mean of words": 1,  # over the positions between the first and the last
     "first": 1,
     "last": 1,
     "first two": 1,  # the mean of both
     "concat": 3,  # [last; maximum; mean] of Howard & Ruder 2018, arXiv:1801.06146
 }
-WORDS_KEPT = 20_000  # of a split, about: those whose features are kept for convex fits
+WORDS_KEPT = 20_000  # approximate number of words per split whose features are kept for convex fits
 
 
 @dataclass(frozen=True)
 class BackboneCard:
-    """What is known of a backbone without running it."""
+    """Properties of a backbone that are known without running it."""
 
     id: str  # as the user names it: "minilm", "hf:/models/bert", "random:minilm"
-    revision: str  # sha256 over weights, configuration and tokenizer: the backbone's part of a run's identity
+    revision: str  # sha256 over weights, configuration and tokeniser: the backbone's part of a run's identity
     family: str  # "bert", "gpt2", …
-    modality: str  # "text", "image" or "sound": what it reads
+    modality: str  # type of input: "text", "image" or "sound"
     width: int  # D
     blocks: int  # L
     parameters: int
-    pooling: str  # one of POOLINGS: how the network was trained to be read
-    max_length: int  # T at most, special tokens included
-    towers: int  # sequences that a pair of texts becomes: 1 = joint encoding, 2 = each text by itself
-    shared_blocks: bool  # every block has the same weights (ALBERT): they can't be frozen apart
-    shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, where they change; T 0: as many as are read
-    rate: int = 0  # samples a second, where it reads sounds
-    lacks: tuple[str, ...] = ()  # roles that it has no site for, where that is known
-    biased: bool = True  # whether some of its linear maps or norms have a bias
+    pooling: str  # one of POOLINGS: the pooling that the network was trained with
+    max_length: int  # maximum T, special tokens included
+    towers: int  # sequences per pair of texts: 1 = joint encoding, 2 = each text separately
+    shared_blocks: bool  # every block has the same weights (ALBERT), so blocks can't be frozen individually
+    shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, if they vary; T 0: the length of the input
+    rate: int = 0  # samples per second, if it reads sounds
+    lacks: tuple[str, ...] = ()  # roles without a site, as far as known
+    biased: bool = True  # True if any of its linear maps or norms has a bias
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -60,83 +60,83 @@ class BackboneCard:
         return tuple(width for _, width in self.shapes) or (self.width,) * (self.blocks + 1)
 
     def read_widths(self, words: bool) -> tuple[int, ...]:
-        """(L + 1,) R at every depth: how many numbers are read of a sequence, or of each of its words."""
+        """(L + 1,) R at every depth: the number of pooled features per sequence, or per word."""
         joined = 1 if words else POOLINGS[self.pooling]
         return tuple(joined * width for width in self.widths)
 
 
 @dataclass(frozen=True)
 class WordPlaces:
-    """Where the words of tokenised examples are: each is read at its first token, in one of the example's sequences.
+    """Positions of the words of tokenised examples: each word is read at its first token, in one of the sequences.
 
-    A word that the tokenizer drops has no token: it is not seen. Of a question about words the first row is no word: it
-    is read at the first token of all.
+    A word that the tokeniser drops has no token and is unseen. For a question about words the first row is not a
+    word: it is read at the first token of the sequence.
     """
 
     first: list[list[int]]  # per sequence, the position of each seen word's first token, in order
-    seen: list[list[int]]  # the same lengths: which of the example's rows that is
-    counts: NDArray[np.int64]  # (B,) rows of each example, seen or not
+    seen: list[list[int]]  # the same lengths: the row of the example that each word is
+    counts: NDArray[np.int64]  # (B,) rows per example, seen or unseen
 
     @property
     def unseen(self) -> int:
-        """How many words have no token."""
+        """The number of words without a token."""
         return int(self.counts.sum()) - sum(map(len, self.seen))
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Tokenised examples. Each owns `towers` sequences, or as many as `owned` says: windows of a long text, or choices.
+    """Tokenised examples. Each has `towers` sequences, or the number in `owned`: windows of a long text, or choices.
 
-    A network is read once per sequence or, where there are `words`, once per word that is seen. What is read becomes
-    features, `towers` of them joined, and what the head makes of them logits; `answered` says which targets they
-    answer: one of each example, or of each of its words or choices.
+    The network's states are pooled once per sequence or, if there are `words`, once per seen word. Every `towers`
+    pooled vectors are joined to the features of one answer, which the head turns into logits; `answered` maps logits
+    to targets: one per example, or one per word or choice.
     """
 
     ids: list[list[int]]  # per sequence, special tokens included
-    types: list[list[int]]  # token types (segments), same lengths
+    types: list[list[int]]  # token types (segments), same lengths as `ids`
     towers: int
-    cut: int  # examples that were longer than the backbone takes
+    cut: int  # number of truncated examples
     words: WordPlaces | None = None
-    owned: NDArray[np.int64] | None = None  # (B,) sequences of each example, a multiple of `towers`
-    media: tuple[Media, ...] | None = None  # of images and sounds one per sequence, whose ids then only say its length
-    unknown: int = 0  # words that a vocabulary of whole words lacks
+    owned: NDArray[np.int64] | None = None  # (B,) sequences per example, a multiple of `towers`
+    media: tuple[Media, ...] | None = None  # images or sounds, one per sequence; `ids` then only gives its length
+    unknown: int = 0  # out-of-vocabulary words, for a vocabulary of whole words
 
     def __len__(self) -> int:
-        """B, the number of examples."""
+        """Return B, the number of examples."""
         return len(self.ids) // self.towers if self.owned is None else len(self.owned)
 
     @cached_property
     def sequences_of(self) -> NDArray[np.int64]:
-        """(B,) how many sequences each example owns."""
+        """(B,) number of sequences per example."""
         return np.full(len(self), self.towers, dtype=np.int64) if self.owned is None else self.owned
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """(B,) the first sequence of each example."""
+        """(B,) index of the first sequence of each example."""
         return np.cumsum(self.sequences_of) - self.sequences_of
 
     @cached_property
     def answers(self) -> NDArray[np.int64] | None:
-        """(B,) how many rows of targets each example has: its words or choices; None where each has one answer."""
+        """(B,) rows of targets per example: its words or choices; None if every example has one answer."""
         if self.words is not None:
             return self.words.counts
         return None if self.owned is None else self.owned // self.towers
 
     def sequences(self, examples: Sequence[int] | NDArray[np.int64]) -> list[int]:
-        """The sequences of these examples, in order."""
+        """Indices of the sequences of these examples, in order."""
         chosen = np.asarray(examples, dtype=np.int64)
         listed: list[int] = places(self.starts[chosen], self.sequences_of[chosen]).tolist()
         return listed
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(B,) tokens of each example's longest sequence: what batches are bucketed by."""
+        """(B,) tokens of each example's longest sequence, by which batches are bucketed."""
         per_sequence = np.array([len(ids) for ids in self.ids], dtype=np.int64)
         longest: NDArray[np.int64] = np.maximum.reduceat(per_sequence, self.starts) if len(self) else per_sequence
         return longest
 
     def some(self, examples: Sequence[int]) -> Encoded:
-        """These examples alone, in this order."""
+        """Select these examples, in this order."""
         sequences, words = self.sequences(examples), self.words
         return Encoded(
             ids=[self.ids[i] for i in sequences],
@@ -153,14 +153,14 @@ class Encoded:
 
     @property
     def read(self) -> NDArray[np.int64]:
-        """(S,) how often each sequence is read."""
+        """(S,) number of pooled vectors per sequence."""
         if self.words is None:
             return np.ones(len(self.ids), dtype=np.int64)
         return np.array([len(first) for first in self.words.first], dtype=np.int64)
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """(S,) the first sequence of the same tokens, itself or an earlier one; itself of words, images and sounds."""
+        """(S,) index of the first sequence with the same tokens; with words, images or sounds, every sequence's own."""
         if self.words is not None or self.media is not None:
             return np.arange(len(self.ids))
         known: dict[tuple[Sequence[int], ...], int] = {}
@@ -169,23 +169,23 @@ class Encoded:
 
     @property
     def sampled(self) -> NDArray[np.int64]:
-        """The examples whose features are kept: all, or of many words every second, third, … example."""
+        """Indices of the examples whose features are kept: all, or with many words every second, third, … example."""
         step = 1 if self.words is None else max(1, -(-int(self.words.counts.sum()) // WORDS_KEPT))
         return np.arange(0, len(self), step, dtype=np.int64)
 
     @property
     def kept(self) -> int:
-        """How many features are kept of every block: one per sequence, or per seen word of the `sampled` examples."""
+        """Number of features kept per block: one per sequence, or per seen word, of the `sampled` examples."""
         return int(self.read[self.sequences(self.sampled)].sum())
 
     @property
     def rows_kept(self) -> NDArray[np.int64]:
-        """How many joined features are kept of each of the `sampled` examples."""
+        """Number of joined features kept for each of the `sampled` examples."""
         of_examples: NDArray[np.int64] = np.add.reduceat(self.read, self.starts)[self.sampled] // self.towers
         return of_examples
 
     def answered(self, examples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which rows of the split's targets, end to end, the logits of a batch of these examples answer, in order."""
+        """Indices into the split's concatenated target rows that a batch of these examples answers, in order."""
         if self.answers is None:
             return examples
         starts = np.cumsum(self.answers) - self.answers
@@ -196,9 +196,9 @@ class Encoded:
         return np.concatenate([starts[i] + words for i, words in zip(owners, seen, strict=True)])
 
     def whole(self, logits: NDArray[np.float64], examples: NDArray[np.int64], blind: Any = None) -> Numbers:
-        """The logits of all examples in their order, from those of these examples in theirs.
+        """Return the logits of all examples in their own order, given those of `examples` in that order.
 
-        What they leave out (words that are not seen) is answered by `blind` (C,), which never looks at the input.
+        Rows without logits (unseen words) get `blind` (C,), the logits that do not depend on the input.
         """
         if self.answers is None:
             return logits[np.argsort(examples, kind="stable")]
@@ -211,19 +211,19 @@ class Encoded:
 
 @dataclass(slots=True)
 class Features:
-    """What every backbone offers to every head."""
+    """The output of a backbone that a head takes."""
 
-    sequence: Tensor  # (S, T, D); empty where the texts of pairs went through in more than one bucket
+    sequence: Tensor  # (S, T, D); empty if the batch was computed in more than one length bucket
     mask: Tensor  # (S, T) bool, True at a real token
-    pooled: Tensor  # what is read: (S, R) from a backbone, (B, P) once towers are joined; (W, D) of words
+    pooled: Tensor  # (S, R) from a backbone, (B, P) once towers are joined; (W, D) for words
 
 
 class Backbone(Protocol):
-    """Frozen unless a method takes its own copy.
+    """A pretrained network, frozen unless a method trains its own copy.
 
     Roles for `sites`: attention.query, attention.key, attention.value, attention.qkv (fused), attention.output,
-    mlp.up, mlp.down, norm, embedding, block. Methods speak roles, backbones know names. A network that norms the sum
-    behind a part may name these norms too: attention.norm, mlp.norm.
+    mlp.up, mlp.down, norm, embedding, block. Methods use roles; the backbone maps them to module names. A post-norm
+    network may name the norms behind its residual sums too: attention.norm, mlp.norm.
     """
 
     card: BackboneCard
@@ -231,101 +231,101 @@ class Backbone(Protocol):
 
     @property
     def rows_apart(self) -> bool:
-        """Whether every site takes the sequences of a batch first and each by itself: (S, …) or (S x n, …)."""
+        """True if every site has the sequences as first dimension, each independent: (S, …) or (S x n, …)."""
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Tokenise, cutting at `card.max_length`. Of examples with `words` nothing is cut: they are read in windows."""
+        """Tokenise, truncating at `card.max_length`. Examples with `words` are split into windows instead."""
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Pad these sequences to one length, on the device of the weights: each (S, T)."""
+        """Pad these sequences to one length, on the device of the weights: tensors of (S, T)."""
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        """L + 1 tensors (S, T, D): [k] enters block k; [L] is the network's output, final norm included."""
+        """Return L + 1 tensors (S, T, D): [k] enters block k; [L] is the network's output, final norm included."""
 
     def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
         """Run blocks `start … L - 1` on `entering` (S, T, D), the `states` at depth `start`, and pool.
 
-        With `start` 0 the embeddings are computed too; with `start` L nothing but pooling is left to do.
+        With `start` 0 the embeddings are computed too; with `start` L only the pooling.
         """
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """(S, T, D), (S, T) -> (S, R), the way the network was trained to be read; with `words` (S, T) -> (W, D)."""
+        """Pool (S, T, D) with mask (S, T) to (S, R) as the card's `pooling` says; with `words` (S, T) to (W, D)."""
 
     def sites(self, role: str) -> dict[str, nn.Module]:
-        """Qualified name -> submodule, in network order; empty when the network has none of that role."""
+        """Return qualified name -> submodule, in network order; empty if the network has no site of that role."""
 
     def copy(self) -> Backbone:
-        """A private copy whose weights may be trained."""
+        """Return a private copy whose weights may be trained."""
 
     def twin(self) -> Backbone:
-        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+        """Return new modules that share the weights: hooks on them do not affect other users of the weights."""
 
 
 @runtime_checkable
 class PlacesParts(Protocol):
-    """A backbone that says at which depth its parts outside the blocks work, where they are registered elsewhere."""
+    """A backbone that gives the depth of parts outside its blocks that are not registered in order of depth."""
 
     @property
     def learns_like(self) -> Mapping[str, str]:
-        """Path of such a part -> that of a part at its depth, at whose learning rate it learns. Empty where none is."""
+        """Path of such a part -> path of the part whose learning rate it shares. Empty if there is none."""
 
 
 def learns_like(backbone: Backbone) -> Mapping[str, str]:
-    """What it says of its parts outside the blocks, if it does."""
+    """Return the `learns_like` of a backbone that implements `PlacesParts`, else an empty mapping."""
     return backbone.learns_like if isinstance(backbone, PlacesParts) else {}
 
 
 @runtime_checkable
 class StopsEarly(Protocol):
-    """A backbone that need not run the blocks above those whose states are wanted."""
+    """A backbone that can stop at the highest block whose states are needed."""
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
-        """The first `depth + 1` of `states`, 0 <= depth <= L."""
+        """Return the first `depth + 1` of `states`, 0 <= depth <= L."""
 
 
 @runtime_checkable
 class Augments(Protocol):
-    """A backbone that can show an example otherwise every epoch."""
+    """A backbone that can augment an example differently in every epoch."""
 
     @property
     def augmentation(self) -> str:
-        """What it does, in words; empty where it does nothing."""
+        """A description of the augmentation; empty if there is none."""
 
     def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
-        """As `collate`; what is shown of an example is a pure function of (seed, epoch, its number)."""
+        """As `collate`, augmented; the augmentation is a pure function of (seed, epoch, number of the example)."""
 
 
 def towers_of(towers: int, example: Example) -> int:
-    """Sequences that are joined to one reading of such examples: those of a pair of texts `towers`, else 1."""
+    """Return the sequences joined to one feature vector of an example: `towers` for pairs and choices, else 1."""
     return towers if "text_a" in example.inputs or "choices" in example.inputs else 1
 
 
 def lacking(card: BackboneCard | None, roles: Sequence[str]) -> str:
-    """Why a method that hangs on all of `roles` can't be used, or an empty string."""
+    """Return the reason that a method that needs all of `roles` can't be used, or an empty string."""
     missing = [role for role in roles if card is not None and role in card.lacks]
     return f"the blocks of {card.id} have no {', '.join(missing)} to adapt" if card is not None and missing else ""
 
 
 def real_positions(mask: Tensor, state: Tensor) -> Tensor:
-    """(S, T) mask of the inputs -> (S, T') of `state` (S, T', D).
+    """Convert the mask (S, T) of the inputs to the mask (S, T') of `state` (S, T', D).
 
-    A network whose blocks change the number of positions takes no padding, so all of them are real.
+    A network whose blocks change the number of positions takes no padding, so all positions are real.
     """
     return mask if mask.shape[1] == state.shape[1] else mask.new_ones(state.shape[:2])
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Where a network computes: on the device of its weights, which are all on one."""
+    """Return the device of a network's weights, which are all on one device."""
     return next(network.parameters()).device
 
 
 class BackboneFamily(Protocol):
-    """What `backbones/NAME.py` registers: opens backbones of one family."""
+    """Opens backbones of one family; registered by `backbones/NAME.py`."""
 
-    model_types: tuple[str, ...]  # values of "model_type" in a transformers config.json that it takes
+    model_types: tuple[str, ...]  # supported values of "model_type" in a transformers config.json
 
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> Backbone:
-        """Load `source` (a folder or hub name; "" where the family has one network only).
+        """Load `source` (a folder or hub name; "" if the family has one network only).
 
-        With `random_seed` the same architecture with fresh weights. Raises `ConfigError` or `StorageError`.
+        With `random_seed`, initialise the same architecture randomly. Raises `ConfigError` or `StorageError`.
         """

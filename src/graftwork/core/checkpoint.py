@@ -1,4 +1,4 @@
-"""A checkpoint: all that the next step of a training depends on, and the protocol of whoever keeps it."""
+"""A checkpoint: the state that the next training step depends on, and the protocols for storing it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a training goes on from, bit for bit."""
+    """The state from which training resumes bit for bit."""
 
-    numbers: Mapping[str, Any]  # JSON without infinite or undefined numbers: those are tensors too
+    numbers: Mapping[str, Any]  # JSON without infinities or NaN, which are stored as tensors
     tensors: Mapping[str, Tensor]
 
 
@@ -24,47 +24,47 @@ T = TypeVar("T")
 
 
 class Keep(Protocol):
-    """What a training calls while signals wait."""
+    """Called by a training loop while signals are deferred."""
 
     def __call__(self, made: Made) -> None:
-        """Between two steps: keeps what is made, if one is due. A signal that waits acts now."""
+        """Between two steps: store a checkpoint if one is due; deliver a deferred signal."""
 
     def through(self, made: Made, work: Callable[[], T]) -> T:
-        """What `work` gives, which takes no step and may take minutes, such as a look at validation.
+        """Return the result of `work`, which takes no step and may take minutes, such as an evaluation on validation.
 
-        A signal ends it at once: what was made before it is kept, and the next attempt does it anew.
+        A signal interrupts it at once: the checkpoint from before it is stored, and the next attempt repeats it.
         """
 
 
 class Keeper(Protocol):
-    """Keeps the checkpoints of one fit."""
+    """Stores the checkpoints of one fit."""
 
     def found(self) -> Checkpoint | None:
-        """What an earlier attempt left; None where the fit begins. Who asks goes on from there: it counts as paid."""
+        """Return an earlier attempt's last checkpoint, or None. The caller must resume from it: it counts as paid."""
 
     def steps(self) -> AbstractContextManager[Keep]:
-        """Within it steps are taken; what it gives is called between any two of them.
+        """Return a context in which steps are taken; the `Keep` it yields is called between any two of them.
 
-        SIGINT and SIGTERM wait for that call, or for what goes `through` it: what was done is kept before they end the
+        SIGINT and SIGTERM are deferred to that call or to `through`: a checkpoint is stored before they end the
         process.
         """
 
 
 class NothingKept:
-    """For a fit that is watched, or over before it matters. Implements `Keeper`."""
+    """A `Keeper` that stores nothing, for interactive or short fits."""
 
     def found(self) -> None:
-        """It always begins."""
+        """Return None: the fit starts from the beginning."""
 
     def steps(self) -> AbstractContextManager[Keep]:
-        """Signals do what they did."""
+        """Leave the signal handlers unchanged."""
         return nullcontext(_KeepsNothing())
 
 
 class _KeepsNothing:
     def __call__(self, made: Made) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def through(self, made: Made, work: Callable[[], T]) -> T:
-        """`work` and nothing else."""
+        """Return the result of `work`."""
         return work()

@@ -1,4 +1,4 @@
-"""An example: one item as a person would read it.
+"""An example: one item in human-readable form.
 
 Letters used in every shape: B examples, S sequences, T positions, W rows (words, choices) of all examples of a batch or
 a split, D width of the backbone, R numbers read of a sequence, P width of what the head reads, C outputs (classes),
@@ -18,19 +18,19 @@ Input = str | tuple[str, ...]  # a text, or the words of one
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Nothing in it is specific to a model. `target` has the form that its kind's `parse` returns."""
+    """One example, independent of any model. `target` has the form that its kind's `parse` returns."""
 
     id: str  # "train/17": split and row number in the file (1 is the first data row), stable across runs
     inputs: Mapping[str, Any]  # role -> `Input`: {"text": …}, {"text_a": …, "text_b": …}, {"words": (…)}, …
     # or `Media`: {"image": …}, {"sound": …}
     target: Any = None  # None if unlabelled
-    source: str | None = None  # the text that `words` were cut out of, where there was one
+    source: str | None = None  # the text that `words` were split from, if any
 
 
 def answers_of(example: Example) -> int | None:
-    """How many rows of targets an example has: one for each of its words or choices; None where it has one answer.
+    """Return the number of target rows of an example: one per word or choice; None if it has one answer.
 
-    Of a question about words one more, the first, for "no answer".
+    A question about words has one more row, the first, for "no answer".
     """
     for role in ("words", "choices"):
         if role in example.inputs:
@@ -39,14 +39,14 @@ def answers_of(example: Example) -> int | None:
 
 
 def text_of(given: Input | Media) -> str:
-    """A text as it is, words with a space between them; an image or a sound has none."""
+    """Return a text unchanged, words joined by spaces, and "" for an image or a sound."""
     if isinstance(given, Media):
         return ""
     return given if isinstance(given, str) else " ".join(given)
 
 
 def texts_apart(example: Example) -> list[str]:
-    """The texts of an example one by one; of choices the text and the choice, the text and the next choice, …"""
+    """Return the texts of an example as a list; with choices: text, first choice, text, second choice, …"""
     given = example.inputs
     if "choices" in given:
         return [text for choice in given["choices"] for text in (given["text"], choice)]
@@ -54,5 +54,5 @@ def texts_apart(example: Example) -> list[str]:
 
 
 def plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs as JSON: of a file the hash of its content, wherever it lies."""
+    """Return the inputs as JSON, a file as the hash of its content."""
     return {role: {"sha256": item.sha256} if isinstance(item, Media) else item for role, item in inputs.items()}

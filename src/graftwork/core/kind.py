@@ -1,4 +1,4 @@
-"""A kind: how one sort of question becomes numbers and back."""
+"""A kind: the conversion of one type of task between targets, numbers and answers."""
 
 from __future__ import annotations
 
@@ -17,99 +17,99 @@ if TYPE_CHECKING:
 
 
 class Kind(Protocol):
-    """Stateless. Targets are str, tuple[str, ...], float or `Golds`; encoded (N,) or (N, C) arrays, or `Ragged`.
+    """A stateless task type. Targets are str, tuple[str, ...], float or `Golds`; encoded (N,) or (N, C), or `Ragged`.
 
-    A kind whose examples have `words` answers each of them: below, W then stands for N and B.
+    A kind whose examples have `words` has an answer per word: below, read W for N and B.
     """
 
-    per_word: bool  # its examples are words, and each has an answer; otherwise texts, and an example has one
-    settings: tuple[str, ...]  # of a task, which of `OF_SOME_KINDS` it has a use for
-    mends: str  # what `settle` may change about a target, as the data report calls it
+    per_word: bool  # True: each word of an example has an answer; False: each example has one
+    settings: tuple[str, ...]  # the task settings among `OF_SOME_KINDS` that it uses
+    mends: str  # the data report's name for the repairs that `settle` makes
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> Any:
-        """The target that stands in the file as `text` (a tuple: a list in JSONL).
+        """Parse a target, `text` in the file (a tuple for a list in JSONL).
 
         `where` is `file:line` for the `DataError`.
         """
 
     def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
-        """A parsed target beside its inputs: what it is to be, and in how many places that was mended.
+        """Check a parsed target against its inputs; return the repaired target and the number of repairs.
 
-        Raises `DataError` where the two don't belong together.
+        Raises `DataError` if the two are inconsistent.
         """
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """`task` with labels, positive class, scale and metrics filled in from the training targets."""
+        """Return `task` with labels, positive class, scale and metrics filled in from the training targets."""
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
-        """A key per target; a stratified split draws the same share of every key."""
+        """Return a stratum key per target; a stratified split draws the same share of every key."""
 
     def encode(self, targets: Sequence[Any], task: Task) -> Numbers:
-        """Targets as numbers. Raises `DataError` naming a label that the task does not have."""
+        """Encode targets as numbers. Raises `DataError` naming a label that the task does not have."""
 
     def outputs(self, task: Task) -> int:
-        """C, the number of logits."""
+        """Return C, the number of logits."""
 
     def build_head(self, task: Task, width: int) -> nn.Module:
-        """A module `Features -> logits (B, C)`."""
+        """Return a module `Features -> logits (B, C)`."""
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """(B, C) logits and encoded targets -> scalar, the mean over B."""
+        """Compute the loss of (B, C) logits and encoded targets, a scalar: the mean over B."""
 
     def weight(self, targets: Tensor) -> float:
-        """What the loss of these encoded targets is the mean over: B, of words W. A batch in parts adds up by it."""
+        """Return the count that the loss averages over: B, or W for words. The weight of a part of a batch."""
 
     def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
-        """(C,) logits of the best answer that never looks at the input: the majority class, or the mean.
+        """Return (C,) logits of the best constant answer: the majority class, or the mean.
 
-        Of choices (places, C): a row for the first, one for the second, …
+        For choices (places, C): a row for the first choice, one for the second, …
         """
 
     def predictions(self, logits: Numbers, task: Task) -> Numbers:
-        """(B, C) logits -> what `encode` would return for the predicted targets. What metrics compare."""
+        """Convert (B, C) logits to encoded predictions, as `encode` would return them; metrics compare these."""
 
     def decode(self, logits: Numbers, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """(B, C) logits of these examples -> of each the answer as JSON: `{"label", "probabilities"}`, `{"value"}`, …
+        """Convert (B, C) logits to one JSON answer per example: `{"label", "probabilities"}`, `{"value"}`, …
 
-        Its first entry is the prediction. `label` is a list where an example may have several.
+        Its first entry is the prediction. `label` is a list if an example may have several.
         """
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """An answer of `decode` as a person reads it, in a line; of a ranking in a line for each choice."""
+        """Format an answer of `decode` for people: one line, or for a ranking one line per choice."""
 
 
 @runtime_checkable
 class OneClass(Protocol):
-    """What a kind is too whose examples have one label each: encoded (N,) int64 classes, and a logit for each label."""
+    """A kind whose examples have one label each: encoded as (N,) int64 classes, with a logit per label."""
 
     one_class: Literal[True]
 
 
 @runtime_checkable
 class AsksPassages(Protocol):
-    """What a kind is too whose examples are questions about passages: a row for "no answer", then one for each word."""
+    """A kind whose examples are questions about passages: a row for "no answer", then one per word."""
 
-    longest: int  # words of an answer, at most
+    longest: int  # maximum number of words in an answer
 
 
 def tags_words(kind: Kind) -> bool:
-    """Whether each word has an answer of its own, rather than a part in that of a question."""
+    """Return whether each word has an answer of its own, as opposed to a share in the answer to a question."""
     return kind.per_word and not isinstance(kind, AsksPassages)
 
 
 @runtime_checkable
 class OfChoices(Protocol):
-    """What a kind is too whose examples have a text and `choices`, and a row for each choice."""
+    """A kind whose examples have a text and `choices`, and a row per choice."""
 
     per_choice: Literal[True]
 
 
 @runtime_checkable
 class ChoosesThresholds(Protocol):
-    """What a kind is too whose answers hang on thresholds: they are chosen on validation, for every method alike."""
+    """A kind whose answers depend on thresholds, which are chosen on validation in the same way for every method."""
 
     def shift(self, logits: Numbers, targets: Numbers, task: Task) -> NDArray[np.float64] | None:
-        """(C,) to add to all logits, so that a threshold of 0 serves, chosen on these; None for nothing.
+        """Return the shift (C,) to add to all logits so that the threshold is 0, chosen on these; None for no shift.
 
-        Where examples have rows of their own it is added to the first of each: its "none of them".
+        If examples have several rows, it is added to the first row of each: its "none of them".
         """

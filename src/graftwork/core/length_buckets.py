@@ -1,7 +1,7 @@
-"""Buckets within a batch: where an example has several sequences, no order of examples makes all of near-equal length.
+"""Length buckets within a batch, for examples with several sequences of different lengths.
 
-A question would be padded to its passage, a hypothesis to its premise. Sequences do not look at each other, so those of
-one batch go through the network bucket by bucket, and what is read of them is put together again.
+Without them a question would be padded to its passage, a hypothesis to its premise. Sequences are independent, so those
+of one batch go through the network bucket by bucket, and their features are put back into the order of the batch.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Features, Inputs
 
-Places = NDArray[np.int64]  # of sequences in a batch
-SPARED = 0.1  # share of a bucket's positions that cutting it in two must spare,
-AT_LEAST = 128  # and how many: one more pass through a network takes time too
+Places = NDArray[np.int64]  # indices of sequences in a batch
+SPARED = 0.1  # minimum share of a bucket's positions that a cut into two must save,
+AT_LEAST = 128  # and minimum number: another forward pass has a cost of its own
 
 
 def near_lengths(sizes: Places, towers: int) -> list[Places]:
-    """The buckets of sequences of these lengths (S,): every place once, in order within its bucket; short ones first.
+    """Divide sequences of these lengths (S,) into buckets, shortest first; each index once, ascending within a bucket.
 
-    One bucket where `towers` is 1: whole batches are of near-equal lengths then. A pure function of the lengths.
+    One bucket if `towers` is 1: batches are of near-equal lengths then. A pure function of the lengths.
     """
     if towers == 1:
         return [np.arange(len(sizes))]
@@ -31,9 +31,9 @@ def near_lengths(sizes: Places, towers: int) -> list[Places]:
 
 
 def _cut(sizes: Places, order: Places) -> list[Places]:
-    """`order`, the places of some sizes from the smallest on, cut where that spares most, as long as it is worth it."""
+    """Cut `order`, indices by ascending size, recursively where it saves most padding, while it saves enough."""
     ordered = sizes[order]
-    spared = np.arange(1, len(order)) * (ordered[-1] - ordered[:-1])  # with so many before the cut
+    spared = np.arange(1, len(order)) * (ordered[-1] - ordered[:-1])  # positions saved by a cut after 1, 2, …
     best = int(spared.argmax()) if len(spared) else 0
     if not len(spared) or spared[best] < max(AT_LEAST, SPARED * len(order) * int(ordered[-1])):
         return [order]
@@ -41,13 +41,13 @@ def _cut(sizes: Places, order: Places) -> list[Places]:
 
 
 def positions_of(encoded: Encoded, examples: Sequence[int]) -> int:
-    """Positions of a batch of these examples, padding counted."""
+    """Return the number of positions of a batch of these examples, padding included."""
     sizes = np.array([len(encoded.ids[number]) for number in encoded.sequences(examples)])
     return sum(len(bucket) * int(sizes[bucket].max()) for bucket in near_lengths(sizes, encoded.towers))
 
 
 def buckets_of(mask: Tensor, towers: int) -> list[tuple[Places, int]]:
-    """Those of a batch whose real positions `mask` (S, T) marks, each with its own T."""
+    """Return the buckets of a batch with `mask` (S, T), each with its own T."""
     if towers == 1:
         return [(np.arange(len(mask)), mask.shape[1])]
     sizes = np.array(mask.sum(dim=1).tolist(), dtype=np.int64)
@@ -55,7 +55,7 @@ def buckets_of(mask: Tensor, towers: int) -> list[tuple[Places, int]]:
 
 
 def read_in_buckets(backbone: Backbone, inputs: Inputs, start: int, entering: Tensor | None, towers: int) -> Features:
-    """As `backbone.features`, but that there is no `sequence` of what goes through in more than one bucket."""
+    """Compute `backbone.features` bucket by bucket; `sequence` is empty if there is more than one bucket."""
     mask = inputs["attention_mask"]
     buckets = buckets_of(mask, towers)
     if len(buckets) == 1:
@@ -70,7 +70,7 @@ def read_in_buckets(backbone: Backbone, inputs: Inputs, start: int, entering: Te
 
 
 def states_in_buckets(states: Callable[[Inputs], Sequence[Tensor]], inputs: Inputs, towers: int) -> tuple[Tensor, ...]:
-    """What `states` gives of a batch, L + 1 tensors (S, T, D), computed bucket by bucket; zero beyond a bucket's T."""
+    """Compute `states`, L + 1 tensors (S, T, D), of a batch bucket by bucket; zero beyond a bucket's T."""
     mask = inputs["attention_mask"]
     buckets = buckets_of(mask, towers)
     if len(buckets) == 1:
@@ -85,5 +85,5 @@ def states_in_buckets(states: Callable[[Inputs], Sequence[Tensor]], inputs: Inpu
 
 
 def _some(inputs: Inputs, bucket: Places, length: int) -> Inputs:
-    """As if these sequences alone had been collated: their padding is on the right."""
+    """Select these sequences, cut to `length`; padding is on the right."""
     return {name: tensor[bucket, :length] for name, tensor in inputs.items()}

@@ -1,10 +1,10 @@
-"""Media: the files that are inputs, images and sounds. Each is known by its content."""
+"""Media: input files (images and sounds), identified by their content."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MEDIA = ("image", "sound")  # the roles whose inputs are files
+MEDIA = ("image", "sound")  # the input roles whose values are files
 SUFFIXES = {
     "image": (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
     "sound": (".wav", ".flac", ".ogg"),
@@ -13,8 +13,8 @@ SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A file that is an input. It is its content: two of the same bytes are equal, wherever they lie."""
+    """An input file. Two files with the same bytes are equal, whatever their paths."""
 
     path: str = field(compare=False)
     sha256: str
-    size: tuple[int, int] = field(compare=False)  # of an image width and height; of a sound frames, and frames a second
+    size: tuple[int, int] = field(compare=False)  # image: width, height; sound: frames, frames per second

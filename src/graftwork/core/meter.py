@@ -1,4 +1,4 @@
-"""A meter: reads one cost of a run."""
+"""A meter: measures one cost of a run."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ GRADES = ("meter", "counter", "model", "guess")
 class Cost:
     """One line of a price tag."""
 
-    value: float | None  # None: unknown, and said so rather than guessed
+    value: float | None  # None: unknown, not guessed
     unit: str  # "s", "parameters", "bytes", "FLOP", "J", "g", "per second", a currency
-    grade: str  # "meter" read off an instrument, "counter" counted, "model" computed from the others, "guess"
+    grade: str  # "meter": read off an instrument, "counter": counted, "model": computed from other costs, "guess"
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What is to be known of a cost beside its numbers."""
+    """Properties of a cost other than its value."""
 
-    title: str = ""  # as a page tells it, the unit stands at the number; "": its name
+    title: str = ""  # title in reports, without the unit; "": the cost's name
     more_is_better: bool = False
-    summed: bool = False  # a board over several tasks has its sum
-    shared: bool = False  # the tasks that build on one pre-training share it
-    of_prices: bool = False  # it follows from other costs and the price list, and so can be had by another list
+    summed: bool = False  # a board over several tasks shows its sum
+    shared: bool = False  # shared by the tasks that build on one pre-training
+    of_prices: bool = False  # computed from other costs and the price list, so it can be recomputed with another list
 
 
 @dataclass
 class Phase:
-    """What one phase of a run took."""
+    """Time spent in one phase of a run."""
 
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
 
     def add(self, other: Phase) -> None:
-        """Add another stretch of the same phase."""
+        """Add another interval of the same phase."""
         self.wall_seconds += other.wall_seconds
         self.cpu_seconds += other.cpu_seconds
 
     def __add__(self, other: Phase) -> Phase:
-        """Both, one after the other."""
+        """Return the sum of both."""
         return Phase(self.wall_seconds + other.wall_seconds, self.cpu_seconds + other.cpu_seconds)
 
     def __sub__(self, other: Phase) -> Phase:
-        """What is left without a part of it."""
+        """Return the difference."""
         return Phase(self.wall_seconds - other.wall_seconds, self.cpu_seconds - other.cpu_seconds)
 
 
 class Stopwatch:
-    """Starts when it is made."""
+    """A stopwatch that starts on creation."""
 
     def __init__(self) -> None:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
     def read(self) -> Phase:
-        """Seconds since the start."""
+        """Return wall and CPU seconds since the start."""
         return Phase(time.perf_counter() - self._wall, time.process_time() - self._cpu)
 
 
@@ -69,48 +69,48 @@ class Stopwatch:
 class Readings:
     """The raw readings of one run, from which every meter computes its cost."""
 
-    phases: dict[str, Phase] = field(default_factory=dict)  # "load", "fit", "evaluate", "save": what was really spent
-    charged: Phase = field(default_factory=Phase)  # shared work that another run had paid for, charged in full
+    phases: dict[str, Phase] = field(default_factory=dict)  # "load", "fit", "evaluate", "save": time actually spent
+    charged: Phase = field(default_factory=Phase)  # shared work already computed by another run, charged in full
     trained_parameters: int = 0
     stored_parameters: int = 0
     stored_bytes: int = 0
-    train_flops: float | None = None  # every multiply and add executed for training, padding included
+    train_flops: float | None = None  # all multiplies and adds executed for training, padding included
     train_flops_grade: str = "counter"
-    padding_flops: float | None = None  # the part of train_flops spent on padding
-    predict_flops: float | None = None  # one example of median length
+    padding_flops: float | None = None  # part of train_flops spent on padding
+    predict_flops: float | None = None  # for one example of median length
     predict_flops_grade: str = "counter"
     predict_latency_seconds: float | None = None
     predict_per_second: float | None = None
-    loaded_before: bool = False  # "load" was spent before the meters began
-    charged_evaluate: Phase = field(default_factory=Phase)  # as `charged`, of what answers the test split: no training
-    runs_at_once: int = 1  # runs that shared the machine; its counters hold the work of all of them
+    loaded_before: bool = False  # "load" was spent before the meters were started
+    charged_evaluate: Phase = field(default_factory=Phase)  # as `charged`, for predicting the test split: no training
+    runs_at_once: int = 1  # number of concurrent runs; the machine's counters include all of them
 
 
 class Meter(Protocol):
-    """Registered under the name of its cost. `begin` before the run's first work, `end` after its last.
+    """A meter, registered under the name of its cost; `begin` precedes the run's first work, `end` follows its last.
 
-    It may have a `meaning` too, and be one that `Stops`.
+    It may also have a `meaning`, and may implement `Stops`.
     """
 
-    needs: tuple[str, ...]  # costs that must be known first
+    needs: tuple[str, ...]  # costs that must be computed first
 
     def begin(self) -> Any:
-        """A mark; whatever `end` wants back."""
+        """Start measuring; return a mark, an arbitrary value that is passed to `end`."""
 
     def end(self, mark: Any, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost; `costs` holds those named in `needs`, `prices` is the user's."""
+        """Return the cost; `costs` holds those named in `needs`, `prices` is the user's price list."""
 
 
 @runtime_checkable
 class Stops(Protocol):
-    """A meter that shows what was drawn until it is read: it counts the phases, and not the metering after them."""
+    """A meter with a running counter that must be read after every phase, to exclude the metering that follows."""
 
     def stop(self, mark: Any) -> Any:
-        """Asked after each phase; what it said last is the mark that `end` gets."""
+        """Called after each phase; the last returned mark is passed to `end`."""
 
 
 def meaning_of(cost: str) -> Meaning:
-    """What its meter says of a cost, if it does; a cost that none measures here came with the board of another."""
+    """Return the meaning that a cost's meter declares, else the default, also for a cost without a meter here."""
     try:
         meaning: Meaning = getattr(meters.get(cost), "meaning", Meaning())
     except UnknownName:

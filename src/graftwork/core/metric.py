@@ -1,4 +1,4 @@
-"""A metric: a function of the mean of per-example statistics, so that bootstraps are one matrix product."""
+"""A metric: a function of the mean of per-example statistics, so that a bootstrap is one matrix product."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from graftwork.registry import metrics
 
 
 class Metric(Protocol):
-    """Higher is better. `value(statistics(…).mean(0))` is the score."""
+    """A metric; higher is better. `value(statistics(…).mean(0))` is the score."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[Any]:
-        """Encoded targets and predictions of N examples -> (N, K), float64, or int8 for whole numbers up to 127.
+        """Compute (N, K) from encoded targets and predictions of N examples: float64, or int8 for integers up to 127.
 
-        Means of these are float64 all the same; whoever adds or multiplies them converts them first.
+        Their means are float64 either way; convert them before adding or multiplying.
         """
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, K) means over a sample of examples -> (…) scores; undefined ones are 0, as in scikit-learn."""
+        """Map (…, K) means over a sample of examples to (…) scores; undefined ones are 0, as in scikit-learn."""
 
 
 @runtime_checkable
 class BelowZero(Protocol):
-    """What a metric is too whose scores go below 0."""
+    """A metric whose scores can be negative."""
 
-    least: float  # the lowest score there is
+    least: float  # the lowest possible score
 
 
 def score(metric: Metric, targets: Numbers, predictions: Numbers, task: Task) -> float:
-    """One number for one set of predictions."""
+    """Return the score of one set of predictions."""
     return float(metric.value(metric.statistics(targets, predictions, task).mean(axis=0)))
 
 
 def unscorable(metric: str, scores: str, task: Task) -> ConfigError:
-    """For a metric to raise that `scores` something else than the answers of this task."""
+    """Return the error for a metric that `scores` something other than the predictions of this task."""
     return ConfigError(
         f"the metric {metric!r} scores {scores}; the task's kind is {task.kind!r}",
         do="choose other --metrics or another --kind",
@@ -48,7 +48,7 @@ def unscorable(metric: str, scores: str, task: Task) -> ConfigError:
 
 
 def require_scorable(targets: Numbers, task: Task) -> None:
-    """Raise `ConfigError` where a metric of the task can't score its encoded targets, naming all that can."""
+    """Raise `ConfigError` if a metric of the task can't score its encoded targets, naming all metrics that can."""
     for name in task.metrics:
         if refused := _refused(name, targets, task):
             able = [other for other in metrics.names() if not _refused(other, targets, task)]
@@ -65,9 +65,9 @@ def _refused(name: str, targets: Numbers, task: Task) -> ConfigError | None:
 
 @dataclass(frozen=True)
 class Score:
-    """A score over seeds, with its interval over seeds and examples. Fractions, not points."""
+    """The mean score over seeds, with its interval over seeds and examples. Fractions, not percentage points."""
 
     mean: float
     sd: float  # over seeds; 0 with one seed
-    low: float  # 95 % interval
+    low: float  # 95 % confidence interval
     high: float

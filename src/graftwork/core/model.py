@@ -20,11 +20,11 @@ At = Literal["output", "input"]  # the tensor of a site that an adapter replaces
 
 
 def join_towers(pooled: Tensor, towers: int) -> Tensor:
-    """(S, R) -> (B, P), every sequence scaled to unit mean square; two towers become [|u - v|, u * v].
+    """Join (S, R) to (B, P), every sequence scaled to unit mean square; two towers become [|u - v|, u * v].
 
-    The scale is what sentence encoders are trained with, and lets a head learn at the rate of the rest. The pair says
-    what differs and what is shared, whichever text comes first (after Conneau et al. 2017, arXiv:1705.02364, and
-    Reimers & Gurevych 2019, arXiv:1908.10084); a linear layer on u * v holds the cosine.
+    Sentence encoders are trained with this scale, and it lets a head share the learning rate of the rest. The pair
+    encodes differences and similarities, symmetric in the two texts (after Conneau et al. 2017, arXiv:1705.02364, and
+    Reimers & Gurevych 2019, arXiv:1908.10084); a linear layer on u * v can represent the cosine.
     """
     unit: Tensor = normalize(pooled, dim=-1).mul_(pooled.shape[-1] ** 0.5)
     if towers == 1:
@@ -34,22 +34,22 @@ def join_towers(pooled: Tensor, towers: int) -> Tensor:
 
 
 def joined_width(width: int, towers: int) -> int:
-    """P, what `join_towers` makes of R."""
+    """Return P, the width that `join_towers` gives for R."""
     return width if towers == 1 else 2 * width
 
 
 @runtime_checkable
 class Stacks(Protocol):
-    """An adapter that stacks with others of its shape: each row of a batch then has the one of its own task."""
+    """An adapter that can be stacked with others of its shape, so that each row of a batch uses its own task's."""
 
     def weights(self) -> Mapping[str, Tensor]:
-        """What `adapt` takes."""
+        """Return the weights that `adapt` takes."""
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """K adapters side by side: (K, N, in), (K, N, out), K weights stacked -> (K, N, out).
+        """Apply K adapters in parallel: (K, N, in), (K, N, out), K weights stacked -> (K, N, out).
 
-        What `forward` gives for each, in the precision of `y`, in which the weights are too.
+        Equal to `forward` of each, in the precision of `y`, which is also that of the weights.
         """
 
 
@@ -60,7 +60,7 @@ class OutputPlug:
         self.adapter = adapter
 
     def __call__(self, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        """`output` (S, T, out) of `site` for `args[0]` (S, T, in), adapted."""
+        """Adapt `output` (S, T, out) of `site` for `args[0]` (S, T, in)."""
         adapted: Tensor = self.adapter(args[0], output)
         return adapted
 
@@ -88,9 +88,9 @@ def site_of(place: str) -> tuple[str, At]:
 
 
 class Model(nn.Module):
-    """`delta()` is whatever requires grad: what is trained, counted, stored, shipped and priced.
+    """A backbone, adapters and a head. `delta()` is all that requires grad: it is trained, counted, stored and priced.
 
-    What trains is drawn on the processor, so that a seed draws the same on every device, and lives with the backbone.
+    Trained weights are drawn on the CPU, so that a seed gives the same on every device, then moved to the backbone's.
     """
 
     def __init__(self, backbone: Backbone, kind: Kind, task: Task, towers: int):
@@ -100,9 +100,9 @@ class Model(nn.Module):
         self.adapters = nn.ModuleDict()  # place (`place_of`), dots as slashes -> adapter
         read = backbone.card.read_widths(kind.per_word)[-1]
         self.head = kind.build_head(task, joined_width(read, towers)).to(self.device)
-        self.start = backbone.card.blocks  # the lowest block that changes; all blocks: only the head does
-        self._shared = True  # whether others run the same modules
-        self.rates: dict[str, float] = {}  # parameter -> its share of the learning rate, where that is not 1
+        self.start = backbone.card.blocks  # the lowest block that changes; L: only the head does
+        self._shared = True  # True if the modules are shared with other users
+        self.rates: dict[str, float] = {}  # parameter -> factor on the learning rate, where not 1
         self._hooks: list[RemovableHandle] = []
 
     def plug(self, role: str, make: Callable[[nn.Module], nn.Module], at: At = "output") -> None:
@@ -135,8 +135,8 @@ class Model(nn.Module):
     def own_blocks(self, first: int, decay: float = 1.0) -> None:
         """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included.
 
-        Each block learns at `decay` x the rate of the one above it, the embeddings slowest. Blocks that share their
-        weights change together, so with any of them the lowest one does.
+        Each block has `decay` x the learning rate of the block above it, the embeddings the lowest. Blocks that share
+        their weights change together, including the lowest one.
         """
         assert not self._hooks, "blocks are owned before adapters are plugged into them"
         self._move_to(self.backbone.copy())
@@ -145,10 +145,10 @@ class Model(nn.Module):
         self.train_from(first)
         for table in self.backbone.sites("embedding").values():
             if first == 0 and isinstance(table, nn.Embedding):
-                table.sparse = True  # only the rows of a batch have a gradient
+                table.sparse = True  # only rows used in a batch have a gradient
 
     def train_from(self, first: int) -> None:
-        """Of what it owns, let blocks `first … L - 1` train from now on, with `first` 0 everything; the rest rests."""
+        """From now on train only blocks `first … L - 1` of its own copy, with `first` 0 everything; freeze the rest."""
         assert not self._shared, "only blocks of its own are trained"
         self.start = 0 if self.backbone.card.shared_blocks and first < self.backbone.card.blocks else first
         self.network.requires_grad_(first == 0)
@@ -156,13 +156,13 @@ class Model(nn.Module):
             block.requires_grad_(True)
 
     def rest(self, role: str) -> None:
-        """Of what trains, let the sites of `role` rest: they stay as they are, and are no part of the delta."""
+        """Freeze the sites of `role`: they keep their weights and are excluded from the delta."""
         assert not self._shared, "what is shared rests anyway"
         for site in self.backbone.sites(role).values():
             site.requires_grad_(False)
 
     def rest_on(self, backbone: Backbone) -> None:
-        """Let what rests of a copy of `backbone` be the weights of `backbone` itself: kept once, by all."""
+        """Replace the frozen weights of a copy of `backbone` by those of `backbone` itself, so that they are shared."""
         shared = dict(backbone.module.named_modules())
         for path, module in self.network.named_modules():
             for name, weight in module._parameters.items():
@@ -173,7 +173,7 @@ class Model(nn.Module):
         self.backbone, self.network, self._shared = backbone, backbone.module, False
 
     def unplug(self) -> None:
-        """Remove every adapter. The backbone is bit for bit what it was: nothing in it was touched."""
+        """Remove every adapter. The backbone is bit for bit as before: its weights were not changed."""
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
@@ -181,20 +181,20 @@ class Model(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of its weights."""
         return device_of(self.network)
 
     @property
     def prefix(self) -> int | None:
-        """The depth up to which nothing changes and states are worth keeping; None where that is nothing or all.
+        """The depth up to which nothing changes and states are worth caching; None if that is 0 or L.
 
-        None too where the network can't start from kept states: it is then computed in full.
+        Also None if the network can't start from cached states: it is then computed in full.
         """
         card = self.backbone.card
         return self.start if 0 < self.start < card.blocks and not card.shared_blocks else None
 
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
-        """Inputs (S, T), and the states entering block `start` if they are at hand -> logits (B, C), or (W, C)."""
+        """Compute logits (B, C), or (W, C), from inputs (S, T) and, if available, the states entering block `start`."""
         start = self.start if entering is not None else 0
         features = read_in_buckets(self.backbone, inputs, start, entering, self.towers)
         joined = join_towers(features.pooled, self.towers)
@@ -202,11 +202,11 @@ class Model(nn.Module):
         return logits
 
     def delta(self) -> dict[str, nn.Parameter]:
-        """Every trainable parameter by name."""
+        """Return every trainable parameter by name."""
         return {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
 
     def tables(self) -> list[str]:
-        """The names of trained embedding tables, whose gradients are sparse."""
+        """Return the names of trained embedding tables, whose gradients are sparse."""
         return [
             f"{path}.weight"
             for path, module in self.named_modules()
@@ -214,7 +214,7 @@ class Model(nn.Module):
         ]
 
     def load_delta(self, delta: dict[str, Tensor]) -> None:
-        """Copy stored values into the trainable parameters. Raises `ConfigError` when names or shapes differ."""
+        """Copy stored values into the trainable parameters. Raises `ConfigError` if names or shapes differ."""
         own = self.delta()
         if own.keys() != delta.keys():
             odd = sorted(own.keys() ^ delta.keys())
@@ -236,10 +236,10 @@ class Model(nn.Module):
 
 
 def _decaying(network: nn.Module, blocks: list[str], decay: float, placed: Mapping[str, str]) -> dict[str, float]:
-    """Parameter -> share of the rate: 1 for the highest block, `decay` less for each one below.
+    """Return parameter -> factor on the learning rate: 1 for the highest block, times `decay` for each block below.
 
-    What belongs to no block goes with what `placed` says, else with the block that it is registered after, or
-    below all: embeddings learn slowest and a final norm like the highest block.
+    A parameter outside the blocks has the factor of its part in `placed`, else of the block that it is registered
+    after, or below all blocks: embeddings have the lowest, a final norm that of the highest block.
     """
     rates = {}
     share = decay ** len(blocks)

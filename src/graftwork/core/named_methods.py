@@ -1,4 +1,4 @@
-"""Methods as a person names them: `adapter`, or with hyper-parameters `adapter:size=32:placement=pfeiffer`."""
+"""Parsing of method names: `adapter`, or with hyper-parameters `adapter:size=32:placement=pfeiffer`."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from graftwork.registry import methods
 class Named:
     """A method with its hyper-parameters resolved."""
 
-    label: str  # as the board shows it: the name, and what differs from the defaults
+    label: str  # as shown on the board: the name and the non-default settings
     method: Method
-    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter but `LATER` ones as by default}
-    given: frozenset[str] = frozenset()  # the hyper-parameters that were named, be it with their defaults
+    config: Mapping[str, Any]  # {"name", "version", every hyper-parameter except `LATER` ones at their default}
+    given: frozenset[str] = frozenset()  # the hyper-parameters given explicitly, even with their defaults
 
     @property
     def identity(self) -> dict[str, Any]:
-        """`config` as it decides a result, and makes the method again: no path of a file in it, but its content.
+        """`config` as part of a run's identity; it restores the method. Files are given by content, not by path.
 
-        Raises `StorageError` for a file that is not there.
+        Raises `StorageError` for a missing file.
         """
         return {**self.config, **(self.method.identity() if isinstance(self.method, KnownBy) else {})}
 
 
 def parse_method(words: str) -> Named:
-    """Raises `UnknownName` for a method or hyper-parameter that does not exist, `ConfigError` for a bad value."""
+    """Parse a method. Raises `UnknownName` for an unknown method or hyper-parameter, `ConfigError` for a bad value."""
     return named(*chosen_settings(words, methods))
 
 
 def named(name: str, settings: Mapping[str, Any]) -> Named:
-    """A method from its name and what differs from the defaults."""
+    """Return the method with this name and these non-default settings."""
     make = cast(Any, methods.get(name))
     method = make(**settings)
     resolved = {item.name: getattr(method, item.name) for item in fields(make)}
@@ -49,9 +49,9 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
 
 
 def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
-    """The methods of a board, ladder or curve that names none: each as often as it has entries for it.
+    """Return the default methods of a board, ladder or curve: each method once per entry it declares for it.
 
-    One that says nothing of it stands on boards as it comes, and on no ladder or curve.
+    A method without a declaration is on boards once with its defaults, and on no ladder or curve.
     """
     unsaid = AS_IT_COMES if place == "BOARD" else ()
     entries = [(name, entry) for name in methods.names() for entry in getattr(methods.get(name), place, unsaid)]
@@ -59,12 +59,12 @@ def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
 
 
 def named_from_config(config: Mapping[str, Any]) -> Named:
-    """The method that `Named.config` describes, every hyper-parameter given, as this version understands it."""
+    """Return the method that `Named.config` describes, every hyper-parameter given, as this version interprets it."""
     return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version")})
 
 
 def method_from_config(config: Mapping[str, Any]) -> Method:
-    """The method that `Named.config` describes. Raises `ConfigError` when this version has changed its meaning."""
+    """Return the method that `Named.config` describes. Raises `ConfigError` if its version differs from this one's."""
     made = named_from_config(config)
     if made.config["version"] != config["version"]:
         raise ConfigError(

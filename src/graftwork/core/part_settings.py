@@ -1,4 +1,4 @@
-"""What a person writes: words between commas, and a part with its settings, `adapter:size=32:placement=pfeiffer`."""
+"""Parsing of user input: comma-separated words, and parts with settings, `adapter:size=32:placement=pfeiffer`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import Registry
 
-TOLD = "told"  # in the metadata of a field whose value the label tells, be it the default
+TOLD = "told"  # metadata key of a field whose value the label always shows, even the default
 TRUTHS = {"true": True, "false": False}
-BY = "by"  # the field that names another part; it is the last, and what follows belongs to that part
+BY = "by"  # the field that names another part; it comes last, and the rest of the string belongs to that part
 
 
 def split_words(words: str | Iterable[str]) -> list[str]:
-    """`"a, b"` is `["a", "b"]`; words in a list are as they are there."""
+    """Split `"a, b"` into `["a", "b"]`; return the words of an iterable unchanged, as a list."""
     return [word.strip() for word in words.split(",") if word.strip()] if isinstance(words, str) else list(words)
 
 
 def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, Any]]:
-    """The name in `name:field=value:…`, and the fields of the dataclass registered under it that are given a value.
+    """Parse `name:field=value:…` to the name and the given fields of the dataclass registered under it.
 
-    Raises `UnknownName` for a part or a field that does not exist, `ConfigError` for a bad value.
+    Raises `UnknownName` for an unknown part or field, `ConfigError` for a bad value.
     """
     name, *settings = _split(words.strip())
     defaults = {item.name: item.default for item in fields(parts.get(name))}
@@ -43,16 +43,16 @@ def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, An
 
 
 def described_settings(name: str, parts: Registry[Any]) -> Iterator[tuple[str, Any, str]]:
-    """Of each setting of the part: its name, its default, and what it is, the comment behind it; "" without one.
+    """Yield name, default and description of each setting of a part; the description is the field's comment, or "".
 
-    Nothing of a part that can't be set. Raises `UnknownName`.
+    Yields nothing for a part without settings. Raises `UnknownName`.
     """
     part = parts.get(name)
     if not (isinstance(part, type) and is_dataclass(part)):
         return
     try:
         source = inspect.getsource(part)
-    except OSError:  # typed at a prompt
+    except OSError:  # defined at an interactive prompt
         source = ""
     comments = dict(re.findall(r"^    (\w+): .*?  # (.+)$", source, re.MULTILINE))
     for item in fields(part):
@@ -60,7 +60,7 @@ def described_settings(name: str, parts: Registry[Any]) -> Iterator[tuple[str, A
 
 
 def _split(words: str) -> list[str]:
-    """The name, then a setting each; from `by=` on the rest is one."""
+    """Split into the name and the settings; from `by=` on the rest is one setting."""
     before, by, rest = words.partition(f":{BY}=")
     return before.split(":") + ([f"{BY}={rest}"] if by else [])
 

@@ -1,4 +1,4 @@
-"""Where a run's time goes: wall seconds per phase, every second in one phase only."""
+"""Time profile of a run: wall seconds per phase, every second in one phase only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REST = "other"
 
 
 class Profile:
-    """Runs from the moment it is made. Phases nest: a second belongs to the innermost that is open, or to the rest."""
+    """A profile that runs from its creation. Phases nest: time counts for the innermost open phase, or for `REST`."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter):
         self._clock, self._since = clock, clock()
@@ -20,7 +20,7 @@ class Profile:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Charge what happens inside to `name`, one of `PHASES`."""
+        """Charge the time of the block to `name`, one of `PHASES`."""
         assert name in PHASES, name
         self._charge()
         self._open.append(name)
@@ -31,12 +31,12 @@ class Profile:
             self._open.pop()
 
     def add(self, earlier: Mapping[str, float]) -> None:
-        """Count what an earlier attempt has read, too."""
+        """Add the profile of an earlier attempt."""
         for name, seconds in earlier.items():
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def read(self) -> dict[str, float]:
-        """Seconds so far, of the phases that there were, in the order of `PHASES`, the rest last."""
+        """Return seconds so far per phase that occurred, in the order of `PHASES`, `REST` last."""
         self._charge()
         return {name: self._seconds[name] for name in (*PHASES, REST) if name in self._seconds}
 

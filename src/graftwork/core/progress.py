@@ -1,11 +1,11 @@
-"""Progress: how far something is, for whoever shows it."""
+"""Progress callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-Progress = Callable[[float, str], None]  # fraction of the whole, and what goes on
+Progress = Callable[[float, str], None]  # fraction of the whole, and the current activity
 
 
 def silent(done: float, text: str) -> None:
-    """For nobody."""
+    """Ignore progress."""

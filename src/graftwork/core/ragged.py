@@ -1,4 +1,4 @@
-"""Ragged numbers: targets, predictions and logits where an example has several rows, for its words or its choices."""
+"""Ragged arrays: targets, predictions and logits of examples with several rows, one per word or choice."""
 
 from __future__ import annotations
 
@@ -14,68 +14,68 @@ from graftwork.core.example import Example, answers_of
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """The rows of N examples, end to end."""
+    """The rows of N examples, concatenated."""
 
     flat: NDArray[Any]  # (W, …)
-    counts: NDArray[np.int64]  # (N,) rows of each example; they add up to W
-    about: NDArray[np.object_] | None = None  # (N,) what the metrics of the kind need to know beside the numbers
+    counts: NDArray[np.int64]  # (N,) rows per example; their sum is W
+    about: NDArray[np.object_] | None = None  # (N,) additional data that the kind's metrics need
 
     @classmethod
     def of(cls, examples: Sequence[Any], dtype: type) -> Ragged:
-        """From a list of rows per example."""
+        """Build from a list of rows per example."""
         flat = [row for rows in examples for row in rows]
         return cls(np.array(flat, dtype=dtype), np.array([len(rows) for rows in examples], dtype=np.int64))
 
     def __len__(self) -> int:
-        """N."""
+        """Return N."""
         return len(self.counts)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """The rows of each example."""
+        """Iterate over the rows of each example."""
         return iter(np.split(self.flat, np.cumsum(self.counts)[:-1])) if len(self) else iter(())
 
     def __getitem__(self, examples: Any) -> Ragged:
-        """Those of some examples, by their numbers or a slice, in that order."""
+        """Select examples by their numbers or a slice, in that order."""
         counts = self.counts[examples]
         about = None if self.about is None else self.about[examples]
         return Ragged(self.flat[places(self.starts[examples], counts)], counts, about)
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """(N,) each example's first row."""
+        """(N,) index of each example's first row."""
         return np.cumsum(self.counts) - self.counts
 
     @property
     def owners(self) -> NDArray[np.int64]:
-        """(W,) each row's example."""
+        """(W,) index of each row's example."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
 
     def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """(W,) values -> (N,) their sum over each example's rows."""
+        """Sum values (W,) over each example's rows, to (N,)."""
         return np.bincount(self.owners, weights=np.asarray(values, np.float64), minlength=len(self)).astype(np.float64)
 
     def tolist(self) -> list[list[Any]]:
-        """As JSON: a list of rows per example."""
+        """Return a list of rows per example, for JSON."""
         return [rows.tolist() for rows in self]
 
 
-Numbers = NDArray[Any] | Ragged  # a row per example, or several: of its words, its choices
+Numbers = NDArray[Any] | Ragged  # a row per example, or one per word or choice
 
 
 def places(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Stretches of whole numbers end to end: each `count` long from its `start` on."""
+    """Concatenate the integer ranges `start … start + count - 1`."""
     before = np.cumsum(counts) - counts
     total = int(counts.sum())
     return np.asarray(np.arange(total, dtype=np.int64) + np.repeat(starts - before, counts), dtype=np.int64)
 
 
 def flat(numbers: Numbers) -> NDArray[Any]:
-    """A row per answer: (N, …) or (W, …)."""
+    """Return a plain array with a row per answer: (N, …) or (W, …)."""
     return numbers.flat if isinstance(numbers, Ragged) else numbers
 
 
 def added(logits: Numbers, shift: NDArray[np.float64]) -> Numbers:
-    """(N, C) + (C,); where examples have several rows, the first of each + (C,)."""
+    """Add (C,) to (N, C); if examples have several rows, to the first row of each."""
     if not isinstance(logits, Ragged):
         return np.asarray(logits + shift)
     moved = logits.flat.copy()
@@ -84,16 +84,16 @@ def added(logits: Numbers, shift: NDArray[np.float64]) -> Numbers:
 
 
 def from_lists(rows: Sequence[Any]) -> Numbers:
-    """Logits as they stand in JSON: a list of numbers per example, or a list of such lists, one per row of its own."""
+    """Convert logits from JSON: a list of numbers per example, or a list of rows per example."""
     if rows and isinstance(rows[0], list) and rows[0] and isinstance(rows[0][0], list):
         return Ragged.of(rows, np.float64)
     return np.array(rows, dtype=np.float64)
 
 
 def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Numbers:
-    """The same (C,) logits for every answer to these examples: one each, or one for each of their words or choices.
+    """Repeat the logits (C,) for every answer to these examples: one each, or one per word or choice.
 
-    (places, C) logits are those of the first, the second, … row of every example; the last of them goes on.
+    Logits (places, C) are those of the first, the second, … row of every example; the last is used for further rows.
     """
     counts = [answers_of(example) for example in examples]
     if None in counts or not examples:
@@ -102,7 +102,7 @@ def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Number
 
 
 def repeated_as(answer: NDArray[np.float64], targets: Numbers) -> Numbers:
-    """As `repeated`, for the examples of these encoded targets."""
+    """As `repeated`, for the examples with these encoded targets."""
     return _of_counts(answer, targets.counts) if isinstance(targets, Ragged) else np.tile(answer, (len(targets), 1))
 
 
@@ -113,7 +113,7 @@ def _of_counts(answer: NDArray[np.float64], rows: NDArray[np.int64]) -> Ragged:
 
 
 def joined(parts: Sequence[Numbers]) -> Numbers:
-    """Those of several stretches of examples, end to end; there is one stretch or more."""
+    """Concatenate the numbers of one or more groups of examples."""
     ragged = [part for part in parts if isinstance(part, Ragged)]
     if not ragged:
         return np.concatenate([flat(part) for part in parts])

@@ -1,4 +1,4 @@
-"""A suite: a published set of tasks, each with its official files, metrics and names of labels."""
+"""A suite: a published set of tasks, each with its official files, metrics and label names."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-Row = Mapping[str, Any]  # as a line of JSONL: the inputs by role and "label", of rows without labels "index"
+Row = Mapping[str, Any]  # as a line of JSONL: the inputs by role and "label", or "index" for rows without labels
 
 
 @dataclass(frozen=True)
 class Source:
-    """An official file and how its rows are read."""
+    """An official file and the reader of its rows."""
 
     path: Path
-    read: Callable[[], Iterator[Row | None]]  # None for a row that is broken in the distribution itself
+    read: Callable[[], Iterator[Row | None]]  # None for a row that is malformed in the distribution itself
 
 
 @dataclass(frozen=True)
 class OfficialTask:
-    """A task of a suite, as it lies on disk."""
+    """A task of a suite, with its files on disk."""
 
-    name: str  # as the suite calls it
+    name: str  # the suite's name for it
     kind: str
     metrics: tuple[str, ...]  # the official ones, the headline first
     train: Source
-    tests: Mapping[str, Source | None]  # what the table calls them -> labelled rows, None: drawn from train; the first
-    # are the test split of the board
-    unlabelled: Mapping[str, Source] = field(default_factory=dict)  # file to hand in -> rows to answer, in its order
-    positive: str | None = None  # the class that f1 is of
-    ask: Callable[[Row], Any] | None = None  # a row as `TaskModule.predict` takes it; None: its inputs by role
-    note: str = ""  # how the task is asked here, where that is a choice
+    tests: Mapping[str, Source | None]  # name in the table -> labelled rows, None: drawn from train; the first
+    # is the test split of the board
+    unlabelled: Mapping[str, Source] = field(default_factory=dict)  # submission file -> rows to predict, in its order
+    positive: str | None = None  # the positive class of f1
+    ask: Callable[[Row], Any] | None = None  # converts a row for `TaskModule.predict`; None: its inputs by role
+    note: str = ""  # how the task is posed here, if there was a choice
     validation: Source | None = None  # None: drawn from train
 
     def missing(self) -> list[Path]:
-        """The labelled files that are not there."""
+        """Return the labelled files that do not exist."""
         sources = (self.train, self.validation, *self.tests.values())
         named = [source.path for source in sources if source is not None]
         return [path for path in named if not path.exists()]
@@ -43,11 +43,11 @@ class OfficialTask:
 
 @dataclass(frozen=True)
 class Suite:
-    """What is registered: everything about a suite but its figures."""
+    """A registered suite: everything except its published scores."""
 
     title: str
-    tasks: Callable[[Path], Sequence[OfficialTask]]  # of the folder with the official files; each may be missing
-    left_out: Mapping[str, str] = field(default_factory=dict)  # task that can't be asked here -> why
+    tasks: Callable[[Path], Sequence[OfficialTask]]  # folder with the official files -> tasks; any file may be missing
+    left_out: Mapping[str, str] = field(default_factory=dict)  # unsupported task -> reason
     hand_in: Callable[[str, Iterable[tuple[Row, Any]]], Iterator[str]] | None = None
-    # (file, rows with what was answered: a label or a number) -> the lines of the file that the suite's server takes
-    hidden: bool = True  # whether the labels of its official test rows are, so that dev files are scored on
+    # (file, rows with their predictions: a label or a number) -> lines of the submission file for the suite's server
+    hidden: bool = True  # True if the official test labels are not public, so that scores are on dev files

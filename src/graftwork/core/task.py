@@ -1,4 +1,4 @@
-"""A task: one question asked of one data set. Pure data, read from `tasks/NAME.toml` or from flags."""
+"""A task: one type of question on one data set. Pure data, read from `tasks/NAME.toml` or from flags."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BUILTIN = Path(__file__).parent.parent / "data" / "builtin"
 SPLITS = ("train", "validation", "test")
-SPLIT_NAMES: Mapping[str, tuple[str, ...]] = {  # what files, folders and sets of the hub call them
+SPLIT_NAMES: Mapping[str, tuple[str, ...]] = {  # their names in files, folders and hub data sets
     "train": ("train", "training"),
     "validation": ("validation", "dev", "val", "valid"),
     "test": ("test",),
@@ -32,10 +32,10 @@ OF_SOME_KINDS = ("labels", "positive", "thresholds", "stray_tags", "realign", "c
 
 @dataclass(frozen=True)
 class Task:
-    """Which file, which columns, which kind of question. The same words as the command line's flags."""
+    """Files, columns and kind of a task. The fields are named like the command line's flags."""
 
-    name: str  # names the board; decides nothing
-    data: Path  # the training file, or the whole data when there is no test file
+    name: str  # name of the board; not part of a run's identity
+    data: Path  # the training file, or all data if there is no test file
     validation: Path | None = None
     test: Path | None = None
     kind: str = "classification"  # a name in `kinds`; never guessed from the values
@@ -45,19 +45,19 @@ class Task:
     image: str | None = None  # column of the paths of images, relative to the file; None: found by name
     sound: str | None = None  # column of the paths of sounds
     choices: tuple[str, ...] = ()  # columns of the choices, or the one of their lists; empty: found by name
-    count_from: str | None = None  # what labels call the first choice, "0" or "1"; None: 0 where that is certain
+    count_from: str | None = None  # index of the first choice in labels, "0" or "1"; None: 0 if that is certain
     label: str | None = None  # column of the target; None: found by name
-    labels: tuple[str, ...] = ()  # index = class; empty: those of the training split, sorted
-    metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's
-    stray_tags: str = "repair"  # tagging: I- tags that continue nothing are read as B-, or with "refuse" an error
-    realign: bool = False  # span: an answer that does not stand at its offset is taken where it stands nearest to it
-    drop_leaks: bool = False  # rows of train that stand, exactly or nearly, in validation or test are taken out
-    rejects: str | None = None  # the file for rows that can't be read; None: the first of them is an error
-    thresholds: str | None = None  # multilabel: chosen on "validation" for F1 (None), or a probability of a "half"
-    positive: str | None = None  # the class that `f1` is of; None: the rarer one of two
+    labels: tuple[str, ...] = ()  # indexed by class; empty: those of the training split, sorted
+    metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's defaults
+    stray_tags: str = "repair"  # tagging: I- tags that continue no span are read as B-; with "refuse" they are an error
+    realign: bool = False  # span: an answer not found at its offset is taken from its nearest occurrence
+    drop_leaks: bool = False  # remove rows of train that are exact or near duplicates of validation or test
+    rejects: str | None = None  # file for unreadable rows; None: the first of them is an error
+    thresholds: str | None = None  # multilabel: chosen on "validation" for F1 (None), or "half": a probability of 0.5
+    positive: str | None = None  # positive class of `f1`; None: the rarer of two
     scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
     unanswerable: bool = False  # span: some training questions have no answer in their passage
-    split_seed: int | None = None  # draws another split where no file is given; None and 0 draw the same
+    split_seed: int | None = None  # seed of splits without a file; None and 0 give the same
 
     def __post_init__(self) -> None:
         for key in LISTS:
@@ -68,9 +68,9 @@ class Task:
 
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
-        """A task from a data file, a folder of splits or of class folders, or a task file (TOML); `flags` go before it.
+        """Build a task from a data file, a folder of splits or classes, or a task file (TOML), which `flags` override.
 
-        Of lists, such as `metrics`, one string is separated by commas.
+        A list, such as `metrics`, may be one comma-separated string.
 
         Raises `ConfigError` for an unknown key or a key of the wrong type, `StorageError` for a missing file.
         """
@@ -97,7 +97,7 @@ class Task:
 
     @staticmethod
     def find(path: str | Path) -> Path:
-        """The file behind `path`; `builtin:NAME` is one of the data sets inside the package."""
+        """Return the file for `path`; `builtin:NAME` is one of the package's data sets."""
         scheme, colon, name = str(path).partition(":")
         if not (colon and scheme == "builtin"):
             return Path(path)
@@ -107,23 +107,23 @@ class Task:
 
     @property
     def reads(self) -> str:
-        """What its inputs are: "text", "image" or "sound"; known once the columns are."""
+        """The type of its inputs: "text", "image" or "sound"; known once the columns are."""
         return "image" if self.image is not None else "sound" if self.sound is not None else "text"
 
     def question(self) -> dict[str, Any]:
-        """What decides a result, as JSON: no paths, no name, no column names."""
+        """Return what determines a result, as JSON: no paths, no name, no column names."""
         kept = ("kind", "labels", "metrics", "positive", "scale")
         asked = {key: value for key, value in asdict(self).items() if key in kept}
         asked |= {"unanswerable": True} if self.unanswerable else {}
         return asked | ({"thresholds": self.thresholds} if self.thresholds else {})
 
     def resolved(self, **changes: Any) -> Task:
-        """A copy with what the data decided (labels, scale, columns) filled in."""
+        """Return a copy with values derived from the data (labels, scale, columns) filled in."""
         return replace(self, **changes)
 
 
 def builtin_names() -> list[str]:
-    """The data sets inside the package."""
+    """Return the names of the package's data sets."""
     return sorted(path.stem for path in BUILTIN.glob("*.csv"))
 
 
@@ -131,9 +131,9 @@ _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
 
 
 def _stem(path: Path) -> str:
-    """`data/tickets.csv.gz` is `tickets`, the folder `v1.2` is `v1.2`, `hub:glue:cola` is `hub-glue-cola`.
+    """Derive a name: `data/tickets.csv.gz` is `tickets`, the folder `v1.2` is `v1.2`, `hub:glue:cola` `hub-glue-cola`.
 
-    What every data set calls one of its files is none of it, or the board of one would stand over that of another:
+    Generic split names are dropped, or the boards of different data sets would overwrite each other:
     `mrpc/train.tsv` and `mrpc.train.tsv` are `mrpc`.
     """
     own = path.name if path.name not in ("", "..") else path.resolve().name
@@ -166,7 +166,7 @@ _TYPE_WORDS = {
 
 
 def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a task file says of the task, and what of its comparison; files it names are relative to it.
+    """Read a task file: the settings of the task and those of its comparison; paths are relative to the file.
 
     Raises `ConfigError` for an unknown key or a value of the wrong type.
     """
@@ -214,7 +214,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
 
 @dataclass(frozen=True)
 class Split:
-    """The examples of one split and their targets as numbers."""
+    """The examples of one split and their encoded targets."""
 
     name: str  # "train" | "validation" | "test"
     examples: tuple[Example, ...]
@@ -223,31 +223,31 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A task with its data read, split and checked."""
+    """A task with its data, read, split and checked."""
 
     task: Task  # resolved: labels, metrics and columns filled in
     splits: Mapping[str, Split]
-    digest: str  # sha256 of every example's id, inputs and target, in order: the data's part of a run's identity
-    report: Mapping[str, Any] = field(default_factory=dict)  # JSON: what was found in the data
+    digest: str  # sha256 of all examples' ids, inputs and targets, in order: the data's part of a run's identity
+    report: Mapping[str, Any] = field(default_factory=dict)  # JSON: the data report
 
     @property
     def train(self) -> Split:
-        """The examples that methods learn from."""
+        """The examples for training."""
         return self.splits["train"]
 
     @property
     def validation(self) -> Split:
-        """The examples that choices are made on."""
+        """The examples for model selection."""
         return self.splits["validation"]
 
     @property
     def test(self) -> Split:
-        """The examples that scores are reported on; looked at once per run."""
+        """The examples that scores are reported on; used once per run."""
         return self.splits["test"]
 
 
 def texts_of(dataset: Dataset) -> Iterator[str]:
-    """Every text of every split; words and choices with a space between them."""
+    """Yield every text of every split; words and choices are joined by spaces."""
     for split in dataset.splits.values():
         for example in split.examples:
             yield from map(text_of, example.inputs.values())

@@ -1,1 +1,1 @@
-"""Data in: strict readers, splits, checks, and batches of near-equal lengths."""
+"""Data loading: strict readers, splits, checks, and batches of near-equal lengths."""

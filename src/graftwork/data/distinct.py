@@ -1,4 +1,4 @@
-"""Numbers without their repeats."""
+"""Sorted distinct integers of an array."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T", bound=np.integer[Any])
 
 
 def distinct(numbers: NDArray[T]) -> NDArray[T]:
-    """Each of (N,) once, rising. `numpy.unique` hashes them: where most are distinct that takes ten times as long."""
+    """Sort (N,) and drop repeats. `numpy.unique` hashes: where most are distinct it takes ten times as long."""
     rising = np.sort(numbers)
     first = np.ones(len(rising), dtype=np.bool_)
     np.not_equal(rising[1:], rising[:-1], out=first[1:])

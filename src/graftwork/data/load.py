@@ -1,4 +1,4 @@
-"""From a task to its data set: read the files, find the columns, parse the targets, draw what splits are missing."""
+"""Loading of a task's data set: read the files, find the columns, parse the targets, draw missing splits."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ from graftwork.registry import kinds, metrics
 from graftwork.targets.labels import is_number, labels_of
 from graftwork.units import several
 
-FRACTIONS = {"test": 0.2, "validation": 0.1}  # of the rows of the training file, where no file is given
-FEWEST_ROWS = 10  # to draw splits from
-MOST_LISTED = 20  # labels in a message
+FRACTIONS = {"test": 0.2, "validation": 0.1}  # shares of the training file's rows drawn where no file is given
+FEWEST_ROWS = 10  # fewest rows to draw splits from
+MOST_LISTED = 20  # most labels in a message
 AS_NUMBERS = "if the labels are amounts: --kind regression; else mend or remove the row, or add others of its class"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row as read, before it is known which split it falls in."""
+    """A row as read, before it is assigned to a split."""
 
     line: int
     row: int  # 1 is the first data row
     inputs: Mapping[str, Any]
     target: Any
-    mended: int  # places of the target
-    rounded: int = 0  # its spans that were widened to whole words
+    mended: int  # number of repaired places of the target
+    rounded: int = 0  # number of its spans that were widened to whole words
 
 
 def load(task: Task, checked: bool = True) -> Dataset:
     """Read, check, split and encode the data of `task`.
 
-    Splits without a file are drawn from the training file: 20 % test, 10 % validation. Texts are passed on exactly as
-    they stand in the file. Where the task has `rejects`, bad rows are written there and the rest is used. Without
-    `checked` nothing is written and nothing reported on but what was set aside or dropped: for data that another
-    process has reported on. Raises `ConfigError` for a setting that does not fit, `DataError` for a file that does not,
-    `StorageError` for one that cannot be read.
+    Splits without a file are drawn from the training file: 20 % test, 10 % validation. Texts are passed on unchanged.
+    Where the task has `rejects`, bad rows are written there and the rest is used. Without `checked` nothing is
+    written, and only rows set aside or dropped are reported: for data that another process has reported on. Raises
+    `ConfigError` for a setting that does not fit, `DataError` for a file that does not, `StorageError` for one that
+    cannot be read.
     """
     kind = kinds.get(task.kind)
     require_of_kind(task, kind)
@@ -81,7 +81,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
     records, dropped = _without_leaks(task, kind, records)
-    # Among words rare tags are no mistake: one that train lacks is a tag that no method can give, and is warned of.
+    # A rare tag of words is no error: one that train lacks can't be predicted by any method, and is warned of.
     listing = SPLITS if kind.per_word else SPLITS[:1]
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
     for name in SPLITS[len(listing) :]:
@@ -92,7 +92,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
 
 
 def require_of_kind(task: Task, kind: Kind) -> None:
-    """Raises `ConfigError` for a setting that only other kinds have a use for."""
+    """Raise `ConfigError` for a setting that only other kinds use."""
     usual = Task(task.name, task.data)
     for setting in OF_SOME_KINDS:
         if setting not in kind.settings and getattr(task, setting) != getattr(usual, setting):
@@ -107,7 +107,7 @@ def require_of_kind(task: Task, kind: Kind) -> None:
 
 @contextmanager
 def _kept_in(task: Task, rejects: Mapping[str, Rejects], checked: bool) -> Iterator[None]:
-    """Write what this block sets aside into the task's file, also where it ends early."""
+    """Write the rows that this block sets aside into the task's rejects file, also where it raises."""
     try:
         yield
     finally:
@@ -126,7 +126,7 @@ def _dataset(
     checked: bool,
     rejects: Mapping[str, Rejects],
 ) -> Dataset:
-    """Of the examples of every split of a resolved task: encoded, scored by every metric, and reported on."""
+    """Build the data set of a resolved task: encode targets, check that every metric can be computed, report."""
     splits = {
         name: Split(name, tuple(found), kind.encode([example.target for example in found], task))
         for name, found in examples.items()
@@ -145,9 +145,9 @@ def _dataset(
 def _without_leaks(
     task: Task, kind: Kind, rows: Mapping[str, Sequence[Any]]
 ) -> tuple[dict[str, list[Any]], dict[str, int]]:
-    """The rows of every split, and where the task drops leaks how many rows of train stood in another split.
+    """Return the rows of every split; where the task drops leaks, without those of train, and their counts.
 
-    Raises `DataError` where that leaves no row, or none of a class of rows.
+    Raises `DataError` where train keeps no row, or none of a class of rows.
     """
     listed = {name: list(found) for name, found in rows.items()}
     if not task.drop_leaks:
@@ -171,7 +171,7 @@ def _without_leaks(
 
 
 def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
-    """What was mended while reading -> split -> in how many places."""
+    """Map what was repaired while reading to the number of places per split."""
     found = (
         {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}
     )
@@ -180,7 +180,7 @@ def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, di
 
 
 def _files(task: Task) -> dict[str, Path]:
-    """Split -> its file, train first. Raises `ConfigError` when two are the same."""
+    """Map each split to its file, train first. Raises `ConfigError` if two are the same."""
     named = {"train": task.data, "validation": task.validation, "test": task.test}
     files = {name: path for name, path in named.items() if path is not None}
     for name, path in files.items():
@@ -193,15 +193,15 @@ def _files(task: Task) -> dict[str, Path]:
 
 
 def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = None) -> list[Record]:
-    """All rows of one file, targets parsed. A bad one goes to `rejects`; without, it raises `DataError` with its place.
+    """Read all rows of one file and parse their targets. A bad row goes to `rejects`; without, it raises `DataError`.
 
-    Raises `DataError` where no row is left, too.
+    Raises `DataError` also where no row remains.
     """
     return list(records_of(task, kind, path, rejects or Rejects()))
 
 
 def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects) -> Iterator[Record]:
-    """As `read_records`, one row in memory at a time."""
+    """Yield the records of `read_records`, one row in memory at a time."""
     table, read = table_of(path, task.label, kind.per_word), 0
     of_choices = isinstance(kind, OfChoices)
     rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
@@ -224,7 +224,7 @@ def _rows_of_choices(table: Table, task: Task) -> tuple[Iterator[DataRow | Bad],
 
 
 def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
-    """The rows of the columns that the task names, the target last, and the roles of the others."""
+    """Return the rows of the columns that the task names, the target last, and the roles of the others."""
     known = ("text", "text_a", "text_b", *MEDIA)
     columns = {role: name for role in known if (name := getattr(task, role)) is not None}
     assert task.label is not None
@@ -265,7 +265,7 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
 
 
 def check_words(given: Input, where: str) -> None:
-    """Raise `DataError` unless these are words, at least one, and none of them blank."""
+    """Raise `DataError` unless this is a list of at least one word, none of them blank."""
     if isinstance(given, str):
         raise DataError(
             "one text, where its words are needed",
@@ -282,10 +282,10 @@ def check_words(given: Input, where: str) -> None:
 def draw_missing(
     records: Sequence[Record], kind: Kind, fractions: Mapping[str, float], path: Path, seed: int | None = None
 ) -> dict[str, list[Record]]:
-    """The training file's rows as train and the splits of `fractions`, in file order.
+    """Divide the training file's rows into train and the splits of `fractions`, in file order.
 
     Raises `DataError` for fewer than 10 rows, for a class with a single row when a test split is to be drawn, and
-    where so many rows are the same that a split stays empty.
+    where so many rows are equal that a split stays empty.
     """
     if len(records) < FEWEST_ROWS:
         raise DataError(
@@ -318,7 +318,7 @@ def draw_missing(
 
 
 def _refuse_single(records: Sequence[Record], path: Path) -> None:
-    """A class of one row can be learnt or tested, not both."""
+    """Raise `DataError` for a class with a single row, which can't be in both train and test."""
     counts = Counter(label for record in records for label in labels_of(record.target))
     for record in records:
         for label in labels_of(record.target):
@@ -334,7 +334,7 @@ def _refuse_single(records: Sequence[Record], path: Path) -> None:
 
 
 def _require_trained_labels(records: Mapping[str, Sequence[Record]], name: str, path: Path) -> None:
-    """Every label of a split must be one that train has."""
+    """Raise `DataError` for a label of this split that train lacks."""
     trained = {label for record in records["train"] for label in labels_of(record.target)}
     for record in records[name]:
         for label in labels_of(record.target):
@@ -350,12 +350,12 @@ def _require_trained_labels(records: Mapping[str, Sequence[Record]], name: str, 
 
 
 def _are_numbers(labels: Collection[str]) -> bool:
-    """Whether so many labels are all numbers that they may be amounts."""
+    """Return whether there are at least `FEWEST_ROWS` labels and all are numbers, so that they may be amounts."""
     return len(labels) >= FEWEST_ROWS and all(map(is_number, labels))
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Up to twenty labels and how many more there are."""
+    """Join up to twenty labels, with the number of the remaining ones."""
     more = f" and {len(labels) - MOST_LISTED} more" if len(labels) > MOST_LISTED else ""
     return ", ".join(labels[:MOST_LISTED]) + more
 
@@ -365,9 +365,9 @@ def _examples(name: str, records: Sequence[Record]) -> list[Example]:
 
 
 def digest(splits: Mapping[str, Split]) -> str:
-    """sha256 over a canonical line of every example, in the order train, validation, test.
+    """Return the sha256 of a canonical line of every example, in the order train, validation, test.
 
-    It holds id, inputs and target, and the text that words were cut from where there was one.
+    A line holds id, inputs and target, and the source text where there is one.
     """
     hashed = hashlib.sha256()
     for name in SPLITS:
@@ -379,7 +379,7 @@ def digest(splits: Mapping[str, Split]) -> str:
 
 
 def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], task: Task) -> str:
-    """In words, with counts."""
+    """Describe in words, with counts, where the splits come from."""
     noun = task.reads
     counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
     given = [f"{counted[name]} from {path.name}" for name, path in files.items()]

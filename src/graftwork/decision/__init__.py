@@ -1,1 +1,1 @@
-"""Which method to use: a prior from earlier boards, the posterior of scores on this task, what being wrong may cost."""
+"""Method selection: a prior from earlier boards, the posterior of scores on this task, and expected shortfalls."""

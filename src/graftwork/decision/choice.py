@@ -1,4 +1,4 @@
-"""Which method to use: the cheapest one whose expected shortfall to the best is no more than a point is worth."""
+"""Choice of a method: the cheapest one whose expected shortfall to the best is within a tolerance."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from graftwork.decision.posterior import Posterior
 from graftwork.decision.traits import FLOOR, Arm
 from graftwork.errors import ConfigError
 
-WORTH = 0.005  # of the headline metric, a fraction: half a point
-SETTLED = 0.1  # the chance, at most, that another method is better by more than it is worth
+WORTH = 0.005  # default tolerance, a fraction of the headline metric: half a point
+SETTLED = 0.1  # largest probability that another method is better by more than `worth` in a settled choice
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What to use, and what else there is to say of it."""
+    """The chosen method and its alternatives."""
 
     chosen: Arm
-    within: bool  # whether its expected shortfall is no more than that
-    cheaper: Arm | None  # the best of the methods that cost at most half of it
-    rivals: tuple[Arm, ...]  # that may well be better by more than it is worth, likeliest first
+    within: bool  # True if some method's expected shortfall is at most `worth`
+    cheaper: Arm | None  # the best of the methods that cost at most half as much
+    rivals: tuple[Arm, ...]  # methods likely enough to be better by more than `worth`, likeliest first
 
 
 def parse_worth(points: float) -> float:
-    """Points of the headline metric as a fraction. Raises `ConfigError` for what is no such number."""
+    """Convert points of the headline metric to a fraction. Raises `ConfigError` outside 0 … 100."""
     if not math.isfinite(points) or not 0 <= points <= 100:
         raise ConfigError(
             "--worth says by how many points a dearer method must be better",
@@ -37,11 +37,11 @@ def parse_worth(points: float) -> float:
 
 
 def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> Decision:
-    """The cheapest of the methods that have run whose expected shortfall is at most `worth`, or at most half of `worth`
-    above the least there is.
+    """Choose the cheapest method that has run and whose expected shortfall is at most `worth`, or at most half of
+    `worth` above the smallest expected shortfall.
 
-    The majority class only where nothing is expected to score above it. `prices` in any one unit; what has none there
-    costs as much as the dearest.
+    The majority class is chosen only if no method is expected to score above it. `prices` are in any one unit; a method
+    without a price counts as the dearest.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     assert open_to, "nothing has run"
@@ -58,7 +58,7 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> D
 
 
 def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:
-    """The methods but the majority class; that class alone where none of them is expected to score above it."""
+    """Return the methods without the majority class, or it alone if no method is expected to score above it."""
     floors = [arm for arm in arms if arm.sort == FLOOR]
     others = [arm for arm in arms if arm.sort != FLOOR]
     if not floors or not others:
@@ -68,7 +68,7 @@ def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:
 
 
 def _rivals(posterior: Posterior, chosen: Arm, worth: float) -> tuple[Arm, ...]:
-    """Methods that are better by more than `worth` with a chance of more than `SETTLED`."""
+    """Return the methods that are better by more than `worth` with a probability above `SETTLED`, likeliest first."""
     own = posterior.draws[:, posterior.arms.index(chosen)]
     chances = {
         arm: float((posterior.draws[:, place] - own > max(worth, 1e-9)).mean())

@@ -1,4 +1,4 @@
-"""A decision as JSON: what `leaderboard.json` and `ladder.json` keep of it."""
+"""The JSON form of a decision, as stored in `leaderboard.json` and `ladder.json`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from graftwork.decision.traits import Arm
 
 
 def content_of(standing: Standing, worth: float) -> dict[str, Any]:
-    """Scores, gains and shortfalls are fractions, with 90 % intervals; prices are seconds of training.
+    """Return a decision as JSON: scores, gains and shortfalls are fractions with 90 % intervals, prices are seconds
+    of training.
 
-    `chosen`: what to use; `within`: whether its expected shortfall is at most `worth`; `cheaper`: the best method of at
-    most half its price; `rivals`: what may well be better by more than `worth`; `methods`: each with what choosing it
-    is expected to cost.
+    `chosen`: the method to use; `within`: whether some expected shortfall is at most `worth`; `cheaper`: the best
+    method of at most half its price; `rivals`: methods that may be better by more than `worth`; `methods`: all methods
+    with their expected shortfalls.
     """
     choice, there, landmarks, prices = standing.choice(worth), standing.posterior, standing.landmarks, standing.prices
     methods = []
@@ -43,7 +44,7 @@ def content_of(standing: Standing, worth: float) -> dict[str, Any]:
 
 
 def _beside(standing: Standing, arm: Arm, chosen: Arm) -> dict[str, Any]:
-    """What the chosen method scores above another one: all told, by the prior alone, by these rows alone."""
+    """Return the gain of the chosen method over another: by the posterior, the prior alone, and these rows alone."""
     return {
         "method": arm.label,
         "ran": standing.runs(arm) > 0,

@@ -1,4 +1,4 @@
-"""Earlier boards, as the prior learns from them: ours, which the package ships, and those that the user adds."""
+"""Earlier boards that the prior learns from: those shipped with the package, and those that the user adds."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from graftwork.io.files import read_json, write_json
 
 FORMAT = 1
 SHIPPED = Path(__file__).parent / "experience.json"
-FEWEST = 3  # methods of a board that is worth learning from
-KNOWN_SEEDS = 3  # from so many runs on, the errors of a board's differences hold the luck of seeds
+FEWEST = 3  # scored methods that a board needs to be learned from
+KNOWN_SEEDS = 3  # with at least this many runs, the errors of a board's differences include the variance over seeds
 _NORMAL_QUANTILE, _POWER_QUANTILE = 1.96, 0.8416  # of the normal distribution at 97.5 % and at 80 %
 
 
 @dataclass(frozen=True)
 class ScoreOnTest:
-    """What a method scored on a task, over all of its seeds."""
+    """A method's test score on a task, over all of its seeds."""
 
     mean: float  # a fraction
-    error: float  # standard error of this method's own: what examples do to it alone, and its seeds if known
+    error: float  # this method's own standard error: examples, beyond what methods share, and seeds if known
     seeds: int
 
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """A finished board."""
+    """A finished board: a task's traits and the methods' scores."""
 
     name: str
     traits: Traits
     scores: Mapping[Arm, ScoreOnTest]
-    data: str = ""  # `Dataset.digest`: a board of the same rows would know their test scores
+    data: str = ""  # `Dataset.digest`; a board of the same rows would leak their test scores
 
     def content(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the record as JSON."""
         scores = [
             {"label": arm.label, "name": arm.name, "sort": arm.sort, "mean": score.mean, "error": score.error,
              "seeds": score.seeds}
@@ -50,7 +50,7 @@ class TaskRecord:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> TaskRecord:
-        """From JSON."""
+        """Read a record from JSON."""
         scores = {
             Arm(one["label"], one["name"], one["sort"]): ScoreOnTest(one["mean"], one["error"], one["seeds"])
             for one in content["scores"]
@@ -60,30 +60,30 @@ class TaskRecord:
 
 @dataclass(frozen=True)
 class Experience:
-    """All boards that the prior knows."""
+    """All boards that the prior is conditioned on."""
 
     tasks: tuple[TaskRecord, ...] = ()
 
     def without(self, names: Iterable[str]) -> Experience:
-        """Leaving out tasks by name."""
+        """Return the experience without the tasks of these names."""
         left_out = set(names)
         return Experience(tuple(task for task in self.tasks if task.name not in left_out))
 
 
 def shipped() -> tuple[Mapping[str, Any], Experience]:
-    """The fitted sizes of the prior, and the boards that they were fitted on."""
+    """Read the fitted sizes of the prior, and the boards that they were fitted on."""
     content = read_json(SHIPPED)
     return content["sizes"], Experience(tuple(map(TaskRecord.read, content["tasks"])))
 
 
 def own_file() -> Path:
-    """Where the user's own boards are kept: under $XDG_DATA_HOME, else ~/.local/share."""
+    """Return the path of the user's own boards: under $XDG_DATA_HOME, else ~/.local/share."""
     shared = os.environ.get("XDG_DATA_HOME")
     return (Path(shared) if shared else Path("~/.local/share").expanduser()) / "graftwork" / "experience.json"
 
 
 def own() -> Experience:
-    """The boards that this user has added; none where there is no such file. Raises `StorageError` for a torn one."""
+    """Read the user's own boards; none if the file does not exist. Raises `StorageError` for a damaged file."""
     path = own_file()
     if not path.is_file():
         return Experience()
@@ -91,14 +91,14 @@ def own() -> Experience:
 
 
 def keep(records: Iterable[TaskRecord], without: Iterable[str] = ()) -> Experience:
-    """Add boards to the user's own, one of the same name in place of the one before; `without` names ones to forget."""
+    """Add boards to the user's own, replacing those of the same name; boards named in `without` are removed."""
     kept = {task.name: task for task in (*own().without(without).tasks, *records)}
     write_json(own_file(), {"format": FORMAT, "tasks": [task.content() for task in kept.values()]})
     return Experience(tuple(kept.values()))
 
 
 def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None) -> TaskRecord:
-    """What a `leaderboard.json` teaches. `traits` are for boards that do not say theirs.
+    """Extract the record of a `leaderboard.json`. `traits` are for boards that do not contain theirs.
 
     Raises `DataError` for a board with fewer than three scored methods, or without traits.
     """
@@ -127,7 +127,7 @@ def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None)
 
 
 def _errors(board: Mapping[str, Any]) -> dict[str, float]:
-    """Of each method the error that is its own: half the variance of its typical difference to another one."""
+    """Estimate each method's own standard error: its variance is half that of its median difference to others."""
     found: dict[str, list[float]] = {}
     for pair in board["differences"]:
         for method in (pair["a"], pair["b"]):
@@ -136,8 +136,8 @@ def _errors(board: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _error(pair: Mapping[str, Any]) -> float:
-    """The standard error of a difference, read off its interval (t errors each way) and what it could have shown
-    (t + 0.84 errors); off the interval alone, as if t were 1.96, where the latter is not known."""
+    """Recover the standard error of a difference from its interval (t errors each way) and its smallest detectable
+    difference (t + 0.84 errors); without the latter, from the interval alone with t = 1.96."""
     half, least = (pair["high"] - pair["low"]) / 2, pair["smallest_detectable"]
     if least is None or least <= half:
         return float(half / _NORMAL_QUANTILE)

@@ -1,7 +1,7 @@
-"""What one more run is worth: by how much the best choice is expected to be better once it is known.
+"""The value of one more run: the expected improvement of the best choice once its result is known.
 
 The knowledge gradient (Frazier, Powell & Dayanik 2009) of a normal posterior: a run's result is itself normal, and
-moves every method's mean by a known multiple of how far it comes out above what was expected.
+moves every method's mean by a known multiple of its deviation from the expected result.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from scipy.stats import norm
 from graftwork.decision.posterior import Posterior
 from graftwork.decision.traits import Arm
 
-LEAST_GAIN = 1e-4  # a hundredth of a point: less is not worth a run, whatever it costs
-STEPS = 256  # of the result's distribution
+LEAST_GAIN = 1e-4  # a hundredth of a point: a smaller gain is not worth a run at any cost
+STEPS = 256  # quantiles that stand for the distribution of the result
 _RESULTS = norm.ppf((np.arange(STEPS) + 0.5) / STEPS)  # (STEPS,) equally likely, in standard deviations
 
 
 def expected_gain(posterior: Posterior, run: Arm, open_to: Collection[Arm]) -> float:
-    """A fraction, 0 or above: the expected score of the best choice after one more run of a method, less that before.
+    """Return the expected score of the best choice after one more run of a method minus that before: a fraction >= 0.
 
-    `open_to` are the methods that can be chosen now; the one that runs can be afterwards.
+    `open_to` are the methods that can be chosen now; `run` can also be chosen afterwards. Infinite for no `open_to`.
     """
     means, moves = _moved(posterior, run)
     now = [place for place, arm in enumerate(posterior.arms) if arm in open_to]
@@ -36,7 +36,7 @@ def expected_gain(posterior: Posterior, run: Arm, open_to: Collection[Arm]) -> f
 
 
 def assumed(posterior: Posterior, run: Arm) -> Posterior:
-    """The posterior once a run that is on its way has come out as expected: means stay, variances shrink."""
+    """Return the posterior after a pending run whose result is as expected: means stay, variances shrink."""
     place, count = posterior.arms.index(run), len(posterior.arms)
     shown = np.zeros(2 * count)
     shown[place] = shown[count + place] = 1.0
@@ -47,7 +47,7 @@ def assumed(posterior: Posterior, run: Arm) -> Posterior:
 
 
 def _moved(posterior: Posterior, run: Arm) -> tuple[np.ndarray, np.ndarray]:
-    """(M,) the scores' means, and what a result one standard deviation above expectation adds to each."""
+    """Return the scores' means (M,), and how far a result one standard deviation above expectation moves each (M,)."""
     place, count = posterior.arms.index(run), len(posterior.arms)
     towards = posterior.covariance[:, place] + posterior.covariance[:, count + place]  # (2 M,)
     variance = float(towards[place] + towards[count + place]) + float(posterior.seed_variance[place])
@@ -63,12 +63,12 @@ def best_next(
     left: float = math.inf,
     kept: Mapping[Arm, float] = MappingProxyType({}),
 ) -> tuple[Arm, float] | None:
-    """The run that gains most for its time, and its expected gain; None where none gains more than it costs.
+    """Return the run with the largest gain per second and its expected gain; None if none gains more than it costs.
 
-    `seconds` that one more run of each method takes (a method that is not named can't run), `runs` that each has made
-    or begun, `most` that it may make; a second costs `price`, a fraction of the metric. Where the seconds that are
-    `left` don't pay for this run and for the one that gains most, it is the latter. Of a run with a part of its steps,
-    `kept` is the share of a whole run's gain that is left to it.
+    `seconds`: time of one more run of each method (methods not listed can't run); `runs`: runs that each has finished
+    or begun; `most`: runs allowed per method; `price`: cost of a second, a fraction of the metric. If the remaining
+    seconds `left` don't pay for both this run and the one with the largest gain, the latter is returned. `kept`: share
+    of a whole run's gain that a run with a part of its steps keeps.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     wanted = {}

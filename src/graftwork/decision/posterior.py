@@ -1,10 +1,10 @@
-"""What is known of methods once some of their runs have been scored on validation.
+"""The posterior of the methods' scores, given the validation scores of some of their runs.
 
-Of every method two numbers are unknown: its score, by which it is judged (over fresh examples and seeds), and its luck
-with these validation rows. A run shows their sum and the luck of its seed. All are normal: the scores as the prior
-says, the luck with the rows as a bootstrap over them says (pulled a little towards what is typical, for few rows say
-little of it), the luck of seeds by the spread of the runs together with the typical one. So the posterior is one linear
-step.
+Every method has two unknowns: its score (over fresh examples and seeds), by which it is judged, and its luck, the error
+of the score on these validation rows. A run shows their sum plus the luck of its seed. All are normal: the scores with
+the prior's covariance; the luck with the rows with a bootstrap covariance over them (shrunk slightly towards a typical
+one, since few rows estimate it poorly); the luck of seeds with the variance over the runs pooled with a typical one. So
+the posterior is one linear step.
 M methods, R runs, D draws.
 """
 
@@ -21,42 +21,42 @@ from graftwork.decision.prior import Belief, Sizes
 from graftwork.decision.traits import TUNED, Arm
 
 Floats = NDArray[np.float64]
-TYPICAL_ROWS = 10.0  # as many rows' worth of what is typical are joined with the bootstrap's covariance
-TYPICAL_SEEDS = 4.0  # as many degrees of freedom of the typical spread over seeds are joined with the runs' own
-SHARED_KEPT = 0.98  # of the luck that all methods share, which no difference feels, so much is left out
+TYPICAL_ROWS = 10.0  # weight, in rows, of the typical covariance that is pooled with the bootstrap's
+TYPICAL_SEEDS = 4.0  # weight, in degrees of freedom, of the typical seed variance that is pooled with the runs' own
+SHARED_KEPT = 0.98  # share removed of the luck common to all methods, which affects no difference
 DRAWS = 4_000
-NOTHING = 1e-9  # of a score
-TAIL = 0.05  # beyond each end of a 90 % interval
+NOTHING = 1e-9  # a score difference that counts as 0
+TAIL = 0.05  # probability beyond each end of a 90 % interval
 
 
 @dataclass(frozen=True)
 class Look:
-    """What one run showed on validation."""
+    """The validation score of one run."""
 
     arm: Arm
     score: float  # a fraction
-    draws: Floats  # (D,) the score on resampled rows, the same rows in the same draw of every run
+    draws: Floats  # (D,) the score on resampled rows; a draw has the same rows for every run
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """A normal distribution over the methods' scores, then their luck with the validation rows."""
+    """A joint normal distribution of the methods' scores (first M) and their luck with the validation rows (last M)."""
 
     arms: tuple[Arm, ...]
     mean: Floats  # (2 M,)
     covariance: Floats  # (2 M, 2 M)
-    seed_variance: Floats  # (M,) of one more run of each
+    seed_variance: Floats  # (M,) variance over seeds of one run of each
     ran: frozenset[Arm]
 
     @property
     def scores(self) -> Belief:
-        """The methods' scores alone."""
+        """The marginal distribution of the methods' scores."""
         count = len(self.arms)
         return Belief(self.arms, self.mean[:count], self.covariance[:count, :count])
 
     @cached_property
     def draws(self) -> Floats:
-        """(DRAWS, M) scores; the level, which all share, is left as it is."""
+        """(DRAWS, M) sampled scores, including the level that all methods share."""
         values, vectors = np.linalg.eigh(self.scores.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         normal = np.random.default_rng(0).standard_normal((DRAWS, len(self.arms)))
@@ -64,13 +64,13 @@ class Posterior:
 
     @cached_property
     def losses(self) -> Floats:
-        """(DRAWS, M) what the best method of a draw scores above each."""
+        """(DRAWS, M) score of a draw's best method minus that of each method."""
         return np.asarray(self.draws.max(axis=1, keepdims=True) - self.draws)
 
     def shortfall(self, arm: Arm) -> tuple[float, float, float]:
-        """What choosing this method is expected to cost, and a 90 % interval of it: fractions, 0 or above.
+        """Return the expected shortfall of this method to the best, and its 90 % interval: fractions, 0 or above.
 
-        Where the method may well be the best, so that the interval begins at nothing, no tail is left out below.
+        If the interval starts at 0 (the method may be the best), the whole excluded tail is at the upper end.
         """
         losses = self.losses[:, self.arms.index(arm)]
         low, high = np.quantile(losses, [TAIL, 1 - TAIL])
@@ -79,7 +79,7 @@ class Posterior:
         return float(losses.mean()), float(low), max(float(losses.mean()), float(high))
 
     def gain(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
-        """What `better` scores above `worse`: expected, and a 90 % interval."""
+        """Return the expected score of `better` minus that of `worse`, and its 90 % interval."""
         gains = self.draws[:, self.arms.index(better)] - self.draws[:, self.arms.index(worse)]
         low, high = np.quantile(gains, [TAIL, 1 - TAIL])
         a, b = self.arms.index(better), self.arms.index(worse)
@@ -87,7 +87,7 @@ class Posterior:
 
 
 def posterior(belief: Belief, looks: Sequence[Look], rows: int, spread: float, sizes: Sizes) -> Posterior:
-    """`belief`, and what the runs showed on so many validation `rows`; `spread` is the task's (`prior.spread_of`)."""
+    """Condition `belief` on the runs' scores on `rows` validation rows; `spread` is the task's (`prior.spread_of`)."""
     count = len(belief.arms)
     luck = luck_covariance(belief.arms, looks, rows, spread, sizes)
     mean = np.concatenate([belief.mean, np.zeros(count)])
@@ -107,7 +107,7 @@ def posterior(belief: Belief, looks: Sequence[Look], rows: int, spread: float, s
 
 
 def luck_covariance(arms: Sequence[Arm], looks: Sequence[Look], rows: int, spread: float, sizes: Sizes) -> Floats:
-    """(M, M) covariance of the methods' luck with the validation rows, without most of what all of them share."""
+    """Return the covariance (M, M) of the methods' luck with the validation rows, without most of its shared part."""
     typical = spread**2 / max(1, rows)
     luck = np.eye(len(arms)) * typical * (1 - sizes.paired)
     ran = [place for place, arm in enumerate(arms) if any(look.arm == arm for look in looks)]
@@ -117,13 +117,13 @@ def luck_covariance(arms: Sequence[Arm], looks: Sequence[Look], rows: int, sprea
     seen = np.atleast_2d(np.cov(np.stack(means)))
     expected = typical * (sizes.paired + (1 - sizes.paired) * np.eye(len(ran)))
     mixed = (rows * seen + TYPICAL_ROWS * expected) / (rows + TYPICAL_ROWS)
-    shared = SHARED_KEPT / np.linalg.solve(mixed, np.ones(len(ran))).sum()  # so much can go, and it stays a covariance
+    shared = SHARED_KEPT / np.linalg.solve(mixed, np.ones(len(ran))).sum()  # removable without losing definiteness
     luck[np.ix_(ran, ran)] = mixed - shared
     return luck
 
 
 def _seed_variance(arms: Sequence[Arm], looks: Sequence[Look], spread: float, sizes: Sizes) -> Floats:
-    """(M,) variance over seeds of one run of each method: a typical one joined with that of its own runs."""
+    """Return the variance (M,) over seeds of one run of each method: its own runs' pooled with a typical one."""
     found = []
     for arm in arms:
         typical = (spread * (sizes.seed_tuned if arm.sort == TUNED else sizes.seed_other)) ** 2

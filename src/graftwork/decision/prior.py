@@ -1,12 +1,12 @@
-"""What earlier boards let one expect of methods on a new task: a Gaussian process over tasks x methods.
+"""The prior of the methods' scores on a new task, from earlier boards: a Gaussian process over tasks x methods.
 
-A score is the task's level, and what the method is worth there, in units of the task's spread: sqrt(p (1 - p)) of its
-best landmark p, for near 100 points, and near 0, methods lie closer together. What a method is worth is a sum of normal
-parts: of its sort, its name, its label, and of how these change with the task's size and shape; and, drawn anew for
-every task, of what changing the network brings there (shared by all methods that do), of the name, and of the label.
-Between tasks the parts are shared as far as backbone and kind agree. Levels are free, so only differences are learnt.
+A score is the task's level plus the method's effect, in units of the task's spread: sqrt(p (1 - p)) of its best
+landmark p, because scores near 100 points or near 0 lie closer together. A method's effect is a sum of normal terms:
+for its sort, its name and its label, and for their changes with the task's size and shape; and, independent for every
+task, for the gain from training the network (shared by all methods that do), for the name, and for the label. Tasks
+share terms as far as their backbones and kinds agree. Levels are free, so only differences are learned.
 
-The sizes of these parts are fitted on our own committed boards (`benchmarks/decision/refit.py`) by their marginal
+The sizes of these terms are fitted on our own committed boards (`benchmarks/decision/refit.py`) by their marginal
 likelihood. Partial pooling of this sort is that of a hierarchical model (Gelman et al. 2013, Bayesian Data Analysis,
 chapter 5); as a covariance it is conditioned on in one step (Rasmussen & Williams 2006, chapter 2).
 """
@@ -27,37 +27,37 @@ from graftwork.decision.earlier_boards import KNOWN_SEEDS, Experience, TaskRecor
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm, Traits
 
 Floats = NDArray[np.float64]
-LEVEL = 5.0  # sd of a task's level, in spreads: as good as unknown
-LEAST, MOST = 0.02, 0.98  # of a landmark, where its spread is computed
+LEVEL = 5.0  # sd of a task's level, in spreads: practically uninformative
+LEAST, MOST = 0.02, 0.98  # bounds of a landmark in the computation of its spread
 FEATURES = ("rows", "outputs", "two_texts", "words", "simple", "signal")
-GAP = 0.3  # in spreads; how far the simple baselines can lie from the frozen backbone, as the prior sees it
+GAP = 0.3  # in spreads; bound of the difference between the simple baselines and the frozen backbone
 
 
 @dataclass(frozen=True)
 class PriorTask:
-    """A task as the prior sees it."""
+    """The representation of a task in the prior."""
 
-    task: int  # equal for the same task
+    task: int  # index of the task
     traits: Traits
     features: Floats  # (F,), see `features_of`
 
 
 def spread_of(landmark: float, least: float) -> float:
-    """The unit of differences on a task whose best landmark scores this: sqrt(p (1 - p)) of a share.
+    """Return the unit of differences on a task from the score of its best landmark: sqrt(p (1 - p)) of a share p.
 
-    A correlation r, whose `least` is -1, is taken as the share (1 + r) / 2, which has twice the range.
+    A correlation r, whose `least` is -1, is converted to the share (1 + r) / 2; its range is twice as wide.
     """
     share = min(max((landmark - least) / (1 - least), LEAST), MOST)
     return (1 - least) * math.sqrt(share * (1 - share))
 
 
 def landmark_of(scores: Mapping[Arm, float]) -> float:
-    """The best score of a method that leaves the backbone as it is, or has none; a half where none is known."""
+    """Return the best score of a method with a frozen backbone or with none; 0.5 if there is no such score."""
     return max((score for arm, score in scores.items() if arm.sort != TUNED), default=0.5)
 
 
 def features_of(traits: Traits, scores: Mapping[Arm, float]) -> Floats:
-    """(F,) what the worth of methods may hang on; 0 is a middling task, and what is not known."""
+    """Return the task features (F,) that methods' effects may depend on; 0 is a typical task or an unknown value."""
     best = {
         sort: max(score for arm, score in scores.items() if arm.sort == sort)
         for sort in (FLOOR, SIMPLE, FROZEN)
@@ -81,33 +81,33 @@ def features_of(traits: Traits, scores: Mapping[Arm, float]) -> Floats:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Standard deviations of the parts of a score, in spreads, as fitted."""
+    """The fitted standard deviations of the terms of a score, in spreads."""
 
-    tuned: float = 0.12  # what changing the network brings on average; of a label times its `loading`
-    sort: float = 0.1  # a sort's mean
-    name: float = 0.02  # a name's mean, of methods that change the network
-    label: float = 0.01  # a label's mean, of these
-    other_label: float = 1.0  # a label's mean, of the others
-    tuned_by: tuple[float, ...] = (0.05,) * len(FEATURES)  # change of `tuned` for a unit of each feature
+    tuned: float = 0.12  # mean gain from training the network; times the `loading` of a label
+    sort: float = 0.1  # mean of a sort
+    name: float = 0.02  # mean of a name, for methods that train the network
+    label: float = 0.01  # mean of a label, for methods that train the network
+    other_label: float = 1.0  # mean of a label, for all other methods
+    tuned_by: tuple[float, ...] = (0.05,) * len(FEATURES)  # change of `tuned` per unit of each feature
     name_by: tuple[float, ...] = (0.02,) * len(FEATURES)
-    task_tuned: float = 0.06  # what changing the network brings on a task, beyond all that
-    task_depth: float = 1.0  # how much more or less it matters there that a `loading` is not 1
+    task_tuned: float = 0.06  # gain from training the network on one task, beyond the terms above
+    task_depth: float = 1.0  # effect on one task of a `loading` other than 1
     task_name: float = 0.01
     task_label: float = 0.01
-    task_frozen: float = 0.04  # of a label, of methods with an unchanged backbone
+    task_frozen: float = 0.04  # effect of a label on one task, for methods with an unchanged backbone
     task_simple: float = 0.18
     task_floor: float = 1.3
     alike_backbone: float = 0.7  # correlation between tasks on different backbones
     alike_kind: float = 0.7
-    loadings: Mapping[str, float] = field(default_factory=dict)  # label -> its share of `tuned`; 1 where not named
-    error: float = 1.0  # by which the errors that boards tell are multiplied
-    seed_tuned: float = 0.025  # sd over seeds, of methods that change the network
+    loadings: Mapping[str, float] = field(default_factory=dict)  # label -> its share of `tuned`; 1 if not listed
+    error: float = 1.0  # factor on the errors that boards report
+    seed_tuned: float = 0.025  # sd over seeds, for methods that train the network
     seed_other: float = 0.002
     paired: float = 0.6  # correlation of two methods' luck with the examples
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Sizes:
-        """From JSON."""
+        """Read sizes from JSON."""
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
         }
@@ -123,29 +123,31 @@ class Belief:
     covariance: Floats  # (M, M)
 
     def difference(self, a: int, b: int) -> tuple[float, float]:
-        """Mean and standard deviation of arm `a` less arm `b`."""
+        """Return the mean and standard deviation of the score of arm `a` minus that of arm `b` (indices)."""
         variance = self.covariance[a, a] + self.covariance[b, b] - 2 * self.covariance[a, b]
         return float(self.mean[a] - self.mean[b]), math.sqrt(max(0.0, float(variance)))
 
 
 class Prior:
-    """Conditioned on all tasks of an `Experience`."""
+    """The prior, conditioned on all tasks of an `Experience`."""
 
     def __init__(self, sizes: Sizes, experience: Experience):
         self.sizes, self.experience = sizes, experience
 
     @classmethod
     def load(cls, data: str = "") -> Prior:
-        """With the boards that the package ships and those that the user added, but none of the same rows (`data`, a
-        `Dataset.digest`): their test scores are known to it."""
+        """Load the prior with the shipped boards and the user's own, except boards of the same rows (`data`, a
+        `Dataset.digest`), which would leak their test scores."""
         sizes, ours = shipped()
         theirs = own()
         tasks = (*ours.without(task.name for task in theirs.tasks).tasks, *theirs.tasks)
         return cls(Sizes.read(sizes), Experience(tuple(task for task in tasks if not data or task.data != data)))
 
     def belief(self, traits: Traits, arms: Sequence[Arm], landmarks: Mapping[Arm, float]) -> Belief:
-        """What the arms score on a new task, before any of them is looked at: a level that is as good as unknown, and
-        differences. `landmarks` are the validation scores that are there, of whatever sort."""
+        """Return the prior distribution of the arms' scores on a new task: an uninformative level, and differences.
+
+        `landmarks` are the known validation scores, of any sort of method.
+        """
         place = PriorTask(-1, traits, features_of(traits, landmarks))
         points = [(place, arm) for arm in arms]
         known, factor, scores = self._known
@@ -160,14 +162,14 @@ class Prior:
 
     @cached_property
     def _known(self) -> tuple[list[tuple[PriorTask, Arm]], tuple[Floats, bool], Floats]:
-        """Every score of the experience, the factor of their covariance, and the scores in spreads."""
+        """The points of the experience, the Cholesky factor of their covariance, and the scores in spreads."""
         return conditioned(self.sizes, self.experience.tasks)
 
 
 def conditioned(
     sizes: Sizes, tasks: Sequence[TaskRecord]
 ) -> tuple[list[tuple[PriorTask, Arm]], tuple[Floats, bool], Floats]:
-    """The points (task, arm) of these tasks, the Cholesky factor of their covariance with noise, their scores."""
+    """Return the points (task, arm) of these tasks, the Cholesky factor of their noisy covariance, and their scores."""
     points, scores, noise = [], [], []
     for number, task in enumerate(tasks):
         means = {arm: score.mean for arm, score in task.scores.items()}
@@ -186,7 +188,7 @@ def conditioned(
 
 
 def covariance(sizes: Sizes, of: Sequence[tuple[PriorTask, Arm]], beside: Sequence[tuple[PriorTask, Arm]]) -> Floats:
-    """(len(of), len(beside)) in squared spreads."""
+    """Compute the prior covariance (len(of), len(beside)) between two lists of points, in squared spreads."""
     a, b = _Table(sizes, of), _Table(sizes, beside)
     task = a.same(b, "task")
     near = task + (1 - task) * sizes.alike_backbone ** (1 - a.same(b, "backbone")) * sizes.alike_kind ** (
@@ -212,7 +214,7 @@ def covariance(sizes: Sizes, of: Sequence[tuple[PriorTask, Arm]], beside: Sequen
 
 
 class _Table:
-    """Points as columns."""
+    """The columns of a list of points."""
 
     def __init__(self, sizes: Sizes, points: Sequence[tuple[PriorTask, Arm]]):
         arms = [arm for _, arm in points]
@@ -232,5 +234,5 @@ class _Table:
         self.own = np.array([own[arm.sort] for arm in arms])
 
     def same(self, other: _Table, column: str) -> Floats:
-        """1 where the column agrees, else 0."""
+        """Return a matrix with 1 where the column's values are equal, else 0."""
         return np.asarray(self.columns[column][:, None] == other.columns[column][None], np.float64)

@@ -1,4 +1,4 @@
-"""What would settle which of two methods to use: so many validation rows, or so many runs of each."""
+"""The number of further validation rows, or of further runs, that would settle the choice between two methods."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from graftwork.decision.posterior import luck_covariance
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
 
-MOST_TIMES = 20  # as many rows or runs as there are; more than that settles nothing in practice
+MOST_TIMES = 20  # largest multiple of the present rows or runs that is still proposed
 
 
 @dataclass(frozen=True)
 class Settling:
-    """How many more rows, or runs, would settle it, each by itself; None where no number in reach does."""
+    """The further rows, or further runs, that would settle a choice, each alone; None if no feasible number does."""
 
-    rows: int | None  # validation rows, beside those that there are
-    runs: int | None  # of each of the two, beside those that there are
+    rows: int | None  # further validation rows
+    runs: int | None  # further runs of each of the two methods
 
 
 def settling(standing: Standing, chosen: Arm, rival: Arm, worth: float) -> Settling:
-    """How many more should bring the chance that `rival` is better by more than `worth` below `SETTLED`, or near 1.
+    """Estimate the rows or runs after which the probability that `rival` is better by more than `worth` is below
+    `SETTLED` or near 1.
 
-    The difference is as now, only better known: its variance is that of a normal prior and a normal look, whose parts
+    The mean difference is assumed to stay; its variance is that of a normal prior and a normal observation, whose parts
     shrink with the rows and with the runs.
     """
     a, b = standing.arms.index(chosen), standing.arms.index(rival)
     gain = standing.posterior.gain(chosen, rival)[0]
-    aim = (abs(gain + worth) / float(norm.isf(SETTLED))) ** 2  # the variance that it must come down to
+    aim = (abs(gain + worth) / float(norm.isf(SETTLED))) ** 2  # variance that the difference must reach
     before = standing.before.difference(a, b)[1] ** 2
     if aim <= 0:
         return Settling(None, None)
     if aim >= before:
         return Settling(0, 0)
-    look = 1 / (1 / aim - 1 / before)  # the variance that rows and runs may have together
+    look = 1 / (1 / aim - 1 / before)  # variance allowed for rows and runs together
     luck = luck_covariance(standing.arms, standing.looks, standing.rows, standing.spread, standing.prior.sizes)
     of_rows = float(luck[a, a] + luck[b, b] - 2 * luck[a, b])
     runs = [max(1, standing.runs(arm)) for arm in (chosen, rival)]
@@ -50,7 +51,7 @@ def settling(standing: Standing, chosen: Arm, rival: Arm, worth: float) -> Settl
 
 
 def _more(there: int, variance: float, allowed: float, least: int) -> int | None:
-    """How many more bring `variance` down to what is `allowed`."""
+    """Return how many more observations reduce `variance` to `allowed`; None if too many."""
     if allowed <= 0:
         return None
     wanted = math.ceil(there * variance / allowed)

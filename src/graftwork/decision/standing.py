@@ -1,4 +1,4 @@
-"""What is known of the methods on one task, run by run: for a comparison and for a budget alike."""
+"""The standing of a task's methods, updated run by run; used by comparisons and by climbs."""
 
 from __future__ import annotations
 
@@ -19,51 +19,53 @@ from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
 from graftwork.run.score_interval import Evidence
 
-BUDGETS = 10.0  # so many times what a search may take is worth `worth` points: little, so that it looks with care
+BUDGETS = (
+    10.0  # `worth` points are worth this multiple of a search's full time: time is cheap, so it searches with care
+)
 _NORMAL_QUANTILE = 1.645  # of the normal distribution at 95 %
-FLAT = 1e6  # variance of a score, in squared spreads, of which nothing is known beforehand
+FLAT = 1e6  # variance of a score under a flat prior, in squared spreads
 
 
 class Standing:
-    """The candidates, what their runs showed on validation so far, and what follows from that."""
+    """The candidate methods, their runs' validation scores so far, and the posterior from these."""
 
     def __init__(self, arms: Sequence[Arm], traits: Traits, rows: int, prior: Prior):
         self.arms, self.traits, self.rows, self.prior = tuple(arms), traits, rows, prior
         self.looks: list[Look] = []
-        self.seconds: dict[Arm, list[float]] = {}  # of training, run by run
-        self.begun: dict[Arm, int] = dict.fromkeys(self.arms, 0)  # runs that were made or are on their way
+        self.seconds: dict[Arm, list[float]] = {}  # training seconds, run by run
+        self.begun: dict[Arm, int] = dict.fromkeys(self.arms, 0)  # finished and pending runs
         self._known: Posterior | None = None
 
     @classmethod
     def on(cls, dataset: Dataset, backbone: Backbone | None, arms: Sequence[Arm] = ()) -> Standing:
-        """Before any run on these rows, with the prior that has not seen them."""
+        """Create the standing before any run on these rows, with a prior that excludes boards of the same rows."""
         traits = Traits.of(dataset, backbone.card.id if backbone else None)
         return cls(arms, traits, len(dataset.validation.examples), Prior.load(dataset.digest))
 
     def admit(self, arm: Arm) -> None:
-        """A method is a candidate too."""
+        """Add a method as a candidate."""
         self.arms, self.begun[arm] = (*self.arms, arm), 0
         self._known = None
 
     def begin(self, arm: Arm) -> None:
-        """A run of a method is on its way."""
+        """Record that a run of a method has begun."""
         self.begun[arm] += 1
 
     def add(self, arm: Arm, evidence: Evidence, seconds: float | None) -> None:
-        """A run of a method went through."""
+        """Record a successful run of a method."""
         self.looks.append(Look(arm, evidence.score, evidence.draws))
         if seconds is not None:
             self.seconds.setdefault(arm, []).append(seconds)
         self._known = None
 
     def give_up(self, arm: Arm) -> None:
-        """A run of a method failed: it can't be chosen."""
+        """Remove a method of which a run failed: it can't be chosen."""
         self.arms = tuple(one for one in self.arms if one != arm)
         self.looks = [look for look in self.looks if look.arm != arm]
         self._known = None
 
     def runs(self, arm: Arm) -> int:
-        """How many of a method went through."""
+        """Return the number of successful runs of a method."""
         return sum(look.arm == arm for look in self.looks)
 
     @property
@@ -81,14 +83,14 @@ class Standing:
 
     @property
     def posterior(self) -> Posterior:
-        """What the prior and these runs say together."""
+        """The posterior of the prior and the runs so far."""
         if self._known is None:
             self._known = self._joined(self.before)
         return self._known
 
     @property
     def before(self) -> Belief:
-        """What the prior alone says."""
+        """The prior distribution of the candidates' scores."""
         return self.prior.belief(self.traits, self.arms, self.landmarks)
 
     def _joined(self, belief: Belief) -> Posterior:
@@ -96,11 +98,11 @@ class Standing:
 
     @property
     def prices(self) -> dict[Arm, float]:
-        """Seconds of training of each method that has run."""
+        """The median training seconds of each method that has run."""
         return {arm: statistics.median(of) for arm, of in self.seconds.items()}
 
     def choice(self, worth: float) -> Decision:
-        """The method to use, as far as is known. Something must have run."""
+        """Choose the method to use from the runs so far; at least one must have finished."""
         return choose(self.posterior, self.prices, worth)
 
     def next_run(
@@ -112,11 +114,11 @@ class Standing:
         left: float = math.inf,
         kept: Mapping[Arm, float] = MappingProxyType({}),
     ) -> tuple[Arm, float] | None:
-        """The run that is worth most, taking those on their way as if they came out as expected, and its gain.
+        """Return the run that is worth most and its gain; pending runs count as if they came out as expected.
 
-        `seconds` that one more run of each method would take, `most` runs of a method, `whole`: the seconds of all
-        that may be spent, `left`: those that can be, `kept`: the share of its gain that a part of a run keeps.
-        However much a dearer method must be better by, a search is worth no less care than by default.
+        `seconds`: time of one more run of each method; `most`: runs allowed per method; `whole`: the seconds that the
+        whole search may take; `left`: the remaining seconds; `kept`: share of its gain that a part of a run keeps. A
+        `worth` above the default does not make a second dearer than the default does.
         """
         there = self.posterior
         for arm in self.arms:
@@ -128,16 +130,16 @@ class Standing:
         return best_next(there, open_to, self.begun, most, price, left, kept)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
-        """What the prior alone says that `better` scores above `worse`, and a 90 % interval."""
+        """Return the score of `better` minus that of `worse` by the prior alone, and its 90 % interval."""
         return _interval(*self.before.difference(self.arms.index(better), self.arms.index(worse)))
 
     def seen(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
-        """What these validation rows alone say of it, and a 90 % interval."""
+        """Return the score of `better` minus that of `worse` by the validation rows alone, and its 90 % interval."""
         nothing = replace(self.before, covariance=np.eye(len(self.arms)) * FLAT * self.spread**2)
         alone = self._joined(nothing).scores
         return _interval(*alone.difference(self.arms.index(better), self.arms.index(worse)))
 
 
 def _interval(mean: float, deviation: float) -> tuple[float, float, float]:
-    """A normal number and its 90 % interval."""
+    """Return the mean of a normal distribution and its 90 % interval."""
     return mean, mean - _NORMAL_QUANTILE * deviation, mean + _NORMAL_QUANTILE * deviation

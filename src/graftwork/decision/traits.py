@@ -1,4 +1,4 @@
-"""What the prior looks at: of a task its size and shape, of a method what it leaves frozen."""
+"""The inputs of the prior: a task's size and shape, and what a method leaves frozen."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from graftwork.train.loop import NetworkMethod
 from graftwork.train.wrapper_method import innermost
 
 MAJORITY = "majority"
-FLOOR, SIMPLE, FROZEN, TUNED = "floor", "simple", "frozen", "tuned"  # what an `Arm` can be
-WORDS_READ = 1_000  # texts whose length is looked at
+FLOOR, SIMPLE, FROZEN, TUNED = "floor", "simple", "frozen", "tuned"  # sorts of an `Arm`
+WORDS_READ = 1_000  # texts that the median length is computed on
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A method that may be chosen."""
+    """A method that may be chosen, as the prior sees it."""
 
     label: str  # as the board shows it, e.g. "top_layers:k=3"
     name: str  # the registered name, e.g. "top_layers"
@@ -30,7 +30,7 @@ class Arm:
 
     @classmethod
     def of(cls, item: Named) -> Arm:
-        """That of a method."""
+        """Return the arm of a method."""
         name = str(item.config["name"])
         if name == MAJORITY:
             return cls(item.label, name, FLOOR)
@@ -40,26 +40,26 @@ class Arm:
 
 
 def least_of(metric: str) -> float:
-    """The lowest score that a metric has: -1 for correlations, 0 for shares."""
+    """Return the lowest possible score of a metric: -1 for correlations, 0 for shares."""
     found = metrics.get(metric)
     return found.least if isinstance(found, BelowZero) else 0.0
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of a task before any method has run."""
+    """The properties of a task that are known before any method has run."""
 
-    rows: int  # of train
+    rows: int  # training rows
     outputs: int  # classes; 1 for a number
     two_texts: bool
-    words: float  # median length of an input; 0 where it has no text
+    words: float  # median words of an input; 0 without text
     kind: str
     backbone: str | None
     least: float = 0.0  # the lowest score of the headline metric
 
     @classmethod
     def of(cls, dataset: Dataset, backbone: str | None) -> Traits:
-        """Those of a data set read by a backbone."""
+        """Return the traits of a data set read by a backbone."""
         task, examples = dataset.task, dataset.train.examples
         lengths = [sum(len(text_of(part).split()) for part in one.inputs.values()) for one in examples[:WORDS_READ]]
         return cls(
@@ -74,9 +74,9 @@ class Traits:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Traits:
-        """From JSON."""
+        """Read traits from JSON."""
         return cls(**content)
 
     def content(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the traits as JSON."""
         return asdict(self)

@@ -1,1 +1,1 @@
-"""Scores of a finished module on labelled files, and the distance of new texts from its training data."""
+"""Scores of a finished module on labelled files, and domain shift of new texts from its training data."""

@@ -1,4 +1,4 @@
-"""Domain shift: how far new texts lie from those that a task module was trained on, without a label of them."""
+"""Domain shift: the distance of new, unlabelled texts from the training data of a task module."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from graftwork.module.predict_many import answer_windows
 from graftwork.module.task_module import TaskModule
 from graftwork.module.trained_on import reopened
 
-ROWS = 2_000  # of either side that are compared by a classifier, and that are answered
-LISTED = 10  # new words
-FURTHEST = 5
-MOST_SHOWN = 200  # characters of a text
+ROWS = 2_000  # maximum rows per side for the classifier and for prediction
+LISTED = 10  # new words in the report
+FURTHEST = 5  # texts in the report, by default
+MOST_SHOWN = 200  # maximum characters of a text in the report
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What the module was trained on, as far as it can be reached."""
+    """The available training data of the module."""
 
-    trained: Sequence[Example]  # texts that it learned from
-    held: Sequence[Example]  # of the same source, and not learned from
-    source: str  # in words
+    trained: Sequence[Example]  # training texts
+    held: Sequence[Example]  # texts from the same source not used in training
+    source: str  # description of the source
 
 
 def shift(
@@ -49,12 +49,12 @@ def shift(
     rows: int = ROWS,
     furthest: int = FURTHEST,
 ) -> dict[str, Any]:
-    """How far the texts `new` (a file, or a list as for `TaskModule.predict`) lie from what `module` was trained on.
+    """Measure the shift of texts `new` (a file, or a list as for `TaskModule.predict`) from `module`'s training data.
 
-    The training data are found where the module's description says, if they are there and still the same; `reference`
-    stands in for them. `columns` (role -> column) name those of files; labels in them are not looked at. At most `rows`
-    of either side, drawn by a hash of their content, are compared by a classifier and answered; `furthest` are shown.
-    Returns JSON; docs/shift.md tells it.
+    The training data are read from where the module's description says, if they are there and unchanged; `reference`
+    replaces them. `columns` (role -> column) names the columns of files; labels in them are ignored. At most `rows` per
+    side, sampled by a hash of their content, are compared by a classifier and predicted; `furthest` are shown. Returns
+    JSON, described in docs/shift.md.
 
     Raises `ConfigError` or `DataError` for texts that the module can't take, `GraftworkError` as `TaskModule.load`.
     """
@@ -105,9 +105,9 @@ def _reference(
 
 
 def _sample(examples: Sequence[Example], rows: int) -> list[Example]:
-    """`rows` at most, repeats included, drawn and ordered by a hash of their inputs and of which repeat they are.
+    """Sample at most `rows` examples, repeats included, ordered by a hash of their inputs and the number of the repeat.
 
-    Whatever their order, the same ones: those that come first are a draw too.
+    The sample does not depend on the order of the examples, and every prefix of it is a sample too.
     """
     seen: Counter[str] = Counter()
     keyed: list[tuple[str, Example]] = []
@@ -121,7 +121,7 @@ def _sample(examples: Sequence[Example], rows: int) -> list[Example]:
 def _told_apart(
     module: TaskModule, known: Reference, fresh: Sequence[Example], rows: int, furthest: int
 ) -> dict[str, Any]:
-    """The classifier two-sample test between what was trained on and what is new, near repeats taken out of each."""
+    """Run the classifier two-sample test between training and new texts, without the near duplicates of each."""
     old = _sample(known.trained, rows)
     old, fresh, groups = _without_repeats(old, fresh)
     counts = {"trained_on": len(old), "new": len(fresh)}
@@ -143,10 +143,10 @@ def _told_apart(
 def _without_repeats(
     old: Sequence[Example], new: Sequence[Example]
 ) -> tuple[list[Example], list[Example], np.ndarray[Any, np.dtype[np.int64]]]:
-    """One row of every cluster of near ones on each side, and the clusters, which stay in one fold.
+    """Keep one row per side of every cluster of near duplicates; also return the clusters, which must stay in one fold.
 
-    Of a larger draw more repeats would go than of a smaller one from the same source, and what is left would differ:
-    where there are repeats the larger side is thinned in parts as large as the smaller one, without the rest.
+    A larger sample of the same source would lose more duplicates than a smaller one, and the rest would differ: if
+    there are duplicates, the larger side is thinned in parts of the smaller side's size; a remainder is dropped.
     """
     everything = [*old, *new]
     distinct = Distinct([example.inputs for example in everything])
@@ -171,7 +171,7 @@ def _shown(example: Example) -> str:
 
 
 def _new_words(module: TaskModule, known: Reference, fresh: Sequence[Example]) -> dict[str, Any]:
-    """Shares of running words, and of the backbone's tokens, that none of what was trained on has."""
+    """Return the shares of running words, and of the backbone's tokens, that do not occur in the training texts."""
     if set(module.roles) & set(MEDIA):
         return {}
     seen = {word for example in known.trained for word in _words(example)}
@@ -200,7 +200,7 @@ def _words(example: Example) -> list[str]:
 def _answers(
     module: TaskModule, known: Reference | None, fresh: Sequence[Example], rows: int
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """How sure the module's answers are beside those to texts it was not trained on; and how often it gives each."""
+    """Compare the confidence of the answers with that on held-out texts; also return the frequency of each answer."""
     new = _answered(module, fresh)
     held = _sample(known.held, rows) if known else []
     before = _answered(module, held) if held else []
@@ -221,7 +221,7 @@ def _answered(module: TaskModule, examples: Sequence[Example]) -> list[dict[str,
 
 
 def _shares(answers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """How often each label is the answer, the most frequent first; of numbers their mean and deviation."""
+    """Return the share of each label, the most frequent first; for numbers their mean and standard deviation."""
     values = [answer["value"] for answer in answers if "value" in answer]
     if len(values) > 1:
         return {"mean": float(np.mean(values)), "sd": float(np.std(values))}
@@ -231,7 +231,7 @@ def _shares(answers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _lengths(module: TaskModule, known: Reference | None, fresh: Sequence[Example]) -> dict[str, Any] | None:
-    """Words of a text, new and before, and how many new ones the backbone cuts."""
+    """Compare the words per text of new and training texts; count the new texts that the backbone truncates."""
     if set(module.roles) & set(MEDIA):
         return None
     new = Moments.of([words_in(example) for example in fresh])
@@ -248,7 +248,7 @@ def _lengths(module: TaskModule, known: Reference | None, fresh: Sequence[Exampl
 
 
 def verdict(found: Mapping[str, Any]) -> list[str]:
-    """What was found, in sentences."""
+    """Return the findings as sentences."""
     return [*_apart_in_words(found), *_sure_in_words(found)]
 
 
@@ -277,7 +277,7 @@ def _apart_in_words(found: Mapping[str, Any]) -> list[str]:
 
 
 def _sure_in_words(found: Mapping[str, Any]) -> list[str]:
-    """Nothing of fewer than 20 texts, whose spread hardly says what other texts would do."""
+    """Return the sentence on confidence; none for fewer than 20 texts, whose spread is unreliable."""
     sure = found.get("confidence")
     if not sure or "change" not in sure or min(sure[side]["rows"] for side in ("new", "held_out")) < FEWEST:
         return []
@@ -293,5 +293,5 @@ def _p(value: float) -> str:
 
 
 def furthest_lines(test: Mapping[str, Any]) -> list[str]:
-    """The texts that lie furthest, each with its density ratio."""
+    """Format the furthest texts, each with its density ratio."""
     return [f"{item['density_ratio']:>10.1f}  {item['id']}: {clip(item['text'], 100)}" for item in test["furthest"]]

@@ -1,4 +1,4 @@
-"""Any example as texts, and what a frozen backbone reads of it: to compare examples, not to answer them."""
+"""Examples as texts, and their features in a frozen backbone, for comparing examples rather than predicting."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from graftwork.module.task_module import TaskModule
 from graftwork.targets.words import TOKEN
 from graftwork.train.answer import batches, frozen_states
 
-WORD_FEATURES = 100  # dimensions that words are brought down to where there is no backbone
+WORD_FEATURES = 100  # reduced dimensions of word features, used without a backbone
 
 
 def read_as_text(example: Example) -> Example:
-    """Words and choices as one text, a question with its passage as a pair; the rest as it is."""
+    """Convert words to one text, choices and a question with its passage to a pair; leave the rest unchanged."""
     given = example.inputs
     if "question" in given:
         return Example(example.id, {"text_a": given["question"], "text_b": example.source or text_of(given["words"])})
@@ -32,7 +32,7 @@ def read_as_text(example: Example) -> Example:
 
 
 def features_of(module: TaskModule, examples: Sequence[Example]) -> tuple[NDArray[np.float64] | None, str]:
-    """(N, P) and by what they are read: the frozen backbone, or without one their words. None, and why, for media."""
+    """Return features (N, P) and their source, the frozen backbone or words; None and the reason for media without."""
     if module.backbone is not None:
         return frozen_features(module.backbone, examples), f"the frozen {module.backbone.card.id}"
     if set(module.roles) & set(MEDIA):
@@ -42,7 +42,7 @@ def features_of(module: TaskModule, examples: Sequence[Example]) -> tuple[NDArra
 
 @torch.inference_mode()
 def frozen_features(backbone: Backbone, examples: Sequence[Example]) -> NDArray[np.float64]:
-    """(N, P): the last block's states, pooled and joined as for a head."""
+    """Return (N, P): the last block's states, pooled and joined as for a head."""
     listed = [read_as_text(example) for example in examples]
     encoded = backbone.encode(listed)
     last = backbone.card.blocks
@@ -59,7 +59,7 @@ def frozen_features(backbone: Backbone, examples: Sequence[Example]) -> NDArray[
 
 
 def word_features(examples: Sequence[Example]) -> NDArray[np.float64]:
-    """(N, at most 100): TF-IDF of words and word pairs, brought down by singular values; no label has a part in it."""
+    """Return (N, at most 100): TF-IDF of words and word pairs, reduced by truncated SVD, without labels."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -67,7 +67,7 @@ def word_features(examples: Sequence[Example]) -> NDArray[np.float64]:
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=TOKEN, min_df=2)
     try:
         inputs = words.fit_transform(texts)
-    except ValueError:  # no word stands in two texts
+    except ValueError:  # no word occurs in two texts
         return np.zeros((len(texts), 1))
     width = min(WORD_FEATURES, inputs.shape[1] - 1, len(texts) - 1)
     if width < 1:
@@ -76,6 +76,6 @@ def word_features(examples: Sequence[Example]) -> NDArray[np.float64]:
 
 
 def token_ids(backbone: Backbone, examples: Sequence[Example]) -> list[int]:
-    """Of all of them, end to end."""
+    """Return the concatenated token ids of all examples."""
     encoded = backbone.encode([read_as_text(example) for example in examples])
     return [token for ids in encoded.ids for token in ids]

@@ -1,4 +1,4 @@
-"""A labelled file as the task of a module reads it: which columns, which rows, and no label that it doesn't know."""
+"""A labelled file read for the task of a module: its columns and rows, with unknown labels refused."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from graftwork.registry import kinds
 from graftwork.targets.labels import labels_of
 from graftwork.units import several
 
-CHECKED_AT_ONCE = 50_000  # rows between two signs of life
+CHECKED_AT_ONCE = 50_000  # rows between two progress reports
 INPUTS = ("text", "text_a", "text_b", *MEDIA, "choices")
-MOST_LISTED = 10  # labels in a message
+MOST_LISTED = 10  # maximum number of labels in a message
 
 
 @dataclass(frozen=True)
 class LabelledFile:
-    """A file whose rows are read anew, one at a time, at every call; questions, whose passages are shared, at once."""
+    """A file whose rows are streamed again at every call; questions, whose passages are shared, are read at once."""
 
-    task: Task  # how it is read; its labels are all that stand there
+    task: Task  # reader settings; its labels are those in the file
     path: Path
-    rows: int = 0  # good ones, once it is checked
-    rejected: int | None = None  # bad ones that were set aside, once it is checked; None: the first is an error
+    rows: int = 0  # number of good rows, once checked
+    rejected: int | None = None  # number of rejected rows, once checked; None: the first is an error
 
     def examples(self) -> Iterator[Example]:
-        """The good rows. Raises `DataError` for a bad one, and where the checked file is not what it was."""
+        """Yield the good rows. Raises `DataError` for a bad one, and if the file changed since it was checked."""
         bad = Rejects(aside=self.rejected is not None)
         rows = 0
         for example in _read(self.task, self.path, bad):
@@ -52,19 +52,19 @@ class LabelledFile:
 
 
 def open_labelled(task: Task, path: Path, known: Sequence[str]) -> LabelledFile:
-    """The rows of a file, checked. As `checked`, for a task that says its columns or leaves them to be found."""
+    """Open and check a file, as `checked`, for a task that names its columns or has them found by name."""
     return checked(LabelledFile(_with_columns(task.resolved(labels=()), path), path), known)
 
 
 def labelled_for(
     module: TaskModule, path: Path, named: Mapping[str, Any], rejects: Path | None, progress: Progress = silent
 ) -> LabelledFile:
-    """The file for a module, checked: columns are those `named`, else called as those it was trained on, else as usual.
+    """Open and check a file for a module; columns are those `named`, else those of its training file, else the usual.
 
-    `named` is column by role, and "label", "count_from", "realign" as in a task. Bad rows go to `rejects`.
+    `named` is role -> column, and "label", "count_from", "realign" as in a task. Bad rows go to `rejects`.
 
-    Raises `ConfigError` for a name that the module has no use for, `DataError` for a column that is not there, a row
-    that can't be read or a label that the module doesn't know.
+    Raises `ConfigError` for a name that the module does not use, `DataError` for a missing column, an unreadable row or
+    a label that is unknown to the module.
     """
     require_apart(str(rejects) if rejects else None, {"labelled": path})
     given = {name: value for name, value in named.items() if value is not None}
@@ -76,7 +76,7 @@ def labelled_for(
 
 @contextmanager
 def _of_its_kind(kind: str) -> Iterator[None]:
-    """The module decides the kind: no message may tell to choose another."""
+    """Replace the advice in errors to choose another kind, since the module determines the kind."""
     try:
         yield
     except GraftworkError as error:
@@ -89,7 +89,7 @@ def _of_its_kind(kind: str) -> Iterator[None]:
 def checked(
     file: LabelledFile, known: Sequence[str], rejects: Path | None = None, progress: Progress = silent
 ) -> LabelledFile:
-    """Read the whole file, so that what is wrong with it is found before hours of work and not in them."""
+    """Read the whole file, so that errors in it are found before the prediction starts."""
     bad = Rejects(aside=rejects is not None)
     unknown, first, rows = Counter[str](), "", 0
     listed = frozenset(known)
@@ -123,7 +123,7 @@ def _unknown_labels(unknown: Counter[str], known: Sequence[str], where: str) -> 
 
 
 def _read(task: Task, path: Path, bad: Rejects) -> Iterator[Example]:
-    """The good rows, by the line that each begins in; the others go to `bad`."""
+    """Yield the good rows, with ids by the line that each starts on; the others go to `bad`."""
     kind = kinds.get(task.kind)
     if isinstance(kind, AsksPassages):
         yield from questions_of(task, path, bad)
@@ -133,7 +133,7 @@ def _read(task: Task, path: Path, bad: Rejects) -> Iterator[Example]:
 
 
 def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
-    """The module's question of this file, as far as it is known which columns to read."""
+    """Return the module's task on this file, with the columns known so far."""
     kind, roles = kinds.get(module.task.kind), module.roles
     told: Mapping[str, Any] = (module.description.get("data") or {}).get("read_by", {})
     settings = {name: told[name] for name in ("count_from", "realign") if name in told}
@@ -153,7 +153,7 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
 
 
 def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
-    """What the training file called the columns of these roles; nothing where this file lacks one of them."""
+    """Return the training file's column names of these roles; empty if this file lacks one of them."""
     names = [name for role in roles for name in ([told[role]] if isinstance(told[role], str) else told[role])]
     parts = [part for name in names for part in ([name] if name in header else name.split(JOINED))]
     return {role: told[role] for role in roles} if set(parts) <= set(header) else {}
@@ -168,7 +168,7 @@ def _with_columns(task: Task, path: Path) -> Task:
 
 
 def _require_roles(task: Task, module: TaskModule, path: Path) -> None:
-    """Raise `ConfigError` where columns of other inputs were found than the module wants."""
+    """Raise `ConfigError` if the columns found are not those of the module's inputs."""
     if set(module.roles) & {"words", "choices"}:
         return
     found = tuple(role for role in INPUTS if getattr(task, role) not in (None, ()))

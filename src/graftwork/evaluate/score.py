@@ -1,5 +1,5 @@
-"""A finished module on another labelled file: every score with its interval, beside the majority class, what it scored
-on its own test split, and other modules; and how many of the rows it has learnt from."""
+"""Scoring of a finished module on another labelled file: scores with intervals, compared with the majority class, its
+own test split and other modules; and the number of rows that occur in its training data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from graftwork.module.trained_on import Overlap
 from graftwork.registry import kinds, metrics
 from graftwork.run.score_interval import Evidence, RowTally, weigh_together
 
-FEWEST = 6  # rows that two modules answer differently: by the sign test, 2 × ½⁵ of fewer shows nothing
+FEWEST = 6  # minimum rows that two modules answer differently: with fewer, the sign test (2 × ½⁵) is not significant
 
 
 def score(
@@ -37,15 +37,15 @@ def score(
     rejects: str | Path | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Score `module` on the labelled rows of `file`, and `also` others on the same rows.
+    """Score `module`, and the modules in `also`, on the labelled rows of `file`.
 
     Every metric of the module's task has its 95 % interval over examples (paired bootstrap), the score of the majority
-    class on these very rows, and that of the module's own test split; the others have their differences to the first.
-    `columns` names columns by role, and "label"; without, they are called as those that the module was trained on, or
-    as usual. Rows that can't be read go to `rejects`. Returns JSON, scores as fractions; docs/score.md tells it.
+    class on the same rows, and that of the module's own test split; the others have their differences from the first.
+    `columns` names columns by role, and "label"; the default is the names in the module's training file, or the usual
+    ones. Unreadable rows go to `rejects`. Returns JSON, scores as fractions; described in docs/score.md.
 
-    Raises `DataError` for a file without labels, for rows that can't be read and for labels that a module doesn't know,
-    `ConfigError` for modules that answer different questions, and `GraftworkError` as `TaskModule.load`.
+    Raises `DataError` for a file without labels, for unreadable rows and for labels that a module doesn't know,
+    `ConfigError` for modules of different tasks, and `GraftworkError` as `TaskModule.load`.
     """
     opened = [one if isinstance(one, TaskModule) else TaskModule.load(one) for one in (module, *also)]
     _require_alike(opened)
@@ -73,7 +73,7 @@ def score(
 
 
 def scores_on(module: TaskModule, task: Task, path: Path) -> dict[str, float]:
-    """Metric -> score on the labelled rows of a file of `task`, which says its columns. Raises as `score`."""
+    """Return metric -> score on the labelled rows of a file of `task`, which names its columns. Raises as `score`."""
     found = _answers([module], [module.task], open_labelled(task.resolved(data=path), path, module.task.labels))
     return _plain_scores(module.task, found.targets[0], found.predictions[0])
 
@@ -99,12 +99,12 @@ def _require_alike(modules: Sequence[TaskModule]) -> None:
 
 
 def _asked_as(first: Task, own: Task) -> Task:
-    """A module's own task with the order of labels and the metrics of another module's."""
+    """Return a module's own task with the label order, the metrics and the positive class of another module's."""
     return own.resolved(labels=first.labels, metrics=first.metrics, positive=first.positive)
 
 
 def _in_order(logits: Numbers, own: Sequence[str], labels: Sequence[str]) -> Numbers:
-    """Logits with a column for each label in another order of them."""
+    """Reorder the columns of logits from the labels' order `own` to `labels`."""
     if own == labels:
         return logits
     order = [own.index(label) for label in labels]
@@ -113,11 +113,11 @@ def _in_order(logits: Numbers, own: Sequence[str], labels: Sequence[str]) -> Num
 
 @dataclass
 class _Answered:
-    """Per module, as its kind encodes them: the right answers to the rows of a file, and its own."""
+    """Encoded targets and predictions of each module for the rows of a file."""
 
     targets: list[Numbers]
     predictions: list[Numbers]
-    cut: int  # rows that are longer than a backbone takes
+    cut: int  # number of truncated rows
 
 
 def _answers(
@@ -127,7 +127,7 @@ def _answers(
     overlaps: Sequence[Overlap] = (),
     progress: Progress = silent,
 ) -> _Answered:
-    """By the `tasks` of the modules, window by window; of a row its target and its predictions are kept, as numbers."""
+    """Predict window by window with the modules' `tasks`; only encoded targets and predictions are kept per row."""
     targets: list[list[Numbers]] = [[] for _ in modules]
     predictions: list[list[Numbers]] = [[] for _ in modules]
     cut = done = 0
@@ -146,14 +146,14 @@ def _answers(
 
 @dataclass(frozen=True)
 class _Scored:
-    """A module's answers, weighed by every metric."""
+    """A module's predictions, with the evidence for every metric."""
 
     predictions: Numbers
-    tallies: Mapping[str, RowTally]  # metric -> its statistics
+    tallies: Mapping[str, RowTally]  # metric -> per-example statistics
     evidence: Mapping[str, Evidence]
 
     def told(self) -> dict[str, Any]:
-        """Metric -> score and its interval, null where all draws score alike, as JSON."""
+        """Return metric -> score and interval (null if all draws score alike), as JSON."""
         spreads = {name: one.spread or (None, None) for name, one in self.evidence.items()}
         return {
             name: {"score": one.score, "low": spreads[name][0], "high": spreads[name][1]}
@@ -161,10 +161,10 @@ class _Scored:
         }
 
     def gains_over(self, first: _Scored) -> dict[str, Any]:
-        """Metric -> what this one scores above the first, its interval, and the verdict, said of this one.
+        """Return metric -> this score minus the first one's, its interval, and the verdict on this one.
 
-        Differing are rows that are answered and scored differently. Of a correlation the one alone would not do: each
-        row is scored by its place among all, which others move.
+        Differing rows are those with different predictions and different statistics. For a correlation the statistics
+        alone would not do: a row's statistics depend on its rank among all rows, which other rows change.
         """
         gains, answered = {}, differing(self.predictions, first.predictions)
         for name, one in self.evidence.items():
@@ -182,7 +182,7 @@ class _Scored:
 
 
 def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
-    """Every module by every metric of the tasks, which all have the same ones; the rows are drawn once for all."""
+    """Compute the evidence of every module for every metric, the same for all tasks; rows are drawn once for all."""
     names = tasks[0].metrics
     tallies = [
         {name: RowTally.of(metrics.get(name).statistics(targets, predictions, task)) for name in names}
@@ -196,7 +196,7 @@ def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
 
 
 def differing(predictions: Numbers, others: Numbers) -> NDArray[np.bool_]:
-    """(N,) which of the same examples are answered differently, in any of their words or choices."""
+    """Return (N,) bool, True for the examples predicted differently, in any of their words or choices."""
     rows = flat(predictions) != flat(others)
     if rows.ndim == 2:
         rows = rows.any(axis=1)
@@ -204,7 +204,7 @@ def differing(predictions: Numbers, others: Numbers) -> NDArray[np.bool_]:
 
 
 def verdict(low: float, high: float, differing: int) -> str:
-    """What a difference with this interval, on so many rows that were answered differently, allows to say."""
+    """Return the verdict on a difference with this interval and this number of differently predicted rows."""
     if differing < FEWEST or low <= 0 <= high:
         return "cannot tell"
     return "better" if low > 0 else "worse"

@@ -1,1 +1,1 @@
-"""Files: reading, writing, locks and limits. Nothing here knows of models or data."""
+"""Files: reading, writing, locks and limits, independent of models and data."""

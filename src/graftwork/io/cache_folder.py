@@ -1,8 +1,8 @@
-"""The cache folder on disk: what is in it, and what goes when it is full or a process died.
+"""The cache folder on disk: its entries, their eviction, and removal of dead processes' leftovers.
 
-One file per entry. Everything here is safe while other processes read and write the same folder: a file is renamed
-into place whole, and on POSIX one that is removed stays readable for whoever has it mapped. An entry on its way is
-locked by the process that fills it, for as long as that lives. One process at a time decides what goes.
+One file per entry. All operations are safe while other processes read and write the same folder: a file is renamed
+into place when complete, and on POSIX a removed one stays readable for processes that have it mapped. An entry being
+written is locked by its process for as long as that lives. One process at a time evicts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from graftwork.io.files import header_of
 from graftwork.io.locks import held, remove_abandoned
 from graftwork.units import parse_bytes
 
-CACHE_SIZE = "10GB"  # the cap, unless the user says otherwise
+CACHE_SIZE = "10GB"  # default cap
 ENTRY = re.compile(r"[0-9a-f]{64}-(pooled|[0-9]+)\.safetensors")
-PART = re.compile(r"\.[0-9a-f]{64}-.*\.part")  # an entry on its way; what a killed process leaves
-PART_SECONDS = 3600.0  # where no file can be locked, older parts belong to nobody
+PART = re.compile(r"\.[0-9a-f]{64}-.*\.part")  # an entry being written, or left by a killed process
+PART_SECONDS = 3600.0  # where files can't be locked, older parts count as abandoned
 
 
 class BeingFilled(Exception):
-    """Another process is on its way with the very entry."""
+    """Another process is writing the same entry."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class CacheEntry:
 
     path: Path
     bytes: int
-    used: float  # seconds since the epoch: when it was last read or written
+    used: float  # time of the last read or write, in seconds since the Unix epoch
 
     def about(self) -> Mapping[str, str]:
-        """What its header says it holds; empty when the file is torn or gone."""
+        """Return the metadata of its header; empty when the file is truncated or missing."""
         try:
             return header_of(self.path).about
         except StorageError:
@@ -47,7 +47,7 @@ class CacheEntry:
 
 
 def cache_folder(root: str | Path | None = None) -> Path:
-    """Where passes are kept: under `root`, else $GRAFTWORK_CACHE, $XDG_CACHE_HOME/graftwork or ~/.cache/graftwork."""
+    """Return the cache folder: under `root`, else $GRAFTWORK_CACHE, $XDG_CACHE_HOME/graftwork or ~/.cache/graftwork."""
     if root is None:
         own, shared = os.environ.get("GRAFTWORK_CACHE"), os.environ.get("XDG_CACHE_HOME")
         root = own or (Path(shared) if shared else Path("~/.cache")) / "graftwork"
@@ -55,23 +55,23 @@ def cache_folder(root: str | Path | None = None) -> Path:
 
 
 class CacheFolder:
-    """Entries under `root`, of which the least recently used go when all together would exceed `cap_bytes`."""
+    """Cache entries under `root`; the least recently used are evicted when the total would exceed `cap_bytes`."""
 
     def __init__(self, root: Path, cap_bytes: int = parse_bytes(CACHE_SIZE)):
         self.root, self.cap_bytes = root, cap_bytes
 
     def entries(self) -> list[CacheEntry]:
-        """Least recently used first. Raises `OSError` when the folder can't be read."""
+        """List the entries, least recently used first. Raises `OSError` when the folder can't be read."""
         return sorted(self._files(ENTRY), key=lambda entry: (entry.used, entry.path.name))
 
     def touch(self, path: Path) -> None:
-        """Note that this entry was used now."""
-        with contextlib.suppress(OSError):  # a folder that is only to be read
+        """Set this entry's time of last use to now."""
+        with contextlib.suppress(OSError):  # a read-only folder
             os.utime(path)
 
     @contextlib.contextmanager
     def room_for(self, size: int, path: Path) -> Iterator[bool]:
-        """Holds the folder's lock with `size` bytes free below the cap for the entry `path`, or yields False.
+        """Hold the folder's lock with `size` bytes free below the cap for the entry `path`, or yield False.
 
         Raises `BeingFilled`, `OSError`.
         """
@@ -83,7 +83,7 @@ class CacheFolder:
             yield self._evict(size)
 
     def clear(self, unused_seconds: float = 0.0) -> list[CacheEntry]:
-        """Remove the entries not used for that long, and every leftover; what was removed. Raises `OSError`."""
+        """Remove entries not used for so long, and every leftover; return those removed. Raises `OSError`."""
         if not self.root.is_dir():
             return []
         with held(self.root / ".lock"):
@@ -94,7 +94,7 @@ class CacheFolder:
     def _evict(self, size: int) -> bool:
         entries, others = self.entries(), sum(part.bytes for part in self._files(PART))
         if size + others > self.cap_bytes:
-            return False  # and nothing is thrown away for it
+            return False  # and nothing is evicted for it
         total = others + sum(entry.bytes for entry in entries)
         for entry in entries:
             if total + size <= self.cap_bytes:
@@ -103,7 +103,7 @@ class CacheFolder:
         return total + size <= self.cap_bytes
 
     def _sweep(self) -> list[CacheEntry]:
-        """Remove what killed processes left."""
+        """Remove the leftovers of killed processes."""
         return [part for part in self._files(PART) if remove_abandoned(part.path, PART_SECONDS)]
 
     def _files(self, pattern: re.Pattern[str]) -> list[CacheEntry]:

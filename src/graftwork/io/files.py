@@ -1,4 +1,4 @@
-"""Files that are whole or not there: atomic writes, content hashes, and the one door for loading weights."""
+"""File access: atomic writes, content hashes, and the only function that loads weights."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def canonical(value: Any) -> str:
-    """JSON with one spelling per value: sorted keys, no spaces, no NaN. What hashes are taken of."""
+    """Encode JSON canonically, for hashing: sorted keys, no spaces, no NaN."""
     return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:
-    """sha256 of a JSON value's canonical form, as 64 hexadecimal digits."""
+    """Return the sha256 of a JSON value's canonical form, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
@@ -45,7 +45,7 @@ _NOTES: ContextVar[dict[str, str] | None] = ContextVar("notes", default=None)
 
 
 def file_digest(path: Path) -> str:
-    """sha256 of a file's bytes. Raises `StorageError`, also for a pipe or a device."""
+    """Return the sha256 of a file's bytes. Raises `StorageError`, also for a pipe or a device."""
     with storage_errors(path), open_plain(path) as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     notes = _NOTES.get()
@@ -56,7 +56,7 @@ def file_digest(path: Path) -> str:
 
 @contextlib.contextmanager
 def noting_digests() -> Iterator[dict[str, str]]:
-    """Path -> sha256 of every file that `file_digest` reads in this block: large files are read for it once."""
+    """Collect path -> sha256 of every file that `file_digest` reads in this block, so that large ones are read once."""
     notes: dict[str, str] = {}
     token = _NOTES.set(notes)
     try:
@@ -83,14 +83,14 @@ _MEANINGS = {
     errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and run the same command again"),
 }
 
-PART = ".part"  # ends the name of a file on its way
-PART_SECONDS = 86_400.0  # where no file can be locked, older ones belong to nobody
-OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)  # whatever was written where
+PART = ".part"  # suffix of a temporary file
+PART_SECONDS = 86_400.0  # where files can't be locked, older ones count as abandoned
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)  # errors independent of the path
 
 
 @contextlib.contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turns an `OSError` of the system into a `StorageError` that names `path` and says what to do."""
+    """Convert an `OSError` to a `StorageError` that names `path` and a remedy."""
     try:
         yield
     except OSError as error:
@@ -98,7 +98,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def storage_error(error: OSError, where: str) -> StorageError:
-    """What an error of the system means, and what to do."""
+    """Return the `StorageError` for an `OSError`, with its meaning and a remedy."""
     unknown = (
         f"cannot read or write here: {error.strerror or error}",
         "choose another folder, or mend its permissions",
@@ -111,14 +111,14 @@ def storage_error(error: OSError, where: str) -> StorageError:
 
 
 def _astray(path: Path) -> Path | None:
-    """The link on the way to `path` that leads nowhere."""
+    """Return the dangling link on the way to `path`, if any."""
     with contextlib.suppress(OSError):
         return next((place for place in (path, *path.parents) if place.is_symlink() and not place.exists()), None)
     return None
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole, its folder first where that is missing."""
+    """Write a file atomically; make its folder if missing."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with writing(path) as stream:
@@ -127,11 +127,11 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """A stream into a file that is whole or not there: whatever ends the block early leaves what was there before.
+    """Open a stream for an atomic write: if the block fails, the previous file remains.
 
-    Temporary name in the same folder, locked; flush, fsync, rename, fsync of the folder. What writers of the same file
-    left that were killed is removed. Where a link stands, the file that it leads to is written. A pipe, a device such
-    as /dev/null and what this process prints to are written straight through. Raises `StorageError`.
+    Temporary name in the same folder, locked; flush, fsync, rename, fsync of the folder. Temporary files of killed
+    writers of the same file are removed. If `path` is a link, its target is written. A pipe, a device such as /dev/null
+    and the standard output and error of this process are written to directly. Raises `StorageError`.
     """
     with storage_errors(path):
         through = _through(path)
@@ -142,7 +142,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         path = Path(os.path.realpath(path))
         _sweep(path)
         handle, name = _begun(path)
-        lock = None if sys.platform == "win32" else os.dup(handle)  # as long as the file has not got its name
+        lock = None if sys.platform == "win32" else os.dup(handle)  # held until the file is renamed
         try:
             with os.fdopen(handle, "wb") as stream:
                 yield stream
@@ -162,7 +162,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _through(path: Path) -> BinaryIO | None:
-    """A stream into what stands at `path`, where that must not be replaced by a file; None for a file, or nothing.
+    """Return a stream into what must not be replaced at `path`, such as a pipe; None for a file, or nothing.
 
     Raises `OSError` for a folder, `StorageError` for what can't be written to, such as a disk.
     """
@@ -187,14 +187,14 @@ def _through(path: Path) -> BinaryIO | None:
 
 
 def _rights(path: Path) -> int:
-    """Who may read and write what stands at `path`."""
+    """Return the permission bits of `path`."""
     return os.stat(path).st_mode & 0o777
 
 
 def _begun(path: Path) -> tuple[int, str]:
-    """A handle of a file on its way to `path`, and its name, which nobody sweeps away.
+    """Create and lock a temporary file for `path`, safe from `_sweep`; return its handle and name.
 
-    Those may read it who may read what stands there; where nothing does, whom the umask lets.
+    Its permissions are those of the existing file; without one, those of the umask.
     """
     try:
         rights = _rights(path) | stat.S_IRUSR | stat.S_IWUSR
@@ -206,7 +206,7 @@ def _begun(path: Path) -> tuple[int, str]:
         try:
             if try_lock(handle) is not False and os.path.samestat(os.fstat(handle), os.stat(name)):
                 return handle, name
-        except FileNotFoundError:  # between its making and its lock
+        except FileNotFoundError:  # swept away between its creation and its lock
             pass
         except BaseException:
             os.close(handle)
@@ -215,7 +215,7 @@ def _begun(path: Path) -> tuple[int, str]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove files on their way to `path` whose writers are dead; what can't be removed is left for the next."""
+    """Remove temporary files for `path` whose writers are dead; those that can't be removed remain for the next."""
     with contextlib.suppress(OSError), os.scandir(path.parent) as listed:
         for entry in listed:
             if entry.name.startswith(f".{path.name}.") and entry.name.endswith(PART):
@@ -223,12 +223,12 @@ def _sweep(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in `folder` survive a power cut."""
+    """Sync `folder`, so that renames in it survive a power cut."""
     _sync(folder)
 
 
 def sync_tree(folder: Path) -> None:
-    """Make everything in `folder` survive a power cut, whoever wrote it."""
+    """Sync everything in `folder`, so that it survives a power cut, whichever process wrote it."""
     for place, _, names in os.walk(folder, topdown=False):
         for name in names:
             _sync(Path(place, name))
@@ -236,13 +236,13 @@ def sync_tree(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    if sys.platform == "win32":  # which opens no folder, and no file that is only to be read for this
+    if sys.platform == "win32":  # can't open folders, or files read-only, for fsync
         return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # file systems that sync no folders
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # file systems that can't sync folders
             raise
     finally:
         os.close(handle)
@@ -250,8 +250,9 @@ def _sync(path: Path) -> None:
 
 @contextlib.contextmanager
 def alone(path: Path, what: str, do: str) -> Iterator[None]:
-    """No other process is in a block over the same `path`, a file that is there meanwhile, as far as files can be
-    locked. Raises `StorageError`: where one is, with `what` it does and what to `do`.
+    """Exclude other processes from a block over the same `path`, a temporary lock file, as far as files can be locked.
+
+    Raises `StorageError`: if another process is in the block, with `what` it does and what to `do`.
     """
     with contextlib.ExitStack() as held:
         with storage_errors(path):
@@ -262,24 +263,24 @@ def alone(path: Path, what: str, do: str) -> Iterator[None]:
 
 
 def require_writable(folder: Path) -> None:
-    """Make `folder` if need be, and fail now rather than after hours of work. Raises `StorageError`."""
+    """Make `folder` if needed, and check early that it is writable. Raises `StorageError`."""
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
 
 
 def write_text(path: Path, text: str) -> None:
-    """`write_bytes` of UTF-8. A byte of a path that is none becomes an escape, which JSON reads back as it was."""
+    """Write UTF-8 by `write_bytes`. A surrogate of an undecodable path byte becomes an escape that JSON restores."""
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Indented JSON, written whole. Infinite and undefined numbers become null: JSON has no word for them."""
+    """Write indented JSON atomically. NaN and infinities, which JSON does not have, become null."""
     write_text(path, json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def finite(value: Any) -> Any:
-    """`value` with every NaN or infinity replaced by None, through lists and dictionaries."""
+    """Return `value` with every NaN or infinity replaced by None, recursively in lists and dictionaries."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -290,7 +291,7 @@ def finite(value: Any) -> Any:
 
 
 def read_json(path: Path, limits: JsonLimits = DATA) -> Any:
-    """A JSON file. Raises `StorageError` when it is missing, unreadable, torn or beyond `limits`."""
+    """Read a JSON file. Raises `StorageError` when it is missing, unreadable, truncated or beyond `limits`."""
     with storage_errors(path):
         content = read_plain(path, limits.bytes)
     try:
@@ -302,7 +303,7 @@ def read_json(path: Path, limits: JsonLimits = DATA) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file, with or without a byte-order mark. Raises `StorageError`, or `ConfigError` when it is no TOML."""
+    """Read a TOML file, with or without a byte-order mark. Raises `StorageError`, or `ConfigError` for invalid TOML."""
     with storage_errors(path):
         content = read_plain(path, MOST_TOML)
     try:
@@ -316,7 +317,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> None:
-    """A safetensors file, written whole: the same of numpy's arrays, which need no torch, as of tensors."""
+    """Write a safetensors file atomically; NumPy arrays give the same file as tensors, without importing torch."""
     import numpy as np
 
     arrays = {name: np.asarray(one, order="C") for name, one in tensors.items() if isinstance(one, np.ndarray)}
@@ -332,11 +333,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> N
 
 
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or of a zip archive of torch's (.bin), whose program is never run.
+    """Load the tensors of a safetensors file, or of a torch zip archive (.bin), whose pickle is never run.
 
-    The one door through which weights come in: before anything is allocated the file is what its header says, to the
-    last byte. Raises `StorageError`. Mapped, what a safetensors file holds takes no memory of its own, and the file
-    must stay as it is for as long as it is used.
+    All weights are loaded here: before anything is allocated, the file is checked against its header, to the last
+    byte. Raises `StorageError`. If `mapped`, a safetensors file takes no memory of its own, and must not change while
+    it is used.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load, load_file
@@ -359,7 +360,7 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
 
 
 def header_of(path: Path) -> Header:
-    """What a safetensors file says of its tensors. Raises `StorageError` unless it is whole."""
+    """Read the header of a safetensors file. Raises `StorageError` unless the file is complete."""
     with storage_errors(path), open_plain(path) as stream:
         try:
             return read_header(stream)
@@ -368,7 +369,7 @@ def header_of(path: Path) -> Header:
 
 
 def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Raises `IncompatibleModule` where a weight is NaN or infinite: everything that is computed with it is lost."""
+    """Raise `IncompatibleModule` where a weight is NaN or infinite, which would spoil every result."""
     import torch
 
     for name, tensor in tensors.items():

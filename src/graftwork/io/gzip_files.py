@@ -1,4 +1,4 @@
-"""Files packed by gzip, bzip2 or xz: read as what they hold, which may not be far more than any text shrinks to."""
+"""Reader of gzip, bzip2 and xz files, with a limit on the compression ratio against decompression bombs."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from graftwork.io.files import storage_errors
 from graftwork.io.plain_files import open_plain
 
 FORMATS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
-# Prose shrinks to a third and logs to a fiftieth; only what repeats itself shrinks further, gzip at most to 1/1,032.
-MOST_TIMES = 200  # bytes out of each byte that was read
-SUSPICIOUS_TIMES = 50  # from here on the whole file is looked through before more is handed on
-MODEST = 128 << 20  # bytes that may come out whatever was read: a few rows repeated a million times
+# Prose shrinks to a third and logs to a fiftieth; only repetitive content shrinks further, gzip at most to 1/1,032.
+MOST_TIMES = 200  # most unpacked bytes per packed byte
+SUSPICIOUS_TIMES = 50  # ratio from which the whole file is checked before more is returned
+MODEST = 128 << 20  # unpacked bytes that are always allowed: a few rows repeated a million times
 LARGEST_DICTIONARY = 192 << 20  # bytes of memory for xz: `xz -9` takes 65 MiB
 _BLOCK = 8 << 10
 
 
 class NotWhole(DataError):
-    """A packed file that is torn, or packed by another program than its suffix says."""
+    """A packed file that is truncated or corrupt, or in another format than its suffix says."""
 
 
 @contextlib.contextmanager
 def unpacked(path: Path, suffixes: tuple[str, ...] = tuple(FORMATS)) -> Iterator[IO[bytes]]:
-    """The bytes of a file; of one whose suffix is among `suffixes`, in either case, what is packed in it.
+    """Open a file for reading bytes; unpack it if its suffix, in either case, is among `suffixes`.
 
-    A file that unpacks to more than `MODEST` bytes and `MOST_TIMES` what was read for them is refused before much of
-    it is handed on. Raises `NotWhole`, `DataError` and `StorageError`, also while reading.
+    A file that unpacks to more than `MODEST` bytes plus `MOST_TIMES` the bytes read is refused before much of it is
+    returned. Raises `NotWhole`, `DataError` and `StorageError`, also while reading.
     """
     suffix = path.suffix.lower()
     with storage_errors(path):
@@ -46,19 +46,19 @@ def unpacked(path: Path, suffixes: tuple[str, ...] = tuple(FORMATS)) -> Iterator
 
 
 class _Members(io.RawIOBase):
-    """What the members of a packed file hold, one after the other."""
+    """A raw stream of the unpacked members of a file, one after the other."""
 
     def __init__(self, path: Path, packed: IO[bytes], known: bool = False):
-        """`known`: that it is modest is known, or is being found out."""
+        """`known`: the unpacked size was already checked, or this stream is checking it."""
         self._path, self._packed, self._known = path, packed, known
         self._member, self._unread = _new(path), b""
-        self._made = 0  # bytes
+        self._made = 0  # bytes unpacked so far
 
     def readable(self) -> bool:
         return True
 
     def times(self) -> tuple[int, int]:
-        """Bytes that came out, and bytes that were read for them."""
+        """Return the number of bytes unpacked, and of bytes read for them."""
         return self._made, self._packed.tell()
 
     def readinto(self, buffer: Any) -> int:
@@ -74,7 +74,7 @@ class _Members(io.RawIOBase):
         return len(made)
 
     def _more(self, most: int) -> bytes:
-        """Up to `most` bytes; none at the end of the last member."""
+        """Unpack up to `most` bytes; none at the end of the last member."""
         made = b""
         while not made:
             if self._member.eof and not self._begins_another():
@@ -90,11 +90,11 @@ class _Members(io.RawIOBase):
     def _decompressed(self, block: bytes, most: int) -> bytes:
         try:
             return cast(bytes, self._member.decompress(block, most))
-        except OSError as error:  # as bz2 calls it
+        except OSError as error:  # bz2's error for corrupt data
             raise _Corrupt from error
 
     def _begins_another(self) -> bool:
-        """Whether something follows this member; zeros, which fill up a tape or a block, do not count."""
+        """Begin the next member, if any, and return whether there is one; zeros, as block padding, are skipped."""
         rest = self._member.unused_data.lstrip(b"\0")
         while not rest and (block := self._packed.read(_BLOCK)):
             rest = block.lstrip(b"\0")
@@ -116,11 +116,11 @@ class _Members(io.RawIOBase):
 
 
 class _Corrupt(Exception):
-    """What bz2 raises as an `OSError`."""
+    """Corrupt data, which bz2 raises as an `OSError`."""
 
 
 class _Inflating:
-    """zlib's decompressor in the manner of those of bz2 and lzma: it keeps what it has not used yet."""
+    """zlib's decompressor with the interface of bz2's and lzma's: it keeps unconsumed input."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -142,7 +142,7 @@ class _Inflating:
 
 
 def _new(path: Path) -> Any:
-    """A decompressor for one member."""
+    """Return a decompressor for one member."""
     suffix = path.suffix.lower()
     if suffix == ".gz":
         return _Inflating()
@@ -150,11 +150,11 @@ def _new(path: Path) -> Any:
 
 
 def _require_modest(path: Path) -> None:
-    """Look through the file once, keeping nothing. Raises `DataError`."""
+    """Unpack the file once without keeping anything. Raises `DataError` if it unpacks to too much."""
     with open_plain(path) as packed:
         members = _Members(path, packed, known=True)
         block = bytearray(1 << 20)
-        with contextlib.suppress(NotWhole):  # whoever reads up to there is told
+        with contextlib.suppress(NotWhole):  # raised to the reader when it gets there
             while members.readinto(block):
                 made, read = members.times()
                 if made > MODEST + MOST_TIMES * read:

@@ -1,4 +1,4 @@
-"""JSON and TOML from elsewhere: parsed within limits that are known before anything is made of the text."""
+"""Parsers of untrusted JSON and TOML, with limits that are checked before any object is built."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_TOML = 256 << 10  # bytes
-DEEPEST_TOML = 16  # tables and arrays in each other, and parts of a dotted key
+DEEPEST_TOML = 16  # deepest nesting of tables and arrays, and most parts of a dotted key
 _TOML_SILENT = re.compile(
     r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*', re.DOTALL
-)  # texts and comments
+)  # strings and comments
 _DOTTED = re.compile(rf"(?:[\w-]*+[ \t]*+\.[ \t]*+){{{DEEPEST_TOML}}}")
 
 
 class BeyondLimits(ValueError):
-    """A text that breaks a rule; its message is the rule."""
+    """A text that exceeds a limit; the message names the limit."""
 
 
 @dataclass(frozen=True)
 class JsonLimits:
-    """What a JSON text may be at most."""
+    """Upper limits of a JSON text."""
 
     bytes: int
-    lists: int  # lists and objects
-    values: int  # values of all lists and objects together, about
-    depth: int = 64  # lists and objects in each other
-    text: int = 1 << 20  # characters of one text, keys included
+    lists: int  # number of lists and objects
+    values: int  # approximate number of values of all lists and objects together
+    depth: int = 64  # nesting of lists and objects
+    text: int = 1 << 20  # characters of one string, keys included
 
 
 DATA = JsonLimits(
     bytes=1 << 30, lists=30_000_000, values=100_000_000, text=1 << 28
 )  # our own records and the user's data
-SMALL = JsonLimits(bytes=4 << 20, lists=300_000, values=600_000)  # what describes a model: the labels of 21,000 classes
-MODULE = JsonLimits(bytes=128 << 20, lists=2_000_000, values=8_000_000, text=1 << 24)  # which may hold a vocabulary
+SMALL = JsonLimits(bytes=4 << 20, lists=300_000, values=600_000)  # a model's description: labels of 21,000 classes
+MODULE = JsonLimits(bytes=128 << 20, lists=2_000_000, values=8_000_000, text=1 << 24)  # may hold a vocabulary
 TOKENIZER = JsonLimits(bytes=64 << 20, lists=2_000_000, values=8_000_000)
 HEADER = JsonLimits(bytes=16 << 20, lists=150_100, values=600_000, depth=8, text=10_000)  # of 50,000 tensors
 
 
 def parse_json(content: bytes, limits: JsonLimits) -> Any:
-    """The value that a JSON text in UTF-8 stands for.
+    """Parse a JSON text in UTF-8.
 
-    Raises `BeyondLimits` with the rule that it breaks (a key twice and NaN are among them), `ValueError` for no JSON.
+    Raises `BeyondLimits` with the limit it exceeds (also for a duplicate key or NaN), `ValueError` for invalid JSON.
     """
     if len(content) > limits.bytes:
         raise BeyondLimits(f"{len(content):,} bytes of JSON, where at most {limits.bytes:,} are read")
@@ -63,7 +63,7 @@ def parse_json(content: bytes, limits: JsonLimits) -> Any:
 
 
 def parse_toml(content: bytes) -> dict[str, Any]:
-    """The table of a TOML text. Raises `BeyondLimits` with the rule that it breaks, `ValueError` for no TOML."""
+    """Parse a TOML text. Raises `BeyondLimits` with the limit it exceeds, `ValueError` for invalid TOML."""
     if len(content) > MOST_TOML:
         raise BeyondLimits(f"{len(content):,} bytes of TOML, where at most {MOST_TOML:,} are read")
     text = content.decode("utf-8-sig")
@@ -90,7 +90,7 @@ def _no_number(word: str) -> Any:
 
 
 def _require_modest(value: Any, limits: JsonLimits) -> None:
-    """Raises `BeyondLimits` for lists too deep in each other and for a text that is too long."""
+    """Raise `BeyondLimits` for too deep nesting or a too long string."""
     level, depth = [value], 0
     while level:
         below: list[Any] = []

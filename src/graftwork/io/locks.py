@@ -1,4 +1,4 @@
-"""Locks on files: one process at a time, and the system frees what a process held in the moment in which it dies."""
+"""File locks for one process at a time, which the system releases when their process dies."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # what file systems without locks answer
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # errors of file systems without locks
 SECONDS_BETWEEN_TRIES = 0.02
 
 
 def try_lock(handle: int) -> bool | None:
-    """Whether the open file is now this process's alone, until it is closed; None where no file can be locked.
+    """Try to lock the open file until it is closed; return whether that worked, None where files can't be locked.
 
     Raises `OSError`.
     """
@@ -27,24 +27,24 @@ def try_lock(handle: int) -> bool | None:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[bool]:
-    """The file `path` is this process's alone in the block, once whoever holds it is done; it is made for it and stays.
+    """Wait for the lock of the file `path` and hold it in the block; the file is made if missing, and remains.
 
-    False where no file can be locked: nobody waits. Raises `OSError`.
+    Yields False, without waiting, where files can't be locked. Raises `OSError`.
     """
     with path.open("ab") as stream:
         yield _lock(stream.fileno(), wait=True) is not None
 
 
 def remove_abandoned(path: Path, seconds: float) -> bool:
-    """Remove a file whose writer, which locked it, is dead; where no file can be locked, one older than `seconds`.
+    """Remove a file whose writer, which locked it, is dead; where files can't be locked, one older than `seconds`.
 
-    Whether it was removed: one that can't be removed is left for the next.
+    Returns whether it was removed: a file that can't be removed remains for the next call.
     """
-    with contextlib.suppress(OSError):  # gone already, or another user's
+    with contextlib.suppress(OSError):  # already removed, or another user's
         with path.open("r+b") as stream:
             free, age = try_lock(stream.fileno()), time.time() - os.fstat(stream.fileno()).st_mtime
             if free:
-                path.unlink()  # while it is held: who was about to lock it finds its name gone
+                path.unlink()  # under the lock: a process about to lock it finds its name removed
                 return True
         if free is None and age > seconds:
             path.unlink()
@@ -68,20 +68,20 @@ def _lock(handle: int, wait: bool) -> bool | None:
 
 @contextlib.contextmanager
 def holding(path: Path) -> Iterator[bool | None]:
-    """`try_lock` of the file `path`, which is made for it and is gone when the block ends. Raises `OSError`."""
+    """`try_lock` the file `path`, which is made for it and removed at the end of the block. Raises `OSError`."""
     handle, ours = _opened(path)
     try:
         yield ours
     finally:
         if ours is not False:
-            with contextlib.suppress(OSError):  # while it is held: whoever opens the name from here on makes a new one
+            with contextlib.suppress(OSError):  # under the lock: a later open of the name makes a new file
                 path.unlink()
         os.close(handle)
 
 
 @contextlib.contextmanager
 def waiting(path: Path) -> Iterator[None]:
-    """As `holding`, once whoever holds it is done: for what takes a moment."""
+    """Hold the lock of `holding`, waiting for it by polling: for short blocks."""
     while True:
         with holding(path) as ours:
             if ours is not False:
@@ -91,7 +91,7 @@ def waiting(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path) -> tuple[int, bool | None]:
-    """A handle of the file that has the name now: a former holder takes its own away at the end."""
+    """Open and `try_lock` the file that has the name now, as a former holder may have just removed its own."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:

@@ -1,4 +1,4 @@
-"""Plain files: what is opened holds bytes, lies in the folder that it was named in, and is told by its first bytes."""
+"""Checks of plain files: regular, inside their folder without links, and recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from graftwork.errors import StorageError, clip
 
-MOST_FILES = 10_000  # in a folder that comes from elsewhere
-LOOKED_AT = 512  # bytes that tell what a file is
+MOST_FILES = 10_000  # most entries of an untrusted folder
+LOOKED_AT = 512  # bytes read to recognise a file's format
 _OPENED = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NAMED = (
     (stat.S_ISLNK, "a symbolic link"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
@@ -30,9 +30,9 @@ _FOREIGN = (
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """A stream of a file's bytes. A pipe or a device is neither waited for nor read.
+    """Open a regular file for reading bytes. A pipe or a device is neither waited for nor read.
 
-    Raises `OSError` as `open` does, `StorageError` for what is no file of bytes.
+    Raises `OSError` as `open` does, `StorageError` for other than a regular file.
     """
     handle = os.open(path, _OPENED)
     try:
@@ -48,7 +48,7 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """All of a file of at most `most` bytes; a larger one is not read. Raises `OSError` or `StorageError`."""
+    """Read a file of at most `most` bytes; a larger one is not read. Raises `OSError` or `StorageError`."""
     with open_plain(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         content = b"" if size > most else stream.read(most + 1)
@@ -63,11 +63,11 @@ def read_plain(path: Path, most: int) -> bytes:
 
 
 def inside(folder: Path, name: str, told_by: Path | None = None) -> Path:
-    """The file `name` of `folder`, which is there and no link. `told_by` is the file that names it, for the message.
+    """Return the path of the file `name` in `folder`, which exists and is no link. `told_by`, for messages, names it.
 
-    `folder` itself may be reached by links: they are its owner's; and a package manager may have put links where an
-    installed package has its files. Raises `StorageError` for a name that leads out of the folder, and for a link or
-    what is no file on the way.
+    `folder` itself may be reached by links, which are its owner's; and inside an installed package links are allowed,
+    as a package manager may make them. Raises `StorageError` for a name that leads out of the folder, and for a link
+    or special file on the way.
     """
     parts = PurePosixPath(name).parts if isinstance(name, str) else ()
     windows = PureWindowsPath(name) if parts else None
@@ -87,16 +87,16 @@ def inside(folder: Path, name: str, told_by: Path | None = None) -> Path:
 
 
 def installed(folder: Path) -> bool:
-    """Whether it lies where the package manager puts packages, which then are its own, links too."""
+    """Return whether `folder` is inside the installed packages, whose links are the package manager's."""
     places = (*site.getsitepackages(), site.getusersitepackages())
     return any(folder.absolute().is_relative_to(place) for place in places)
 
 
 def require_plain_folder(folder: Path) -> None:
-    """Raises `StorageError` unless all below `folder` are plain files and folders, of which there are not too many.
+    """Raise `StorageError` unless `folder` holds only plain files and folders, at most `MOST_FILES` of them.
 
-    A link is refused wherever it leads. A hard link can't be told from the file itself, and is that file: what stands
-    in it is checked as everywhere, and it is never written to.
+    A symbolic link is refused wherever it leads. A hard link is indistinguishable from the file itself: its content is
+    checked like any other, and it is never written to.
     """
     waiting, seen = [folder], 0
     while waiting:
@@ -115,7 +115,7 @@ def require_plain_folder(folder: Path) -> None:
 
 
 def foreign(start: bytes) -> str | None:
-    """What a file is by its first bytes where it is something else than tensors or text."""
+    """Return the format that a file's first bytes show, if it is neither tensors nor text."""
     return next((name for mark, name in _FOREIGN if start.startswith(mark)), None)
 
 

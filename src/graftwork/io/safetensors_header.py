@@ -1,6 +1,6 @@
-"""Safetensors files: their header is written here, and read and checked before any other code has to do with it.
+"""Headers of safetensors files: written, and read and checked before any other code uses the file.
 
-A file is 8 bytes with the length of the header, the header in JSON, and the tensors' bytes end to end.
+A file is 8 bytes with the length of the header, the header in JSON, and the tensors' bytes, contiguous.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 MOST_TENSORS = 50_000
 MOST_DIMENSIONS = 16
-LARGEST = 1 << 48  # numbers of a tensor, an empty side counted as 1
+LARGEST = 1 << 48  # most numbers of a tensor, with an empty dimension counted as 1
 ABOUT = "__metadata__"
 BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "U16": 2, "I16": 2, "F16": 2, "BF16": 2, "U32": 4,
     "I32": 4, "F32": 4, "U64": 8, "I64": 8, "F64": 8, "C64": 8,
-}  # of a number  # fmt: skip
-DTYPES = {  # what we write, by the names that torch has for it
+}  # bytes of a number  # fmt: skip
+DTYPES = {  # dtypes that we write, by their torch names
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "uint8": "U8", "bool": "BOOL",
 }  # fmt: skip
-ALIGNED = 64  # bytes: tensors stand so in the file if the widest numbers come first
+ALIGNED = 64  # bytes: alignment of the tensors' bytes, kept by tensors ordered by falling width of their numbers
 
 
 @dataclass(frozen=True)
 class TensorPlace:
-    """Where a tensor stands in its file."""
+    """The dtype, shape and byte range of a tensor in its file."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -44,19 +44,19 @@ class TensorPlace:
 
     @property
     def numbers(self) -> int:
-        """How many it has."""
+        """The number of the tensor's elements."""
         return prod(self.shape)
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says of itself."""
+    """The header of a safetensors file."""
 
     tensors: Mapping[str, TensorPlace]  # in the order of the header
-    about: Mapping[str, str] = field(default_factory=dict)  # for people: `__metadata__`
+    about: Mapping[str, str] = field(default_factory=dict)  # `__metadata__`, for people
 
     def to_bytes(self) -> bytes:
-        """As it stands at the start of the file, which goes on with the tensors' bytes."""
+        """Return the bytes at the start of the file, before the tensors' bytes."""
         content: dict[str, Any] = {ABOUT: dict(self.about)} if self.about else {}
         for name, place in self.tensors.items():
             content[name] = {
@@ -75,7 +75,7 @@ class Header:
 
 
 def end_to_end(tensors: Iterable[tuple[str, torch.dtype, Iterable[int]]]) -> dict[str, TensorPlace]:
-    """Places one behind the other for tensors of which name, dtype and shape are given."""
+    """Lay out tensors of the given names, dtypes and shapes contiguously."""
     placed, end = dict[str, TensorPlace](), 0
     for name, dtype, shape in tensors:
         kind, sides = DTYPES[str(dtype).removeprefix("torch.")], tuple(shape)
@@ -85,7 +85,7 @@ def end_to_end(tensors: Iterable[tuple[str, torch.dtype, Iterable[int]]]) -> dic
 
 
 def read_header(stream: BinaryIO) -> Header:
-    """The header of a file that is wholly what that says.
+    """Read and check the header of a file, which must match it to the last byte.
 
     Raises `BeyondLimits` with the rule that the file breaks.
     """
@@ -123,7 +123,7 @@ def _require_texts(about: Any) -> None:
 
 
 def _placed(name: str, told: Any) -> TensorPlace:
-    """What the header says of one tensor, checked by itself."""
+    """Parse and check the header's entry of one tensor by itself."""
     called = f"the tensor {name[:80]!r}"
     if not isinstance(told, dict) or told.keys() != {"dtype", "shape", "data_offsets"}:
         raise BeyondLimits(f"{called} is not told by dtype, shape and data_offsets")
@@ -147,7 +147,7 @@ def _counts(numbers: Any) -> bool:
 
 
 def _require_whole(placed: Mapping[str, TensorPlace], size: int) -> None:
-    """Tensors stand end to end: every byte behind the header belongs to one of them."""
+    """Raise `BeyondLimits` unless the tensors are contiguous: every byte after the header belongs to one of them."""
     reached = 0
     for name, place in sorted(placed.items(), key=lambda item: (item[1].begin, item[1].end)):
         if place.begin != reached:

@@ -1,8 +1,8 @@
-"""The tensors of a zip archive that `torch.save` wrote, read without running what stands in it.
+"""Reader of the tensors of a `torch.save` zip archive, without running its pickle.
 
 Such an archive holds the bytes of tensors and a pickle, which is a program: it may name any function and call it. Here
-nothing that it names is looked up. Its instructions are listed by `pickletools`, which only parses, and followed by a
-machine that knows what a file of tensors consists of; any other instruction, name or argument refuses the file.
+no name is looked up. `pickletools`, which only parses, lists the instructions, and an interpreter follows those that
+a file of tensors consists of; any other instruction, name or argument is refused.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from torch import Tensor
 from graftwork.errors import StorageError
 from graftwork.io.plain_files import LOOKED_AT, foreign
 
-LONGEST_PROGRAM = 4 << 20  # bytes: twenty thousand tensors
-LONGEST_DIRECTORY = 8 << 20  # bytes: as many records
-MOST_SHARED = 8  # times that a number may stand in the tensors: tied weights share theirs
+LONGEST_PROGRAM = 4 << 20  # bytes: enough for twenty thousand tensors
+LONGEST_DIRECTORY = 8 << 20  # bytes: enough for as many records
+MOST_SHARED = 8  # most ratio of the tensors' bytes to the stored ones: tied weights share theirs
 LOCAL, END, END_64 = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06"
 END_BYTES, LOCATOR_BYTES, LOCAL_BYTES = 22, 20, 30
 LONGEST_DESCRIPTOR = 24  # bytes between a record's content and the next record
@@ -36,7 +36,7 @@ TYPES = {
 }  # fmt: skip
 TENSOR, ORDERED = "torch._utils _rebuild_tensor_v2", "collections OrderedDict"
 PUSHED = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}  # instructions that push a constant
-GIVEN = {"BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE"}  # and those that push their argument
+GIVEN = {"BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE"}  # instructions that push their argument
 PUT, GET = {"BINPUT", "LONG_BINPUT"}, {"BINGET", "LONG_BINGET"}
 WIDTHS = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 BROKEN = (
@@ -46,27 +46,27 @@ BROKEN = (
 
 
 class NotTensors(Exception):
-    """The archive holds something else than tensors."""
+    """An archive that holds anything but tensors."""
 
 
 @dataclass(frozen=True)
 class Name:
-    """What the program calls by name: `module attribute`. A mere text; nothing is imported."""
+    """A global that the pickle names, as the text `module attribute`; nothing is imported."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The bytes of one or several tensors, as (n,) numbers."""
+    """The storage of one or several tensors, as (n,) numbers."""
 
     numbers: Tensor
 
 
 def read_archive(stream: BinaryIO, path: Path) -> dict[str, Tensor]:
-    """Name -> tensor of an open file. Raises `StorageError` for what is torn or more than tensors under names.
+    """Read the named tensors of an open file. Raises `StorageError` if it is truncated or holds anything else.
 
-    `path` stands in messages.
+    `path` is for messages.
     """
     try:
         directory = _require_zip(stream)
@@ -97,7 +97,7 @@ def read_archive(stream: BinaryIO, path: Path) -> dict[str, Tensor]:
 
 
 def _require_zip(stream: BinaryIO) -> int:
-    """Where the directory of a zip archive begins, which is one from its first byte to its last and not too large."""
+    """Check that the file is a zip archive from first byte to last; return the start of its directory."""
     start = stream.read(LOOKED_AT)
     if not start.startswith(LOCAL):
         raise zipfile.BadZipFile(f"it is {foreign(start) or 'no zip archive'}")
@@ -125,7 +125,7 @@ def _require_zip(stream: BinaryIO) -> int:
 
 
 def _records(archive: zipfile.ZipFile, stream: BinaryIO, directory: int) -> set[str]:
-    """The names of an archive's records, once it is sure that they stand one behind the other and are nothing more."""
+    """Return the names of an archive's records, after checking that they are contiguous and uncompressed."""
     entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
     if any(entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size for entry in entries):
         raise NotTensors("compressed records")
@@ -147,12 +147,12 @@ def _records(archive: zipfile.ZipFile, stream: BinaryIO, directory: int) -> set[
 
 
 def _follow(program: bytes, read: Callable[[str], bytes]) -> dict[str, Tensor]:
-    """What the program leaves, `read` being the bytes of a record."""
-    below: list[list[Any]] = []  # the stacks below the marks that were set
+    """Interpret the pickle and return its tensors; `read` gives the bytes of a record."""
+    below: list[list[Any]] = []  # the stacks below the current marks
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     storages: dict[tuple[str, str], Stored] = {}
-    argument: Any  # a number or a text, by the instruction
+    argument: Any  # a number or a text, depending on the instruction
     for opcode, argument, _ in pickletools.genops(program):
         name = opcode.name
         if name in PUSHED:
@@ -199,7 +199,7 @@ def _name(text: str) -> Name:
 
 
 def _set(target: Any, items: list[Any]) -> None:
-    """Pairs of key and value into a dictionary."""
+    """Store pairs of key and value in a dictionary."""
     keys = items[::2]
     if type(target) is not dict or len(items) % 2 or not all(type(key) is str for key in keys):
         raise NotTensors("a dictionary whose keys are no texts")
@@ -207,13 +207,13 @@ def _set(target: Any, items: list[Any]) -> None:
 
 
 def _ignored(state: Any, target: Any) -> None:
-    """The versions of modules, which a state_dict has as an attribute."""
+    """Ignore the versions of modules, which a state_dict has as an attribute; raise `NotTensors` for other states."""
     if type(state) is not dict or type(target) is not dict:
         raise NotTensors("an object with a state")
 
 
 def _stored(given: Any, known: dict[tuple[str, str], Stored], read: Callable[[str], bytes]) -> Stored:
-    """The numbers that `("storage", type, key, device, how many)` means."""
+    """Return the storage of `("storage", type, key, device, count)`."""
     word, kind, key, _, count = given
     if word != "storage" or not isinstance(kind, Name) or kind.text not in TYPES or type(key) is not str:
         raise NotTensors("a record that is no storage")
@@ -229,7 +229,7 @@ def _stored(given: Any, known: dict[tuple[str, str], Stored], read: Callable[[st
 
 
 def _made(function: Any, arguments: Any) -> Any:
-    """What a call gives: an empty dictionary, or a tensor."""
+    """Return the result of a call: an empty dictionary, or a tensor."""
     called = function.text if isinstance(function, Name) else ""
     if called == ORDERED and arguments == ():
         return {}
@@ -243,7 +243,7 @@ def _made(function: Any, arguments: Any) -> Any:
     if 0 in size:
         return stored.numbers.new_empty(size)
     last = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
-    if max(last + 1, prod(size)) > stored.numbers.numel():  # a step of 0 would make much of little
+    if max(last + 1, prod(size)) > stored.numbers.numel():  # a stride of 0 would make a huge tensor from few numbers
         raise NotTensors("a tensor that reaches beyond its numbers")
     return stored.numbers.as_strided(size, stride, offset)
 

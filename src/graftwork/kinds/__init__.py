@@ -1,1 +1,1 @@
-"""Kinds of task, one per file; the file's name is the kind's name."""
+"""Task kinds, one per file; the file's name is the kind's name."""

@@ -1,4 +1,4 @@
-"""Choice: which of several candidates goes with a text; one is right."""
+"""Choice: selection of the one right candidate for a text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ METRICS = ("accuracy",)
 
 
 class Choice(Listwise):
-    """Targets are a mark per candidate, 1 for the right one; a logit per candidate; cross entropy over a text's."""
+    """Targets are a mark per candidate, 1 for the right one; a logit per candidate; cross entropy over each text's."""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[int, ...]:
-        """One mark per candidate. Raises `DataError` unless exactly one is 1."""
+        """Parse one mark per candidate. Raises `DataError` unless exactly one is 1."""
         marks = parse_marks(text, where)
         if sum(marks) != 1:
             raise DataError(
@@ -39,11 +39,11 @@ class Choice(Listwise):
         return task.resolved(metrics=task.metrics or METRICS)
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
-        """The place of the right choice."""
+        """Return the index of the right choice."""
         return [target.index(1) for target in targets]
 
     def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """(W, 1) -> per example `{"choice", "index", "probabilities"}`: of equals the first; `index` is from 0."""
+        """(W, 1) -> `{"choice", "index", "probabilities"}` per example: the first of ties; `index` counts from 0."""
         answers = []
         for scores, example in zip(logits, examples, strict=True):
             chances, index = softmax(scores[:, 0]), int(scores[:, 0].argmax())
@@ -52,7 +52,7 @@ class Choice(Listwise):
         return answers
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """`the glass broke   (2 of 2, 0.731)`."""
+        """Format the choice: `the glass broke   (2 of 2, 0.731)`."""
         chances, index = answer["probabilities"], answer["index"]
         return f"{answer['choice']}   ({index + 1} of {len(chances)}, {chances[index]:.3f})"
 

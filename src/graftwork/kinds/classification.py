@@ -31,7 +31,7 @@ class Classification:
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:
-        """The label, exactly as it stands in the file; a list of one is that one, as annotation tools write it."""
+        """Return the label unchanged; a list of one label, as annotation tools write it, is that label."""
         if isinstance(text, tuple) and len(text) == 1:
             text = text[0]
         if isinstance(text, tuple):
@@ -46,7 +46,7 @@ class Classification:
         return text
 
     def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
-        """As it is: it belongs to any text."""
+        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
@@ -64,11 +64,11 @@ class Classification:
         return task.resolved(labels=labels, positive=positive_label(task, labels, counts), metrics=metrics)
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
-        """The labels themselves."""
+        """Return the labels themselves."""
         return list(targets)
 
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
-        """(N,) int64. Raises `DataError` naming a label that the task does not have."""
+        """Return (N,) int64 classes. Raises `DataError` naming a label that the task does not have."""
         indices = label_indices(task)
         for target in targets:
             if target not in indices:
@@ -76,11 +76,11 @@ class Classification:
         return np.array([indices[target] for target in targets], dtype=np.int64)
 
     def outputs(self, task: Task) -> int:
-        """C, the number of classes."""
+        """Return C, the number of classes."""
         return len(task.labels)
 
     def build_head(self, task: Task, width: int) -> nn.Module:
-        """A linear layer (P -> C)."""
+        """Build a linear layer (P -> C)."""
         from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, self.outputs(task))
@@ -92,16 +92,16 @@ class Classification:
         return cross_entropy(logits, targets)
 
     def weight(self, targets: Tensor) -> float:
-        """B."""
+        """Return B, the number of examples."""
         return len(targets)
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
-        """(C,) log shares of the classes."""
+        """Return (C,) log shares of the classes."""
         counts = np.bincount(targets.astype(np.int64), minlength=self.outputs(task))
         return np.asarray(np.log(np.maximum(counts / max(1, len(targets)), 1e-9)))
 
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
-        """(B, C) -> (B,) the class of the highest logit, the first of equals."""
+        """(B, C) -> (B,) class of the highest logit, the first of ties."""
         return np.asarray(logits.argmax(axis=1), dtype=np.int64)
 
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ class Classification:
         ]
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """The label, and the three that are most probable."""
+        """Format the label, and the three most probable ones."""
         return label_sentence(answer["label"], answer["probabilities"])
 
 

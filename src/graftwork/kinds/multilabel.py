@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 SEPARATOR = "|"
 METRICS = ("macro_f1", "accuracy")
-ENOUGH_TO_CHOOSE = 10  # rows of the validation split that have a label: from here on it has a threshold of its own
-FREQUENT = 10  # rows: from here on a combination of labels is a stratum of its own
+ENOUGH_TO_CHOOSE = 10  # least validation rows of a label with a threshold of its own
+FREQUENT = 10  # least rows of a combination of labels that is a stratum of its own
 
 
 class Multilabel:
-    """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a yes-or-no logit per label."""
+    """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a binary logit per label."""
 
     per_word = False
     settings: tuple[str, ...] = ("labels", "thresholds")
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
-        """`a|b`, a list, or nothing for an example that has no label. White space belongs to a label's name."""
+        """Parse `a|b`, a list, or nothing for an example without labels. White space is part of a label's name."""
         labels = text if isinstance(text, tuple) else tuple(text.split(SEPARATOR)) if text else ()
         for label in labels:
             require_label(label, task, where)
@@ -48,7 +48,7 @@ class Multilabel:
         return tuple(sorted(labels))
 
     def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
-        """As it is: it belongs to any text."""
+        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
@@ -67,7 +67,7 @@ class Multilabel:
         )
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
-        """The combination of labels where ten rows or more have it, else the rarest of its labels."""
+        """Return each row's combination of labels if ten rows or more have it, else the rarest of its labels."""
         combinations = Counter(targets)
         rows = Counter(label for target in targets for label in target)
         return [
@@ -76,7 +76,7 @@ class Multilabel:
         ]
 
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
-        """(N, C) float32, 1 where an example has the label. Raises `DataError` naming one the task does not have."""
+        """Return (N, C) float32, 1 where an example has the label. Raises `DataError` naming an unknown label."""
         indices = label_indices(task)
         encoded = np.zeros((len(targets), len(indices)), dtype=np.float32)
         for row, target in enumerate(targets):
@@ -87,11 +87,11 @@ class Multilabel:
         return encoded
 
     def outputs(self, task: Task) -> int:
-        """C, the number of labels."""
+        """Return C, the number of labels."""
         return len(task.labels)
 
     def build_head(self, task: Task, width: int) -> nn.Module:
-        """A linear layer (P -> C)."""
+        """Build a linear layer (P -> C)."""
         from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, self.outputs(task))
@@ -103,11 +103,11 @@ class Multilabel:
         return binary_cross_entropy_with_logits(logits, targets)
 
     def weight(self, targets: Tensor) -> float:
-        """B."""
+        """Return B, the number of examples."""
         return len(targets)
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
-        """(C,) log odds of the labels."""
+        """Return (C,) log odds of the labels."""
         share = np.clip(targets.astype(np.float64).mean(axis=0), 1e-9, 1 - 1e-9)
         return np.asarray(np.log(share / (1 - share)))
 
@@ -118,9 +118,9 @@ class Multilabel:
     def shift(
         self, logits: NDArray[np.float64], targets: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64] | None:
-        """(C,) the thresholds of highest F1 on these, with their sign turned; None where the task wants a half.
+        """Return (C,) negated thresholds of highest F1 on these; None where the task uses a probability of 0.5.
 
-        A label that ten rows or more have gets one of its own, the others one that is best for all labels together.
+        A label of ten rows or more gets its own threshold, the others one that is best for all labels together.
         """
         if task.thresholds != THRESHOLDS[0]:
             return None
@@ -147,20 +147,20 @@ class Multilabel:
         ]
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """The labels, and the three that are most probable."""
+        """Format the labels, and the three most probable ones."""
         return label_sentence(" | ".join(answer["label"]) or "(none)", answer["probabilities"])
 
 
 def best_threshold(logits: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:
-    """The threshold between (N,) logits that gives the highest F1; of equally good ones that nearest to 0.
+    """Return the threshold between (N,) logits with the highest F1; of equally good ones that nearest to 0.
 
     `wanted` (N,) has at least one True.
     """
     order = np.argsort(-logits, kind="stable")
     values = logits[order]
     hits = np.cumsum(wanted[order])
-    f1 = 2.0 * hits / (np.arange(1, len(values) + 1) + wanted.sum())  # when the first 1, 2, … are a yes
-    ends = np.append(values[1:] < values[:-1], True)  # equal logits have one answer
+    f1 = 2.0 * hits / (np.arange(1, len(values) + 1) + wanted.sum())  # with the first 1, 2, … predicted positive
+    ends = np.append(values[1:] < values[:-1], True)  # equal logits are predicted alike
     below = np.append(values[1:], values[-1] - 1.0)
     cuts = (values + below) / 2
     open_to_zero = (below < 0) & (values > 0)

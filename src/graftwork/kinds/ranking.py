@@ -1,4 +1,4 @@
-"""Ranking: the candidates of a query in order, those that are relevant first."""
+"""Ranking: ordering of a query's candidates, relevant ones first."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ METRICS = ("mean_average_precision", "mean_reciprocal_rank")
 
 
 class Ranking(Listwise):
-    """Targets are a mark per candidate, 1 where relevant, be it none or several; a logit per candidate."""
+    """Targets are a mark per candidate, 1 where relevant, with any number of them; a logit per candidate."""
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """Fill in the metrics. Raises `DataError` where no query tells candidates apart."""
+        """Fill in the metrics. Raises `DataError` where no query has both relevant and other candidates."""
         if not any(0 < sum(target) < len(target) for target in targets):
             raise DataError(
                 "no query has both relevant candidates and others: there is nothing to learn",
@@ -32,13 +32,13 @@ class Ranking(Listwise):
         return task.resolved(metrics=task.metrics or METRICS)
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
-        """Whether any candidate is relevant."""
+        """Return for each query whether any candidate is relevant."""
         return [any(target) for target in targets]
 
     def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """(W, 1) -> per query `{"ranking": [{"choice", "index", "score"}, …]}`, best first, equals in their order.
+        """(W, 1) -> `{"ranking": [{"choice", "index", "score"}, …]}` per query, best first, ties in their order.
 
-        Scores are logits: their differences mean something, within one query.
+        Scores are logits: only their differences within one query are meaningful.
         """
         answers = []
         for scores, example in zip(logits, examples, strict=True):
@@ -49,7 +49,7 @@ class Ranking(Listwise):
         return answers
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """A line for each choice, with its score."""
+        """Format a line for each choice, with its score."""
         return "\n".join(f"{item['score']:8.4f}  {item['choice']}" for item in answer["ranking"])
 
 

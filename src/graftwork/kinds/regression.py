@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 METRICS = ("pearson", "spearman")
-STRATUM_ROWS = 10  # a tenth of the rows is a stratum only where it has this many
+STRATUM_ROWS = 10  # least rows of a stratum, which is at most a tenth of the rows
 
 
 class Regression:
-    """Targets are float, encoded as (N,) float32 in units of the training targets' spread; trained by squared error."""
+    """Targets are float, encoded as (N,) float32 standardised by the training targets; trained by squared error."""
 
     per_word = False
     settings: tuple[str, ...] = ()
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
-        """A finite decimal number such as `3`, `-0.5` or `1e-3`; nothing else is taken for one."""
+        """Parse a finite decimal number such as `3`, `-0.5` or `1e-3`. Raises `DataError` for anything else."""
         if isinstance(text, tuple) or not is_number(text):
             decimal_comma = "," in text and is_number(str(text).replace(",", ".", 1))
             raise DataError(
@@ -45,7 +45,7 @@ class Regression:
         return float(text)
 
     def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
-        """As it is: it belongs to any text."""
+        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
@@ -61,22 +61,22 @@ class Regression:
         return task.resolved(scale=(mean, sd), metrics=task.metrics or METRICS)
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
-        """The tenth that the value falls in; fewer and larger parts below a hundred rows."""
+        """Return each target's decile; fewer and larger parts below a hundred rows."""
         parts = max(1, min(10, len(targets) // STRATUM_ROWS))
         edges = np.quantile(targets, np.arange(1, parts) / parts)
         return list(np.searchsorted(edges, targets, side="right").tolist())
 
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
-        """(N,) float32, (target - mean) / sd."""
+        """Return (N,) float32, (target - mean) / sd."""
         mean, sd = task.scale
         return ((np.asarray(targets, dtype=np.float64) - mean) / sd).astype(np.float32)
 
     def outputs(self, task: Task) -> int:
-        """One."""
+        """Return 1."""
         return 1
 
     def build_head(self, task: Task, width: int) -> nn.Module:
-        """A linear layer (P -> 1)."""
+        """Build a linear layer (P -> 1)."""
         from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, 1)
@@ -88,11 +88,11 @@ class Regression:
         return mse_loss(logits.squeeze(-1), targets)
 
     def weight(self, targets: Tensor) -> float:
-        """B."""
+        """Return B, the number of examples."""
         return len(targets)
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
-        """(1,) the mean, standardised."""
+        """Return (1,) mean, standardised."""
         return np.asarray(targets.astype(np.float64).mean(keepdims=True))
 
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
@@ -105,7 +105,7 @@ class Regression:
         return [{"value": value} for value in (logits[:, 0] * sd + mean).tolist()]
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """The number, to four places."""
+        """Format the number with four decimals."""
         return f"{answer['value']:.4f}"
 
 

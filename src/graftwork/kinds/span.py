@@ -1,4 +1,4 @@
-"""Span: extractive question answering. The answer to a question is a stretch of the passage that it is about."""
+"""Span: extractive question answering. The answer to a question is a span of its passage."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 METRICS = ("span_f1", "exact_match")
 START, END, OWNER = 0, 1, 2  # columns of encoded targets
 N_BEST = 5
-UNSEEN = -20.0  # the logits of a word that the network does not see: below those of words that it sees
+UNSEEN = -20.0  # logits of a word outside the network's input: below those of words in it
 
 
 class Span:
-    """Targets are `Golds`, encoded as int64 (is start, is end, example): of "no answer", then of the words.
+    """Targets are `Golds`, encoded as int64 rows (is start, is end, example): "no answer", then the words.
 
-    Two logits a row, start and end; trained by cross entropy over the rows of each example, on its first right answer.
+    Two logits per row, start and end; trained by cross entropy over the rows of each example, on its first gold answer.
     """
 
     per_word = True
     settings: tuple[str, ...] = ("realign",)
     mends = ""
-    longest = 30  # words of an answer, at most: longer ones are rare, and wrong ends far from their start are not
+    longest = 30  # most words of a predicted answer: longer ones are rare, and wrong ends far from their start are not
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> NoReturn:
-        """Raises `DataError`: an answer means nothing without its passage, so whole questions are read."""
+        """Raise `DataError`: an answer is meaningless without its passage, so whole questions are read."""
         raise DataError(
             "an answer by itself, where questions about passages are needed",
             where=where,
@@ -49,11 +49,11 @@ class Span:
         )
 
     def settle(self, target: Golds, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Golds, int]:
-        """As it is: it was found in its passage."""
+        """Return the target unchanged, with no repairs: it was already located in its passage."""
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Golds]) -> Task:
-        """Fill in metrics, and whether questions may have no answer. Raises `DataError` where no question has one."""
+        """Fill in metrics, and whether questions may lack an answer. Raises `DataError` where no question has one."""
         if not any(targets):
             raise DataError(
                 "no training question has an answer: there is nothing to learn",
@@ -63,11 +63,11 @@ class Span:
         return task.resolved(metrics=task.metrics or METRICS, unanswerable=not all(targets))
 
     def strata(self, targets: Sequence[Golds]) -> list[Hashable]:
-        """Whether there is an answer."""
+        """Return for each question whether it has an answer."""
         return [bool(target) for target in targets]
 
     def encode(self, targets: Sequence[Golds], task: Task) -> Ragged:
-        """(W, 3) int64. An answer that begins or ends inside a word takes all of it."""
+        """Return (W, 3) int64. An answer that begins or ends inside a word is widened to the whole word."""
         counts = np.array([1 + len(golds.passage.words) for golds in targets], dtype=np.int64)
         starts = np.cumsum(counts) - counts
         rows = np.zeros((int(counts.sum()), 3), dtype=np.int64)
@@ -80,17 +80,17 @@ class Span:
         return Ragged(rows, counts, about)
 
     def outputs(self, task: Task) -> int:
-        """Two: start and end."""
+        """Return 2: start and end."""
         return 2
 
     def build_head(self, task: Task, width: int) -> nn.Module:
-        """A linear layer (P -> 2), the same for every word."""
+        """Build a linear layer (P -> 2), the same for every word."""
         from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, 2)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Cross entropies of start and end over the rows of each example, mean of both and over examples, in nats.
+        """Cross entropy of start and end over the rows of each example, mean of both and over examples, in nats.
 
         (W, 2) logits and (W, 3) targets of whole examples; 0 for none.
         """
@@ -102,15 +102,15 @@ class Span:
         return (entropies[0] + entropies[1]) / 2
 
     def weight(self, targets: Tensor) -> float:
-        """The examples whose answer is seen."""
+        """Return the number of examples whose answer is in the input."""
         return float((targets[:, START] > 0).sum())
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
-        """(2,): the same for every row, so none is preferred."""
+        """Return (2,) logits, the same for every row, so that none is preferred."""
         return np.full(2, UNSEEN)
 
     def predictions(self, logits: Ragged, task: Task) -> Ragged:
-        """(W, 2) -> (W, 3): the best stretch of words, or no answer where that may be and scores as high."""
+        """(W, 2) -> (W, 3): the best span of words, or no answer where allowed and scored at least as high."""
         found = best_spans(logits, self.longest)
         none = task.unanswerable & (found.none >= found.score)
         rows = np.zeros((len(logits.flat), 3), dtype=np.int64)
@@ -120,9 +120,9 @@ class Span:
         return Ragged(rows, logits.counts)
 
     def shift(self, logits: Ragged, targets: Ragged, task: Task) -> NDArray[np.float64] | None:
-        """(2,): what added to the first row of every example makes F1 highest; None where every question has an answer.
+        """Return (2,) logit offsets of each example's first row that maximise F1; None if all questions have answers.
 
-        Of thresholds that are as good the one in the middle.
+        Of equally good thresholds the middle one is used.
         """
         if not task.unanswerable or targets.about is None:
             return None
@@ -133,19 +133,21 @@ class Span:
             [words_f1(golds.texts, text, True) for golds, text in zip(targets.about, texts, strict=True)]
         )
         silent = np.array([words_f1(golds.texts, "", True) for golds in targets.about])
-        lead = found.score - found.none  # (N,) no answer is given where it is no more than the threshold
+        lead = found.score - found.none  # (N,) no answer is predicted where this is at most the threshold
         order = np.argsort(lead, kind="stable")
-        gains = np.concatenate([[0.0], np.cumsum((silent - answered)[order])])  # the lowest 0 … N are not answered
+        gains = np.concatenate(
+            [[0.0], np.cumsum((silent - answered)[order])]
+        )  # with the lowest 0 … N left without an answer
         edges = np.concatenate([[lead[order[0]] - 1], lead[order], [lead[order[-1]] + 1]])
-        between = np.flatnonzero(edges[1:] > edges[:-1])  # equal leads are on one side of every threshold
+        between = np.flatnonzero(edges[1:] > edges[:-1])  # equal leads are on the same side of every threshold
         best = between[gains[between] >= gains[between].max() - 1e-9]
         chosen = best[len(best) // 2]
         return np.full(2, (edges[chosen] + edges[chosen + 1]) / 4)  # half of the threshold on start, half on end
 
     def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """(W, 2) -> per example `{"answer", "start", "end", "probability", "n_best": [the same of each, …]}`.
+        """(W, 2) -> `{"answer", "start", "end", "probability", "n_best": [the same of each, …]}` per example.
 
-        `start` and `end` count characters of the passage; they are null, and the answer "", where there is none. A
+        `start` and `end` are character offsets in the passage; null, with answer "", where there is no answer. The
         probability is that of the start times that of the end, each a softmax over the whole passage.
         """
         passages: dict[str, Passage] = {}
@@ -158,18 +160,18 @@ class Span:
         return answers
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """What answers the question, and the next best."""
+        """Format the answer, and the next best."""
         return "   ".join(map(_found, [answer, *answer["n_best"][1:2]]))
 
 
 def _found(answer: Mapping[str, Any]) -> str:
-    """`in October 1973 (29-41, 0.874)`."""
+    """Format an answer: `in October 1973 (29-41, 0.874)`."""
     place = f"{answer['start']}-{answer['end']}, " if answer["start"] is not None else ""
     return f"{answer['answer'] or '(no answer)'} ({place}{answer['probability']:.3f})"
 
 
 def _rows_of(golds: Golds) -> tuple[int, int]:
-    """The first and the last row of the first right answer."""
+    """Return the first and the last row of the first gold answer."""
     if not golds:
         return 0, 0
     first, last = golds.passage.words_at(golds[0].start, golds[0].start + len(golds[0].text))
@@ -177,7 +179,7 @@ def _rows_of(golds: Golds) -> tuple[int, int]:
 
 
 def _ranked(rows: NDArray[np.float64], passage: Passage, longest: int, unanswerable: bool) -> list[dict[str, Any]]:
-    """The best answers to one question, best first; "no answer" among them where there may be none."""
+    """Return the best answers to one question, best first, including "no answer" if `unanswerable`."""
     chances = softmax(rows if unanswerable else rows[1:], axis=0)  # (W, 2) or (W - 1, 2)
     words = chances[-(len(rows) - 1) :]  # (W - 1, 2)
     spans = ranked_spans(rows[1:], longest, N_BEST)

@@ -1,4 +1,4 @@
-"""Tagging: one tag per word, be it a part of speech or the span (entity, chunk) that the word belongs to."""
+"""Tagging: one tag per word, such as a part of speech or the span (entity, chunk) of the word."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ METRICS_OF_SPANS = ("entity_f1", "conll_f1", "accuracy")
 class Tagging:
     """Targets are tuple[str, ...], encoded as int64 classes per word; a logit per tag; trained by cross entropy.
 
-    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are names, one a word.
+    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are one name per word.
     """
 
     per_word = True
@@ -37,7 +37,7 @@ class Tagging:
     mends = "I- tags that continue nothing, read as B-"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
-        """The tags, exactly as they stand in the file."""
+        """Return the tags unchanged."""
         if isinstance(text, str):
             raise DataError(
                 "one text, where every word has a tag",
@@ -53,9 +53,9 @@ class Tagging:
     def settle(
         self, target: tuple[str, ...], inputs: Mapping[str, Any], task: Task, where: str
     ) -> tuple[tuple[str, ...], int]:
-        """With B- for every I- that continues nothing; raises `DataError` for one if the task refuses them.
+        """Replace every I- that continues nothing by B-, and count these; raise `DataError` if the task refuses them.
 
-        Raises `DataError` for more or fewer tags than words, too.
+        Raises `DataError` also where the numbers of tags and words differ.
         """
         words = inputs["words"]
         if len(words) != len(target):
@@ -100,23 +100,23 @@ class Tagging:
         return task.resolved(labels=labels, metrics=task.metrics or metrics)
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
-        """The rarest of an example's tags: so even that stands in train."""
+        """Return the rarest of each example's tags, so that even that occurs in train."""
         examples = Counter(tag for target in targets for tag in set(target))
         return [min(set(target), key=lambda tag: (examples[tag], tag)) for target in targets]
 
     def encode(self, targets: Sequence[Any], task: Task) -> Ragged:
-        """(W,) int64. Raises `DataError` naming a tag that the task does not have."""
+        """Return (W,) int64 classes. Raises `DataError` naming a tag that the task does not have."""
         indices = label_indices(task)
         for tag in {tag for target in targets for tag in target} - indices.keys():
             require_label(tag, task, "")
         return Ragged.of([[indices[tag] for tag in target] for target in targets], np.int64)
 
     def outputs(self, task: Task) -> int:
-        """C, the number of tags."""
+        """Return C, the number of tags."""
         return len(task.labels)
 
     def build_head(self, task: Task, width: int) -> nn.Module:
-        """A linear layer (P -> C), the same for every word."""
+        """Build a linear layer (P -> C), the same for every word."""
         from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, self.outputs(task))
@@ -128,24 +128,24 @@ class Tagging:
         return cross_entropy(logits, targets) if len(targets) else logits.sum()
 
     def weight(self, targets: Tensor) -> float:
-        """W."""
+        """Return W, the number of words."""
         return len(targets)
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
-        """(C,) log shares of the tags."""
+        """Return (C,) log shares of the tags."""
         counts = np.bincount(targets.flat, minlength=self.outputs(task))
         return np.asarray(np.log(np.maximum(counts / max(1, len(targets.flat)), 1e-9)))
 
     def predictions(self, logits: Ragged, task: Task) -> Ragged:
-        """(W, C) -> (W,) the tag of the highest logit, the first of equals."""
+        """(W, C) -> (W,) tag of the highest logit, the first of ties."""
         return Ragged(logits.flat.argmax(axis=1).astype(np.int64), logits.counts)
 
     def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """(W, C) -> per example `{"spans": [{"label", "start", "end", "text", "probability"}, …]}`, or
         `{"tags": [tag, …], "words": …, "probabilities": …}` where tags mark no spans.
 
-        `start` and `end` count characters of the text that the words were cut from, or of the words with a space
-        between them. A span's probability is that of all its tags, as if they were independent.
+        `start` and `end` are character offsets in the text that the words were split from, or in the words joined by
+        spaces. A span's probability is that of all its tags, as if they were independent.
         """
         tags = self.predictions(logits, task)
         chances = softmax(logits.flat, axis=1).max(axis=1)  # (W,)
@@ -162,14 +162,14 @@ class Tagging:
         ]
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """The spans with their places, or every word with its tag."""
+        """Format the spans with their offsets, or every word with its tag."""
         if "spans" in answer:
             return "   ".join(map(_told, answer["spans"])) or "(none)"
         return " ".join(f"{word}/{tag}" for word, tag in zip(answer["words"], answer["tags"], strict=True))
 
 
 def _told(span: Mapping[str, Any]) -> str:
-    """`Disease: muscular dystrophy (12-30, 0.981)`."""
+    """Format a span: `Disease: muscular dystrophy (12-30, 0.981)`."""
     return f"{span['label']}: {span['text']} ({span['start']}-{span['end']}, {span['probability']:.3f})"
 
 
@@ -187,7 +187,7 @@ def _require_spans(labels: Sequence[str], task: Task) -> None:
 
 
 def _spans(tags: Ragged, chances: NDArray[np.float64], task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
-    """Per example its spans as JSON."""
+    """Return each example's spans as JSON."""
     found = spans_of(tags, task.labels, strict=False)
     answers: list[dict[str, Any]] = [{"spans": []} for _ in examples]
     owners, starts = tags.owners[found.start], tags.starts

@@ -1,28 +1,28 @@
-"""What Linux lets a process have of its machine: the cores and the memory of its control groups."""
+"""Linux limits of a process: the cores and the memory of its control groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-OWN = Path("/proc/self/cgroup")  # which groups this process is in
+OWN = Path("/proc/self/cgroup")  # lists the groups of this process
 MOUNT = Path("/sys/fs/cgroup")
-NO_LIMIT = 1 << 60  # bytes; the first version writes a number near 2^63 where there is no limit
+NO_LIMIT = 1 << 60  # bytes; cgroup v1 writes a number near 2^63 where there is no limit
 
 
 def core_quota() -> float | None:
-    """Cores' worth of time a second that this process and its neighbours in the group share; None without a limit."""
+    """Return the CPU quota in cores that the processes of the group share; None without a limit."""
     found = [quota for folder in _folders("cpu") if (quota := _quota(folder)) is not None]
     return min(found, default=None)
 
 
 def memory_limit() -> int | None:
-    """Bytes at which the group's processes are killed; None without a limit."""
+    """Return the bytes of memory at which the group's processes are killed; None without a limit."""
     return _least("memory", "memory.max", "memory.limit_in_bytes")
 
 
 def memory_used() -> int | None:
-    """Bytes that the innermost limited group holds now, kept files among them; None without a limit."""
+    """Return the bytes that the innermost limited group uses now, page cache included; None without a limit."""
     for folder in _folders("memory"):
         if (_number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")) is not None:
             return _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes")
@@ -30,7 +30,7 @@ def memory_used() -> int | None:
 
 
 def _folders(controller: str) -> Iterator[Path]:
-    """The group of this process and those that hold it, innermost first, in both versions of control groups."""
+    """Yield the folders of this process's group and its ancestors, innermost first, in cgroup v1 and v2."""
     try:
         lines = OWN.read_text().splitlines()
     except OSError:
@@ -53,7 +53,7 @@ def _least(controller: str, *files: str) -> int | None:
 
 
 def _number(path: Path) -> int | None:
-    """None where there is no such file, no limit ("max", or too large to be meant)."""
+    """Read a number; None where there is no such file, or no limit ("max", or `NO_LIMIT` and above)."""
     try:
         number = int(path.read_text())
     except (OSError, ValueError):

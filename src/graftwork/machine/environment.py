@@ -1,4 +1,4 @@
-"""The environment's part of a receipt: code, software, machine and numerics of a run."""
+"""The environment section of a receipt: code, software, machine and numerics of a run."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ DISTRIBUTIONS = (
     "pillow",
     "soundfile",
 )
-INSTRUCTIONS = (  # variables that say which instructions multiply
+INSTRUCTIONS = (  # environment variables that select the instructions of matrix products
     "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_MAX_CPU_ISA",
     "DNNL_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY",
 )  # fmt: skip
-DECIDING = (  # those that pick the routines that multiply
+DECIDING = (  # environment variables that select the routines of matrix products
     *INSTRUCTIONS, "MKL_NUM_THREADS", "MKL_DYNAMIC", "LD_PRELOAD", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
 )  # fmt: skip
 VARIABLES = (
     *DECIDING, "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY",
     "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
 )  # fmt: skip
-BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16")  # what processors call them; the last is Arm's
-CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/machine/environment.py, when it runs from its sources
-CODE = ("src", "pyproject.toml")  # of a checkout, what runs: its data and results may differ from the commit
+BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16")  # processors' names of the feature; the last is Arm's
+CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/machine/environment.py, when run from its sources
+CODE = ("src", "pyproject.toml")  # code of a checkout: its data and results may differ from the commit
 GIT_SECONDS = 5
 ARITHMETIC = (
     2  # raised when the same run would give other bits; 2: batches as long as their longest text, short attention
@@ -56,9 +56,9 @@ ARITHMETIC = (
 
 
 def environment() -> dict[str, Any]:
-    """What surrounds a run and may explain another result or price, as JSON; an unknown fact is None.
+    """Return facts about a run's environment that may explain a different result or price, as JSON; None if unknown.
 
-    So is what torch would say of itself in a process that has not imported it.
+    Facts known only to torch are None too in a process that has not imported it.
     """
     torch = torch_in_use()
     return {
@@ -87,11 +87,11 @@ def environment() -> dict[str, Any]:
 
 
 def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[str, Any]:
-    """The part of a run's identity that is arithmetic: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
+    """Return the arithmetic part of a run's identity: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
 
-    The precision "auto" is "bf16" on a device that multiplies in it, else "fp32". On a processor that does, it is
-    whichever is faster there (`faster_precision`); where no `network` will compute in it, that is not measured. For the
-    device "auto" see `resolve_device`. Raises `ConfigError` for another word.
+    The precision "auto" is "bf16" on a device with bf16 products, else "fp32". On a processor with them it is the
+    faster of the two (`faster_precision`); without a `network` to compute in it, that is not measured. For the device
+    "auto" see `resolve_device`. Raises `ConfigError` for another word.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
@@ -110,14 +110,15 @@ def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[
 
 
 def numerics_without_network(precision: str, device: str) -> dict[str, Any]:
-    """The same for runs of methods that use no backbone. They compute on the processor, and never in bf16: what is
-    "auto" is that, and torch, which they may do without, is not asked what else there is.
+    """Return the `numerics` of methods without a backbone, which compute on the processor and never in bf16.
+
+    "auto" means fp32 and cpu, so that torch need not be imported to look for others.
     """
     return numerics("fp32" if precision == "auto" else precision, "cpu" if device == "auto" else device)
 
 
 def multiplying() -> dict[str, Any]:
-    """What decides how fast the processor multiplies in one precision beside another, as JSON."""
+    """Return the facts that decide the relative speed of the processor's precisions, as JSON."""
     import torch
 
     capabilities = torch.cpu.get_capabilities()
@@ -131,7 +132,7 @@ def multiplying() -> dict[str, Any]:
 
 
 def resolve_device(device: str) -> str:
-    """What `device` means here: "auto" is "cuda" where there is one, else "cpu".
+    """Resolve `device` on this machine: "auto" is "cuda" where available, else "cpu".
 
     Raises `ConfigError` for another word, and for "cuda" where there is none.
     """
@@ -157,7 +158,7 @@ def resolve_device(device: str) -> str:
 
 
 def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
-    """`numerics` and whatever else decides the last bits of a product: the key to what is reused bit for bit."""
+    """Return `numerics` and all else that decides the last bits of a product: the key of bitwise reuse."""
     import torch
 
     deciding = dict(computed_in) | {
@@ -176,30 +177,30 @@ def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def uses_onednn() -> bool:
-    """Whether torch was built with it and it is on: it is off once memory was too short for one of its kernels."""
+    """Return whether torch has oneDNN and it is on: it is turned off when a kernel of it could not get memory."""
     import torch
 
     return built_with_onednn() and bool(torch.backends.mkldnn.enabled)
 
 
 def built_with_onednn() -> bool:
-    """Whether torch was."""
+    """Return whether torch was built with oneDNN."""
     import torch
 
     return bool(torch.backends.mkldnn.is_available())
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
-    """Whether the processor has bf16 products (AVX512-BF16, AMX, Arm's) and torch the library for them.
+    """Return whether the processor has bf16 products (AVX512-BF16, AMX, Arm's) and torch the library for them.
 
-    `torch.ops.mkldnn._is_mkldnn_bf16_supported` would say yes to every AVX512 processor, the slow emulation included.
+    `torch.ops.mkldnn._is_mkldnn_bf16_supported` is true on every AVX512 processor, including slow emulation.
     """
     native = any(capabilities.get(flag, False) for flag in BF16_PRODUCTS)
     return native and built_with_onednn()
 
 
 def cuda_multiplies_bf16() -> bool:
-    """Whether the GPU has bf16 products (compute capability 8.0 and later), and does not emulate them."""
+    """Return whether the GPU has bf16 products (compute capability 8.0 and later), without emulation."""
     import torch
 
     able: bool = torch.cuda.is_bf16_supported(including_emulation=False)
@@ -207,7 +208,7 @@ def cuda_multiplies_bf16() -> bool:
 
 
 def accelerator() -> str | None:
-    """The GPU that this process computes on; None where it has used none, for asking would start one."""
+    """Return the name of the GPU that this process uses; None if it has used none, as a query would initialise CUDA."""
     torch = torch_in_use()
     if torch is None or not torch.cuda.is_initialized():
         return None
@@ -216,7 +217,7 @@ def accelerator() -> str | None:
 
 
 def blas() -> list[dict[str, Any]]:
-    """The libraries that multiply for numpy and scipy: which, its version, the kernels it chose, its threads."""
+    """List the BLAS libraries of NumPy and SciPy: name, version, kernels in use, threads."""
     found = [item for item in threadpool_info() if item["user_api"] == "blas"]
     told = [
         {
@@ -232,7 +233,7 @@ def blas() -> list[dict[str, Any]]:
 
 @functools.cache
 def version(distribution: str) -> str | None:
-    """The installed version; None when it is not installed."""
+    """Return the installed version of a distribution; None when it is not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -241,10 +242,10 @@ def version(distribution: str) -> str | None:
 
 @functools.cache
 def commit(checkout: Path) -> dict[str, Any] | None:
-    """`{"hash": …, "dirty": …}` of a git checkout of Graftwork; None when `checkout` is not one or git cannot tell.
+    """Return `{"hash": …, "dirty": …}` of a git checkout of Graftwork; None when `checkout` is not one or git fails.
 
-    "dirty" says whether `CODE` differs from the commit, files included that are not in it and that git does not ignore.
-    Asked once per process: the code that runs is the code that was there when it was imported.
+    "dirty" is true if `CODE` differs from the commit, untracked files that git does not ignore included. Cached per
+    process: the running code is that at the time of its import.
     """
     if not (checkout / ".git").exists():
         return None
@@ -254,7 +255,7 @@ def commit(checkout: Path) -> dict[str, Any] | None:
 
 
 def git(checkout: Path, *words: str) -> str | None:
-    """What `git words` prints; None when it fails, is missing or takes too long. Takes no lock."""
+    """Return the output of `git words`; None when it fails, is missing or takes too long. Takes no lock."""
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
     command = ["git", "--no-optional-locks", "-C", str(checkout), *words]
     try:
@@ -268,15 +269,15 @@ def git(checkout: Path, *words: str) -> str | None:
 
 @functools.cache
 def processor() -> str | None:
-    """The processor's name, as its maker calls it where the system tells, with family and model.
+    """Return the processor's model name, where the system gives it, with family and model.
 
-    In a virtual machine the name may be no more than "AMD EPYC", whichever generation computes.
+    In a virtual machine the name may be only "AMD EPYC", whatever the generation.
     """
     told: dict[str, str] = {}
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             fact, _, value = line.partition(":")
-            told.setdefault(fact.strip(), value.strip())  # of the first core
+            told.setdefault(fact.strip(), value.strip())  # facts of the first core
     name = told.get("model name") or platform.processor() or platform.machine() or None
     if name is None or not told.keys() >= {"cpu family", "model"}:
         return name
@@ -284,7 +285,7 @@ def processor() -> str | None:
 
 
 def usable_cores() -> int | None:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
@@ -292,18 +293,18 @@ def usable_cores() -> int | None:
 
 
 def worth_of_cores() -> int:
-    """Threads that can run at once: the cores of the affinity, or what a control group's quota is worth of them."""
+    """Return how many threads can run at once: the cores of the affinity, limited by the control group's quota."""
     cores, quota = usable_cores() or 1, core_quota()
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def usable_memory_bytes() -> int | None:
-    """What the processes of a command may have together: the machine's memory, or a control group's share of it."""
+    """Return the bytes that a command's processes may use together: the machine's memory, or the control group's."""
     return min((size for size in (memory_bytes(), memory_limit()) if size is not None), default=None)
 
 
 def memory_bytes() -> int | None:
-    """Physical memory of the machine."""
+    """Return the machine's physical memory in bytes; None where it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows; systems without the name
@@ -311,7 +312,7 @@ def memory_bytes() -> int | None:
 
 
 def load_average() -> list[float] | None:
-    """Mean number of processes that wanted a core over the last 1, 5 and 15 minutes: above the cores, times are off."""
+    """Return the load average over 1, 5 and 15 minutes; if it exceeds the cores, measured times are unreliable."""
     try:
         return [round(load, 2) for load in os.getloadavg()]
     except (AttributeError, OSError):

@@ -1,4 +1,4 @@
-"""Whether bf16 is the faster arithmetic of this processor: measured once, and kept, so that runs keep their ids."""
+"""Choice of the processor's faster precision, fp32 or bf16: measured once and stored, so that run ids are stable."""
 
 from __future__ import annotations
 
@@ -16,58 +16,58 @@ from graftwork.io.files import canonical, digest, read_json, write_json
 from graftwork.io.locks import held
 from graftwork.machine.product_rates import PRECISIONS, product_rates
 
-MUCH_FASTER = 1.15  # what fp32 must be, times bf16, to be taken
-SHAPE = (128, 384, 1536)  # (tokens, in, out): a short batch, whose ratio is that of a long one (docs/log.md)
+MUCH_FASTER = 1.15  # least ratio of fp32 to bf16 speed for which fp32 is chosen
+SHAPE = (128, 384, 1536)  # (tokens, in, out): a short batch, with the same ratio as a long one (docs/log.md)
 SECONDS = 0.08
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """What was measured on one thread, and what followed from it."""
+    """The rates measured on one thread, and the precision chosen from them."""
 
     precision: str  # "fp32" or "bf16"
-    flop_per_second: Mapping[str, float]  # of both
+    flop_per_second: Mapping[str, float]  # of both precisions
 
     @classmethod
     def of(cls, rates: Mapping[str, float]) -> Weighed:
-        """The faster one; where they are near each other bf16, which takes half the memory."""
+        """Choose the faster precision; where they are close, bf16, which takes half the memory."""
         return cls("fp32" if rates["fp32"] >= MUCH_FASTER * rates["bf16"] else "bf16", rates)
 
 
 def faster_precision(machine: Mapping[str, Any]) -> str:
-    """The word for whichever of fp32 and bf16 is faster; `machine` is all that a measurement depends on, as JSON.
+    """Return the faster of "fp32" and "bf16"; `machine` is all that a measurement depends on, as JSON.
 
-    Measured by the first process that asks, in a tenth of a second, and read by all others of this user. Where nothing
-    can be kept every process measures for itself.
+    The first process measures it, in a tenth of a second, and all others of this user read it. Where nothing can be
+    stored every process measures for itself.
     """
     return _weighed(place_of(machine), canonical(machine)).precision
 
 
 def kept(machine: Mapping[str, Any]) -> Weighed | None:
-    """What is kept of this machine; None where it was not measured yet, or what is there can't be read."""
+    """Return the stored result of this machine; None where it is not measured yet, or unreadable."""
     place = place_of(machine)
     return _read(place) if place is not None else None
 
 
 def place_of(machine: Mapping[str, Any]) -> Path | None:
-    """The file that keeps it, in the user's usual cache whatever a command names: one answer for all commands.
+    """Return the file of the result, in the user's default cache whatever a command names: one for all commands.
 
-    None where this user has no folder.
+    None where this user has no home folder.
     """
     try:
         return cache_folder().parent / "precision" / f"{digest(machine)[:16]}.json"
-    except RuntimeError:  # neither variables nor a home
+    except RuntimeError:  # neither environment variables nor a home
         return None
 
 
 def measured() -> Weighed:
-    """On one thread: several wait for one another where others use the cores, which tells nothing of the arithmetic."""
+    """Measure on one thread: where others use the cores, several wait for one another, which biases the rates."""
     return Weighed.of(product_rates(SECONDS, shape=SHAPE, threads=1))
 
 
 @functools.cache
 def _weighed(place: Path | None, machine: str) -> Weighed:
-    """Asked once per process and place, so that a process has one answer."""
+    """Read or measure the result; cached per process and file, so that a process has one answer."""
     found = _read(place) if place is not None else None
     if found is not None:
         return found
@@ -75,7 +75,7 @@ def _weighed(place: Path | None, machine: str) -> Weighed:
         with contextlib.suppress(OSError, StorageError):
             place.parent.mkdir(parents=True, exist_ok=True)
             with held(place.parent / ".lock"):
-                found = _read(place)  # of another process, meanwhile
+                found = _read(place)  # written by another process meanwhile
                 if found is None:
                     found = measured()
                     write_json(place, asdict(found) | {"machine": json.loads(machine)})
@@ -83,7 +83,7 @@ def _weighed(place: Path | None, machine: str) -> Weighed:
 
 
 def _read(place: Path) -> Weighed | None:
-    """None for what is missing, torn or nothing of ours."""
+    """Read a stored result; None if it is missing, truncated or foreign."""
     try:
         told = read_json(place)
         rates = {name: float(told["flop_per_second"][name]) for name in PRECISIONS}

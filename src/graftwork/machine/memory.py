@@ -1,6 +1,6 @@
-"""Memory: a batch that takes more than there is goes through in parts, and the step is the same but for rounding.
+"""Memory limits: a batch that needs too much memory is processed in parts, with the same step up to rounding.
 
-The losses of the parts are weighted by what each is the mean over, and their gradients add up before the one update.
+The losses of the parts are weighted by the number each is the mean over, and gradients accumulate before the update.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import Any, TypeVar
 from graftwork.errors import GraftworkError
 
 SIGNS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
-KERNELS = "could not create a primitive"  # oneDNN, short of memory; what it can't do at all it calls a descriptor
-IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts of a run, where its whole batches round otherwise
-LONGER = 1.25  # what a position takes is measured again where an example is so much longer than the last measured
+KERNELS = "could not create a primitive"  # oneDNN short of memory; for unsupported operations it names a descriptor
+IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts of a run, which rounds otherwise than with whole batches
+LONGER = 1.25  # memory per position is measured again for an example this much longer than the last measured
 T = TypeVar("T")
 Rows = Sequence[int]
-Positions = Callable[[Rows], int]  # of some rows of a batch: sequences x the longest of them, padding counted
-_COUNTED: ContextVar[tuple[dict[str, int], str] | None] = ContextVar("counted", default=None)  # counts, and which one
+Positions = Callable[[Rows], int]  # of rows of a batch: sequences x the longest, with padding
+_COUNTED: ContextVar[tuple[dict[str, int], str] | None] = ContextVar("counted", default=None)  # counts, and their key
 
 
 class OutOfMemory(GraftworkError):
-    """What can't be made smaller takes more memory than there is, or than may be used."""
+    """Work that can't be divided needs more memory than there is, or than may be used."""
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether an error says that memory could not be had, in the words of Python, torch, CUDA or the system."""
+    """Return whether an error of Python, torch, CUDA or the system means that memory ran out."""
     if isinstance(error, OutOfMemory | MemoryError):
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
@@ -43,60 +43,60 @@ def ran_out(error: BaseException) -> bool:
 
 @dataclass(frozen=True)
 class Cut:
-    """From this step on a part has at most so many positions, unless it is one example."""
+    """A limit on the positions of a part from a step on; a single example may exceed it."""
 
     step: int  # from 0
     positions: int
-    why: str  # what was said when memory ran out, or what the bound is
+    why: str  # message of the memory error, or the bound
 
 
 class Memory:
-    """How the batches of one training are cut. Whoever trains again with the same `cuts` gets the same bits.
+    """The division of one training's batches into parts. Training again with the same `cuts` gives the same bits.
 
-    `bound` is in bytes, of the process or of the accelerator that it computes on; None: whatever there is.
+    `bound` is in bytes, of the process or of the accelerator that it computes on; None for all available memory.
     """
 
     def __init__(self, bound: int | None = None, cuts: Iterable[Cut] = ()):
         self.bound = bound
         self.cuts: list[Cut] = []
-        self.steps, self.parted, self.most = 0, 0, 1  # steps so far, how many of them in parts, in at most how many
-        self.passes: dict[str, int] = {}  # split -> batches of its frozen pass that went through in parts
-        self.answers: dict[str, int] = {}  # phase of the run -> batches that it answered in parts
-        self._told = list(cuts)  # of the run that is done again
+        self.steps, self.parted, self.most = 0, 0, 1  # steps so far, those in parts, most parts
+        self.passes: dict[str, int] = {}  # split -> number of batches of its frozen pass processed in parts
+        self.answers: dict[str, int] = {}  # phase of the run -> number of batches predicted in parts
+        self._told = list(cuts)  # cuts of the run being repeated
         self._replays = bool(self._told)
-        self._measured: tuple[int, int] | None = None  # lowest trained block and tokens of the example
+        self._measured: tuple[int, int] | None = None  # lowest trained block, and tokens of the measured example
 
     def begin(self) -> None:
-        """A step begins."""
+        """Begin a step: apply the repeated run's cuts that are due."""
         while self._told and self._told[0].step <= self.steps:
             self.cuts.append(self._told.pop(0))
 
     def stale(self, start: int, length: int) -> bool:
-        """Whether it has to be measured what a position takes, with blocks from `start` on, of `length` tokens."""
+        """Return whether memory per position must be measured, with blocks from `start` on and `length` tokens."""
         if self.bound is None or self._replays:
             return False
         return self._measured is None or start != self._measured[0] or length > LONGER * self._measured[1]
 
     def allow(self, start: int, length: int, positions: int) -> None:
-        """What was measured leaves room for so many."""
+        """Record a measurement and limit parts to the number of positions it allows."""
         self._measured = (start, length)
         if not self.cuts or positions < self.cuts[-1].positions:
             self.cuts.append(Cut(self.steps, positions, f"--max-memory {self.bound}"))
 
     def parts(self, rows: Rows, positions: Positions) -> list[Rows]:
-        """A batch, halved until each part is within the last cut or one example."""
+        """Halve a batch until each part is within the last cut or a single example."""
         if len(rows) == 1 or not self.cuts or positions(rows) <= self.cuts[-1].positions:
             return [rows]
         return [part for half in halves(rows) for part in self.parts(half, positions)]
 
     def done(self, parts: int) -> None:
-        """A step went through, in so many parts."""
+        """Record a step completed in so many parts."""
         self.steps += 1
         self.parted += parts > 1
         self.most = max(self.most, parts)
 
     def halve(self, parts: Sequence[Rows], positions: Positions, why: str) -> None:
-        """Memory ran out in one of these parts: from now on the largest is cut in two. Raises `OutOfMemory`."""
+        """After memory ran out in one of these parts, lower the limit to half of the largest. Raises `OutOfMemory`."""
         largest = max(parts, key=positions)
         if len(largest) == 1:
             raise alone(why, positions(largest))
@@ -104,7 +104,7 @@ class Memory:
 
     @contextmanager
     def answering(self, phase: str) -> Iterator[None]:
-        """In this block batches that are answered in parts are counted, as of this phase of the run."""
+        """Count batches predicted in parts in this block under this phase of the run."""
         token = _COUNTED.set((self.answers, phase))
         try:
             yield
@@ -112,18 +112,18 @@ class Memory:
             _COUNTED.reset(token)
 
     def in_parts(self) -> dict[str, Any]:
-        """For the receipt, of passes and answers, which nobody cuts again as they were; nothing of whole ones."""
+        """Return the receipt's counts of passes and answers in parts, which repeats don't reproduce; empty if none."""
         told = zip(IN_PARTS, (self.passes, self.answers), strict=True)
         return {name: dict(counts) for name, counts in told if counts}
 
     def facts(self) -> dict[str, Any]:
-        """For the receipt, of training; nothing where every batch went through whole."""
+        """Return the receipt's facts about training in parts; empty where every batch was processed whole."""
         if not self.parted:
             return {}
         return {"accumulation": {"parts": self.most, "steps": self.parted, "cuts": [asdict(cut) for cut in self.cuts]}}
 
     def state(self) -> dict[str, Any]:
-        """What `restored` goes on from, as JSON."""
+        """Return the state for `restore`, as JSON."""
         told: dict[str, Any] = {
             "steps": self.steps,
             "parted": self.parted,
@@ -134,7 +134,7 @@ class Memory:
         return told | {"cuts": [asdict(cut) for cut in self.cuts]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave."""
+        """Resume from the result of `state`."""
         self.steps, self.parted, self.most = state["steps"], state["parted"], state["most"]
         self.cuts = [Cut(**cut) for cut in state["cuts"]]
         self._measured = tuple(state["measured"]) if state["measured"] else None
@@ -145,13 +145,13 @@ class Memory:
 
 
 def halves(rows: Rows) -> tuple[Rows, Rows]:
-    """The first is the larger one."""
+    """Split rows in two; the first half is the larger one."""
     middle = (len(rows) + 1) // 2
     return rows[:middle], rows[middle:]
 
 
 def in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
-    """`work` on all of `rows`, or where memory runs out on halves of them, quarters, … Raises `OutOfMemory`."""
+    """Call `work` on all of `rows`, or where memory runs out on halves, quarters, … Raises `OutOfMemory`."""
     found, why = attempt(lambda: work(rows))
     if found is not None:
         return [found]
@@ -161,14 +161,14 @@ def in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
 
 
 def answers_in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
-    """As `in_halves`; the `Memory` that is `answering` counts a batch that did not go through whole."""
+    """Call `in_halves`; a `Memory` in `answering` counts a batch that was divided."""
     found = in_halves(rows, work)
     count_answers(len(found) > 1)
     return found
 
 
 def count_answers(batches: int) -> None:
-    """So many were answered in parts: for the `Memory` that is `answering`, if one is."""
+    """Add to the count of batches predicted in parts of the `Memory` in `answering`, if any."""
     counted = _COUNTED.get()
     if counted is not None and batches:
         counts, phase = counted
@@ -176,10 +176,10 @@ def count_answers(batches: int) -> None:
 
 
 def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
-    """What `work` gives; or None and what was said when memory ran out, once all that it held is free again.
+    """Return the result of `work`; or, when memory ran out, None and the message, after freeing what it held.
 
-    Where a kernel of oneDNN could not be built, no other can be in that thread: its error stays, however much memory
-    there is by then. The process goes on without oneDNN, which rounds otherwise and, in bf16, takes longer.
+    Where a oneDNN kernel could not be built, no other can be in that thread: the error persists, however much memory
+    is free later. The process continues without oneDNN, which rounds otherwise and, in bf16, is slower.
     """
     try:
         return work(), ""
@@ -196,7 +196,7 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def _give_back() -> None:
-    """What the error held is free, but for cycles; and allocators keep what is free for themselves."""
+    """Collect cycles that hold memory, and return the allocators' free memory to the system."""
     import torch
 
     gc.collect()
@@ -208,7 +208,7 @@ def _give_back() -> None:
 
 
 def alone(why: str, tokens: int | None = None) -> OutOfMemory:
-    """One example is too much."""
+    """Return the error for a single example that takes too much memory."""
     size = f" of {tokens:,} tokens" if tokens else ""
     return OutOfMemory(
         f"one example{size} takes more memory than there is",

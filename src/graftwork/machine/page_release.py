@@ -1,8 +1,8 @@
-"""Pages that a file backs need not stay in memory: what was written or read is let go, and read again when needed.
+"""Release of resident pages of memory-mapped files, which are read again when needed.
 
-Linux counts mapped pages that were touched as memory of the process until they are unmapped or let go; what it may
-take back at any time looks like memory held. A page that is let go stays in the system's cache as long as that has
-room, and returns from there without the disk.
+Linux counts touched mapped pages as memory of the process until they are unmapped or released, although it may
+reclaim them at any time. A released page stays in the page cache as long as that has room, and returns from there
+without the disk.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import cast
 
 from torch import Tensor
 
-AT_ONCE = 16 << 20  # bytes that are touched before they are let go: Linux maps 64 kB around each, some 7 times as much
+AT_ONCE = 16 << 20  # bytes touched between releases: Linux maps 64 kB around each, some 7 times as much
 MAPS = Path("/proc/self/maps")
 
 
 def let_go(tensors: Iterable[Tensor]) -> None:
-    """Drop the resident pages of these contiguous tensors; of one that no file backs, or elsewhere than Linux, nothing.
+    """Release the resident pages of these contiguous tensors; those not backed by a file, or not on Linux, are kept.
 
-    Their values stay as they are: what was written to a shared map is the file's, and a private one was never written.
+    Their values are unchanged: writes to a shared map are the file's, and a private one is never written.
     """
     ranges, advise = [_pages(tensor) for tensor in tensors], _madvise()
     if not ranges or advise is None:
@@ -35,14 +35,14 @@ def let_go(tensors: Iterable[Tensor]) -> None:
 
 
 def _pages(tensor: Tensor) -> tuple[int, int]:
-    """The addresses of the whole pages inside a tensor."""
+    """Return the address range of the whole pages inside a tensor."""
     begin = tensor.data_ptr()
     end = begin + tensor.numel() * tensor.element_size()
     return -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
 
 
 def _backed() -> list[tuple[int, int]]:
-    """The address ranges of this process that files back: letting go of anything else would lose it."""
+    """Return the file-backed address ranges of this process: releasing any other would lose its content."""
     found = []
     for line in MAPS.read_text().splitlines():
         addresses, _, _, _, inode = line.split(maxsplit=5)[:5]
@@ -54,7 +54,7 @@ def _backed() -> list[tuple[int, int]]:
 
 @functools.cache
 def _madvise() -> Callable[[int, int, int], int] | None:
-    """The C library's; None where there is none, or no list of maps to ask."""
+    """Return the C library's `madvise`; None where the system has no list of maps."""
     if not MAPS.exists():
         return None
     found = ctypes.CDLL(None).madvise

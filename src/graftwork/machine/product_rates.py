@@ -1,4 +1,4 @@
-"""How fast a device multiplies in fp32 and in bf16, by the products that a layer of a small encoder is made of."""
+"""Measurement of a device's matrix product rates in fp32 and bf16, on the products of a small encoder's layer."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ import torch
 from torch import nn
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
-SHAPE = (1024, 384, 1536)  # (tokens, in, out): a batch of tokens against the widest map of minilm
-PRODUCTS = 4  # of each round: one of a frozen map; of one that learns the forward pass and two of its backward pass
+SHAPE = (1024, 384, 1536)  # (tokens, in, out): a batch of tokens times the widest linear map of minilm
+PRODUCTS = 4  # of each round: one of a frozen map, three of a trained one (forward pass, two of the backward pass)
 LEAST_ROUNDS = 4
-FINE = 1e-5  # seconds that a clock must tell apart
+FINE = 1e-5  # seconds: coarsest usable resolution of a clock
 
 
 def product_rates(
     seconds: float, device: str = "cpu", shape: tuple[int, int, int] = SHAPE, threads: int | None = None
 ) -> dict[str, float]:
-    """Precision -> FLOP per second, 2 per multiply-add, of its fastest round: of `LEAST_ROUNDS`, or as many as fit.
+    """Map each precision to its FLOP/s, 2 per multiply-add, in its fastest round: of at least `LEAST_ROUNDS`.
 
-    For `seconds` the precisions take turns, so that what disturbs the machine meets both. `threads` of the processor
-    take part; of one, its own time is taken, in which it waits for no core that others use. Draws none of torch's
-    random numbers.
+    The precisions alternate for `seconds`, so that disturbances affect both. With one of the processor's `threads`,
+    thread time is measured, which excludes waits for busy cores. Does not change torch's random state.
     """
     alone = threads == 1 and device == "cpu" and time.get_clock_info("thread_time").resolution < FINE
     before = torch.get_num_threads()
     if threads is not None and threads != before:
         torch.set_num_threads(threads)
     try:
-        with torch.inference_mode(False), torch.enable_grad():  # whatever the caller is in
+        with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's mode
             with torch.random.fork_rng(devices=[]):
                 rounds = {name: _round(shape, dtype, device) for name, dtype in PRECISIONS.items()}
             best = _fastest(rounds, seconds, time.thread_time if alone else time.perf_counter)
@@ -41,9 +40,9 @@ def product_rates(
 
 
 def _fastest(rounds: dict[str, Callable[[], None]], seconds: float, clock: Callable[[], float]) -> dict[str, float]:
-    """Seconds of the quickest call of each: what disturbs a call only slows it down."""
+    """Return the seconds of each one's fastest call: disturbances only slow a call down."""
     for call in rounds.values():
-        call()  # the first one chooses the routine and packs the weight
+        call()  # the first call selects the routine and packs the weight
     best, done, end = dict.fromkeys(rounds, float("inf")), 0, time.perf_counter() + seconds
     while done < LEAST_ROUNDS or time.perf_counter() < end:
         for name, call in rounds.items():
@@ -55,8 +54,8 @@ def _fastest(rounds: dict[str, Callable[[], None]], seconds: float, clock: Calla
 
 
 def _round(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -> Callable[[], None]:
-    """A frozen map and one that learns with its backward pass, called as the blocks of a backbone call theirs."""
-    from graftwork.nn.packed_linear import LinearMap  # transformers comes with it, which takes a second
+    """Return a function that runs a frozen map and a trained one with its backward pass, as a backbone's block does."""
+    from graftwork.nn.packed_linear import LinearMap  # imports transformers, which takes a second
 
     tokens, wide, out = shape
     frozen, learning = (LinearMap(nn.Linear(wide, out)).to(device, dtype) for _ in range(2))

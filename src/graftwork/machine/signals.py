@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM that wait for the end of a step, so that what was done can be kept."""
+"""Deferral of SIGINT and SIGTERM to the end of a step, so that completed work can be saved."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came."""
+    """SIGTERM was received."""
 
 
 @contextmanager
 def ending_cleanly() -> Iterator[None]:
-    """Within it SIGTERM raises `Terminated`, unless something else was set: all is cleaned up, as after Ctrl-C."""
+    """Make SIGTERM raise `Terminated` in this block, unless a handler is set, so that cleanup runs as after Ctrl-C."""
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -36,11 +36,11 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 class _Ended(KeyboardInterrupt):
-    """A signal came for which nothing was set: it ends the process as soon as it is let go."""
+    """A signal without a Python handler was received: it ends the process as soon as it is released."""
 
 
 class Waiting:
-    """The signals that came and have done nothing yet."""
+    """Signals that were received and not yet acted on."""
 
     def __init__(self) -> None:
         self.came: list[int] = []
@@ -48,7 +48,7 @@ class Waiting:
         self._acting = False
 
     def hold(self) -> None:
-        """From now on they wait. A second one of the same sort does at once what it did before."""
+        """Defer signals from now on. A second one of the same sort acts at once as before."""
         for number in ENDING:
             before = signal.getsignal(number)
             if before not in (signal.SIG_IGN, None):  # None: not set from Python
@@ -56,9 +56,9 @@ class Waiting:
                 signal.signal(number, self._remember)
 
     def during(self, work: Callable[[], T], ended: Callable[[], None]) -> T:
-        """What `work` gives. A signal does there at once what it did before; where that ends `work`, comes `ended`.
+        """Return the result of `work`. Signals act at once during it; if one ends `work`, `ended` is called.
 
-        For that they wait again, but for a second one of the same sort. One that waits already acts first.
+        During `ended` signals are deferred again, except a second one of the same sort. A pending one acts first.
         """
         if self.came:
             ended()
@@ -74,12 +74,12 @@ class Waiting:
             self._acting = False
             if self.came:
                 ended()
-                self.came.clear()  # it has acted
+                self.came.clear()  # the signal has acted
             raise
         return found
 
     def let_go(self) -> None:
-        """Those that came do what they did before; from now on they all do."""
+        """Restore the previous handlers and raise the pending signal."""
         while self._before:
             signal.signal(*self._before.popitem())
         if self.came:
@@ -91,13 +91,13 @@ class Waiting:
             return
         self.came.append(number)
         if self._acting:
-            self._acting = False  # the others wait while this one acts
+            self._acting = False  # others are deferred while this one acts
             self._act(number, frame)
-            self.came.remove(number)  # it came back from it: nothing ends
+            self.came.remove(number)  # the handler returned: nothing ends
             self._acting = True
 
     def _act(self, number: int, frame: FrameType | None) -> None:
-        """What it did before. Raises `_Ended` for one that would end the process here and now."""
+        """Call the signal's previous handler. Raises `_Ended` for one that would end the process immediately."""
         before = self._before[number]
         if not callable(before):
             raise _Ended(number)
@@ -106,7 +106,7 @@ class Waiting:
 
 @contextmanager
 def waiting() -> Iterator[Waiting]:
-    """Within it signals wait; leaving it lets them act. Outside of the main thread none arrive: nothing changes."""
+    """Defer signals in this block; they act at its end. Outside the main thread, which gets none, nothing changes."""
     signals = Waiting()
     if threading.current_thread() is threading.main_thread():
         signals.hold()

@@ -1,4 +1,4 @@
-"""How many processor threads torch computes with, told without importing it where that is known."""
+"""The number of processor threads of torch, found without importing it where possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DECIDE_TOO = ("MKL_NUM_THREADS", "MKL_DOMAIN_NUM_THREADS", "MKL_DYNAMIC", "OMP_D
 
 
 def threads() -> int:
-    """Those that torch has; where it is not imported those that it would begin with."""
+    """Return torch's number of threads; where it is not imported, the number it would start with."""
     begun = _begun_with() if torch_in_use() is None else None
     if begun is not None:
         return begun
@@ -24,8 +24,8 @@ def threads() -> int:
 
 
 def _begun_with() -> int | None:
-    """What MKL, which torch asks, answers on Linux: a thread per physical core that the process may run on, or fewer if
-    OMP_NUM_THREADS says so. None where that is not certain.
+    """Return MKL's default on Linux, which torch uses: a thread per physical core of the affinity, at most
+    OMP_NUM_THREADS. None where that is not certain.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64" or any(name in os.environ for name in DECIDE_TOO):
         return None

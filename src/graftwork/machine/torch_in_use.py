@@ -1,4 +1,4 @@
-"""torch as far as this process has it: importing it takes longer than many a baseline, and they do without."""
+"""Access to torch only if already imported: importing it takes longer than many baselines, which don't need it."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from types import ModuleType
 
 
 def torch_in_use() -> ModuleType | None:
-    """torch, where something has imported it; None where nothing of this process can have been computed by it."""
+    """Return torch if this process has imported it; else None: nothing can have been computed by it."""
     return sys.modules.get("torch")

@@ -1,1 +1,1 @@
-"""One file per cost; the file's name is the cost's name, and its unit is in it."""
+"""Meters of costs, one per file; the file's name is the cost's name, which includes its unit."""

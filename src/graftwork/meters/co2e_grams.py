@@ -1,4 +1,4 @@
-"""Greenhouse gas of the run's electricity, by the user's own figure for the country and year."""
+"""Greenhouse gas emissions of the run's electricity, by the user's figure for the country and year."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from graftwork.registry import meters
 
 @meters.register("co2e_grams")
 class Co2eGrams:
-    """kWh x PUE x grams per kWh; unknown, and left blank, when the price list has no figure for the grid."""
+    """kWh x PUE x grams per kWh; blank when the price list has no figure for the grid."""
 
     needs: tuple[str, ...] = ("energy_joules",)
     meaning = Meaning("CO2e", shared=True, of_prices=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in grams of CO2 equivalent; never known better than the energy."""
+        """Return the cost in grams of CO2 equivalent, graded no better than the energy."""
         energy = costs["energy_joules"]
         grade = max("model", energy.grade, key=GRADES.index)
         if energy.value is None or prices.grams_per_kwh is None:

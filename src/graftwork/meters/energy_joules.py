@@ -1,4 +1,4 @@
-"""Energy of the run: the processor's own counters (RAPL) where they can be read, else core-seconds times watts."""
+"""Energy of the run: the processor's counters (RAPL) where readable, else core-seconds times watts."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from graftwork.core.meter import Cost, Meaning, Phase, Readings
 from graftwork.registry import meters
 
 POWERCAP = Path("/sys/class/powercap")
-MOST_WATTS = 500  # more than one socket or its memory draws; bounds how fast a counter can wrap round
+MOST_WATTS = 500  # upper bound on a socket's or its memory's power, and so on how fast a counter wraps round
 
 Mark = tuple[float, dict[Path, int]]  # seconds on the monotonic clock, microjoules per zone
 
 
 @dataclass(frozen=True)
 class EnergyDrawn:
-    """What the counters showed when the run's work ended."""
+    """The counted energy at the end of the run's work."""
 
-    joules: float | None  # as `joules_since` says
+    joules: float | None  # result of `joules_since`
 
 
 @meters.register("energy_joules")
 class EnergyJoules:
-    """Energy of all phases, plus the shared work that the run would have had to do alone."""
+    """Energy of all phases, plus that of shared work that the run alone would have had to do."""
 
     needs: tuple[str, ...] = ("total_seconds",)
     meaning = Meaning("energy", summed=True, shared=True)
 
     def begin(self) -> Mark:
-        """The counters as they stand."""
+        """Read the clock and the counters."""
         return time.monotonic(), read_zones()
 
     def stop(self, mark: Mark) -> EnergyDrawn:
-        """What was drawn since then: the measuring of the answers' speed is not part of it."""
+        """Return the energy since `begin`, which excludes the later measurement of prediction speed."""
         return EnergyDrawn(joules_since(mark))
 
     def end(self, mark: Mark | EnergyDrawn, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in joules: "counter" as read; "model" with work from before or charged scaled in, or as a part of
-        what runs side by side drew; "guess" without counters.
+        """Return the cost in joules: "counter" as read; "model" if scaled up for earlier or charged work, or if
+        divided among concurrent runs; "guess" without counters.
         """
         spent = sum(phase.cpu_seconds for phase in readings.phases.values())
         charged = readings.charged.cpu_seconds + readings.charged_evaluate.cpu_seconds
@@ -55,9 +55,9 @@ class EnergyJoules:
 
 
 def read_zones() -> dict[Path, int]:
-    """Microjoules so far of every processor package and its memory; empty unless all can be read.
+    """Read the microjoules so far of every processor package and its memory; empty unless all are readable.
 
-    Zones inside a package (core, uncore) are part of it, and "psys" holds all of them: counting these would be twice.
+    Zones inside a package (core, uncore) are part of it, and "psys" includes all: these would be counted twice.
     """
     counters = {}
     try:
@@ -71,7 +71,7 @@ def read_zones() -> dict[Path, int]:
 
 
 def joules_since(mark: Mark) -> float | None:
-    """Joules since `mark`; None without counters, or when one may have wrapped round more than once."""
+    """Return the joules since `mark`; None without counters, or when one may have wrapped round more than once."""
     began, before = mark
     after = read_zones()
     if not before or after.keys() != before.keys():

@@ -1,4 +1,4 @@
-"""What the run costs by the user's dated price list: machine-hours or electricity."""
+"""Cost of the run in money by the user's dated price list: machine-hours or electricity."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ SECONDS_PER_HOUR = 3600
 
 @meters.register("money")
 class Money:
-    """Hours x price of the machine, or kWh x PUE x tariff; unknown, and left blank, without a price list."""
+    """Hours x price of the machine, or kWh x PUE x tariff; blank without a price list."""
 
     needs: tuple[str, ...] = ("total_seconds", "energy_joules")
     meaning = Meaning(shared=True, of_prices=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in the price list's currency; never known better than the hours or the energy."""
+        """Return the cost in the price list's currency, graded no better than the hours or the energy."""
         if prices.per_hour is not None:
             source, per_unit = costs["total_seconds"], prices.per_hour / SECONDS_PER_HOUR
         elif prices.per_kwh is not None:

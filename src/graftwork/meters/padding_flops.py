@@ -1,4 +1,4 @@
-"""Floating-point operations of training that were spent on padding."""
+"""Floating-point operations of training spent on padding."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from graftwork.registry import meters
 
 @meters.register("padding_flops")
 class PaddingFlops:
-    """The part of `train_flops` that worked on positions without a token."""
+    """The part of `train_flops` spent on positions without a token."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("train FLOP on padding")
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in floating-point operations."""
+        """Return the cost in floating-point operations."""
         return Cost(readings.padding_flops, "FLOP", readings.train_flops_grade)

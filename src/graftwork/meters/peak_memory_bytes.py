@@ -1,4 +1,4 @@
-"""The most memory that the process held at once during the run."""
+"""Peak memory that the process used during the run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ STATUS = Path("/proc/self/status")
 
 @meters.register("peak_memory_bytes")
 class PeakMemoryBytes:
-    """High-water mark of resident memory: the network, the data and the interpreter with them; no child process."""
+    """High-water mark of resident memory, of the network, data and interpreter together, without child processes."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("peak memory")
 
     def begin(self) -> bool:
-        """Bring the kernel's high-water mark down to what is held now; False where that is not allowed."""
+        """Reset the kernel's high-water mark to the memory in use now; return False where that is not allowed."""
         try:
             RESET.write_text("5")
         except OSError:
@@ -29,19 +29,19 @@ class PeakMemoryBytes:
         return True
 
     def stop(self, mark: bool) -> Cost:
-        """What was held at most until now: the measuring of the answers' speed is not part of it."""
+        """Return the peak until now, which excludes the later measurement of prediction speed."""
         since_begin = high_water_bytes() if mark else None
         if since_begin is not None:
             return Cost(since_begin, "bytes", "counter")
         return Cost(lifetime_bytes(), "bytes", "model")
 
     def end(self, mark: bool | Cost, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in bytes; graded "model" when it may date from before the run."""
+        """Return the cost in bytes; graded "model" when the peak may date from before the run."""
         return mark if isinstance(mark, Cost) else self.stop(mark)
 
 
 def high_water_bytes() -> int | None:
-    """`VmHWM`, the peak since it was last reset; None where the kernel does not tell."""
+    """Return `VmHWM`, the peak since its last reset; None where the kernel does not report it."""
     try:
         lines = STATUS.read_text().splitlines()
     except OSError:
@@ -50,7 +50,7 @@ def high_water_bytes() -> int | None:
 
 
 def lifetime_bytes() -> int | None:
-    """The peak over the life of the process; None where the system does not tell."""
+    """Return the peak over the life of the process; None where the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

@@ -9,14 +9,14 @@ from graftwork.registry import meters
 
 @meters.register("predict_flops")
 class PredictFlops:
-    """Every multiply and every add for one example of median length."""
+    """Number of multiplications and additions for one example of median length."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("FLOP per prediction")
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in floating-point operations."""
+        """Return the cost in floating-point operations."""
         return Cost(readings.predict_flops, "FLOP", readings.predict_flops_grade)

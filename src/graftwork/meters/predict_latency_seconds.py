@@ -1,4 +1,4 @@
-"""Seconds from one example to its answer."""
+"""Latency of one prediction, in seconds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from graftwork.registry import meters
 
 @meters.register("predict_latency_seconds")
 class PredictLatencySeconds:
-    """Median seconds for one example in a batch of one, after warming up."""
+    """Median seconds for one example in a batch of one, after warm-up."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("latency")
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in seconds."""
+        """Return the cost in seconds."""
         return Cost(readings.predict_latency_seconds, "s", "meter")

@@ -1,4 +1,4 @@
-"""Examples answered per second."""
+"""Examples predicted per second."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from graftwork.registry import meters
 
 @meters.register("predict_per_second")
 class PredictPerSecond:
-    """Throughput over whole batches, after warming up: the one line of a price tag that is not a price."""
+    """Throughput over whole batches, after warm-up: the only line of a price tag that is not a price."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("predictions per second", more_is_better=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in examples per second."""
+        """Return the throughput in examples per second."""
         return Cost(readings.predict_per_second, "per second", "meter")

@@ -1,4 +1,4 @@
-"""Bytes that the task module takes on disk."""
+"""Size of the task module on disk, in bytes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class StoredBytes:
     meaning = Meaning("stored size", summed=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in bytes."""
+        """Return the cost in bytes."""
         return Cost(readings.stored_bytes, "bytes", "counter")

@@ -1,4 +1,4 @@
-"""Parameters that the task module keeps."""
+"""Parameters stored in the task module."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from graftwork.registry import meters
 
 @meters.register("stored_parameters")
 class StoredParameters:
-    """Numbers that one more task adds to a bank; the shared backbone is not among them."""
+    """Parameters that one more task adds to a bank, without the shared backbone."""
 
     needs: tuple[str, ...] = ()
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in parameters."""
+        """Return the cost in parameters."""
         return Cost(readings.stored_parameters, "parameters", "counter")

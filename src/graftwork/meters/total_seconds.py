@@ -9,16 +9,16 @@ from graftwork.registry import meters
 
 @meters.register("total_seconds")
 class TotalSeconds:
-    """Seconds of all phases, plus the shared work that the run would have had to do alone."""
+    """Seconds of all phases, plus those of shared work that the run alone would have had to do."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("total time", shared=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in seconds."""
+        """Return the cost in seconds."""
         spent = sum(phase.wall_seconds for phase in readings.phases.values())
         charged = readings.charged.wall_seconds + readings.charged_evaluate.wall_seconds
         return Cost(spent + charged, "s", "meter")

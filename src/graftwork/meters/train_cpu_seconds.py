@@ -9,15 +9,15 @@ from graftwork.registry import meters
 
 @meters.register("train_cpu_seconds")
 class TrainCpuSeconds:
-    """Core-seconds in the phase `fit`, plus those of the shared work that the run would have had to do alone."""
+    """Core-seconds in the phase `fit`, plus those of shared work that the run alone would have had to do."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("train processor time")
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in core-seconds."""
+        """Return the cost in core-seconds."""
         fit = readings.phases.get("fit", Phase())
         return Cost(fit.cpu_seconds + readings.charged.cpu_seconds, "s", "counter")

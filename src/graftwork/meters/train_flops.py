@@ -9,14 +9,14 @@ from graftwork.registry import meters
 
 @meters.register("train_flops")
 class TrainFlops:
-    """Every multiply and every add executed for training, padding included: 2 per multiply-add."""
+    """Number of multiplications and additions executed for training, padding included: 2 per multiply-add."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("train FLOP", summed=True, shared=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in floating-point operations."""
+        """Return the cost in floating-point operations."""
         return Cost(readings.train_flops, "FLOP", readings.train_flops_grade)

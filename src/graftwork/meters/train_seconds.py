@@ -9,15 +9,15 @@ from graftwork.registry import meters
 
 @meters.register("train_seconds")
 class TrainSeconds:
-    """Seconds in the phase `fit`, plus the shared work that the run would have had to do alone."""
+    """Seconds in the phase `fit`, plus those of shared work that the run alone would have had to do."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning("train time", summed=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in seconds."""
+        """Return the cost in seconds."""
         fit = readings.phases.get("fit", Phase())
         return Cost(fit.wall_seconds + readings.charged.wall_seconds, "s", "meter")

@@ -9,14 +9,14 @@ from graftwork.registry import meters
 
 @meters.register("trained_parameters")
 class TrainedParameters:
-    """Numbers that are handed to the optimiser, or fitted, the head included."""
+    """Parameters given to the optimiser, or fitted, including the head."""
 
     needs: tuple[str, ...] = ()
     meaning = Meaning(summed=True)
 
     def begin(self) -> None:
-        """Nothing to mark."""
+        """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """The cost in parameters."""
+        """Return the cost in parameters."""
         return Cost(readings.trained_parameters, "parameters", "counter")

@@ -1,1 +1,1 @@
-"""Ways of adapting a backbone to a task, and the baselines that they must beat: one file each."""
+"""The built-in methods of adapting a backbone to a task, and the baselines: one file each."""

@@ -1,4 +1,4 @@
-"""Abbreviation rule: reads what a short form stands for where the passage explains it (Schwartz & Hearst 2003)."""
+"""Abbreviation rule: finds the long form of an abbreviation in the passage (Schwartz & Hearst 2003)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ _QUOTES = "\"'\u201c\u201d\u2018\u2019()"
 
 @dataclass
 class Rule:
-    """Looks a short form up in the definitions of the passage; other questions are answered by an n-gram window."""
+    """A rule that looks up short forms in the definitions of the passage; it answers other questions by an n-gram
+    window."""
 
     window: AnswerWindow
-    longest: int  # words of an answer
+    longest: int  # words of an answer, at most
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(W, 2): sure of its answer."""
+        """Return logits (W, 2) that give the rule's answer with certainty."""
         spans = [self._answer(example) for example in examples]
         return sure_of(spans, [len(example.inputs["words"]) for example in examples], self.longest)
 
@@ -50,25 +51,25 @@ class Rule:
         return Passage(text, words).words_at(*place) if place else answer_in(question, words, self.window)
 
     def delta(self) -> dict[str, Tensor]:
-        """Which window."""
+        """Return the stored window."""
         return {"window": self.window.stored}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Letters are compared, nothing is multiplied."""
+        """Return 0: letters are compared, nothing is multiplied."""
         return 0.0, "counter"
 
 
 def asked_for(question: str) -> str | None:
-    """The short form in "What does (the acronym) X stand for?", or None for a question of another form."""
+    """Return the short form X in "What does (the acronym) X stand for?"; None for a question of another form."""
     found = _ASKED.search(question)
     inner = _NOUN.match(found[1].strip()) if found else None
     return (inner[1].strip(_QUOTES) or None) if inner else None
 
 
 def stands_for(short: str, text: str) -> tuple[int, int] | None:
-    """First character of the long form that `text` gives for `short`, and the one behind it.
+    """Return the start and the end (exclusive) of the long form that `text` defines for `short`, in characters.
 
-    The same short form before one that differs in case or by a plural s; the first of several.
+    An exact match takes precedence over one that differs in case or by a plural s; of several the first is returned.
     """
     found = definitions(text)
     alike = [definition for definition in found if definition.short.lower().rstrip("s") == short.lower().rstrip("s")]
@@ -79,7 +80,7 @@ def stands_for(short: str, text: str) -> tuple[int, int] | None:
 @methods.register("abbreviation_rule")
 @dataclass(frozen=True)
 class AbbreviationRule:
-    """No training but for the window that other questions are answered with."""
+    """The abbreviation rule; only the window that answers other questions is chosen on training data."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
@@ -87,15 +88,15 @@ class AbbreviationRule:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits questions about passages."""
+        """Return a reason unless the task asks questions about passages."""
         return without_passages(task)
 
     def fit(self, bench: Workbench) -> Rule:
-        """Choose the window."""
+        """Choose the window on the training questions."""
         window, _ = best_window(bench.train.examples)
         asked = sum(asked_for(example.inputs["question"]) is not None for example in bench.train.examples)
         return Rule(window, longest_of(bench.setting), {"window": window.place, "words": window.words, "asked": asked})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Rule:
-        """From its window."""
+        """Rebuild the rule from its stored window."""
         return Rule(AnswerWindow.of(delta["window"]), longest_of(setting), facts)

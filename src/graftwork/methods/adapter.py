@@ -1,4 +1,4 @@
-"""Adapter: small bottlenecks inside frozen blocks (Houlsby et al. 2019, arXiv:1902.00751; placement of Pfeiffer et al.
+"""Adapters: small bottlenecks inside frozen blocks (Houlsby et al. 2019, arXiv:1902.00751; placement of Pfeiffer et al.
 2021, arXiv:2005.00247, as an option)."""
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Bottleneck(nn.Module):
         return y + linear(inner, self.up.weight.to(kind), self.up.bias.to(kind))
 
     def weights(self) -> Mapping[str, Tensor]:
-        """D (size, out), d (size,), U (out, size), u (out,)."""
+        """Return D (size, out), d (size,), U (out, size), u (out,)."""
         return {"D": self.down.weight, "d": self.down.bias, "U": self.up.weight, "u": self.up.bias}
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """(K, N, in), (K, N, out) -> (K, N, out), by K bottlenecks."""
+        """Apply K bottlenecks: (K, N, in), (K, N, out) -> (K, N, out)."""
         inner = gelu(torch.baddbmm(weights["d"][:, None], y, weights["D"].mT))
         return y + torch.baddbmm(weights["u"][:, None], inner, weights["U"].mT)
 
 
 class Rescale(nn.Module):
-    """y -> y (1 + g) + b, with g and b (out,) zero at the start: a norm's own gain and bias, trained."""
+    """y -> y (1 + g) + b, with g and b (out,) zero at the start: trains a norm's gain and bias."""
 
     def __init__(self, site: nn.Module):
         super().__init__()
@@ -66,22 +66,22 @@ class Rescale(nn.Module):
         return torch.addcmul(y + self.b.to(y.dtype), y, self.g.to(y.dtype))
 
     def weights(self) -> Mapping[str, Tensor]:
-        """g and b (out,)."""
+        """Return g and b (out,)."""
         return {"g": self.g, "b": self.b}
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """(K, N, D), (K, N, D) -> (K, N, D), by K gains and biases."""
+        """Apply K gains and biases: (K, N, D), (K, N, D) -> (K, N, D)."""
         return torch.addcmul(y + weights["b"][:, None], y, weights["g"][:, None])
 
 
 @methods.register("adapter")
 @dataclass(frozen=True)
 class Adapter:
-    """A bottleneck after each block's attention and feed-forward part, and the blocks' norms."""
+    """Adapter tuning: a bottleneck after each block's attention and feed-forward part, and the blocks' norms."""
 
     size: int = 64  # width of the bottleneck
-    placement: str = "houlsby"  # "pfeiffer": after the feed-forward part only, norms left alone
+    placement: str = "houlsby"  # "pfeiffer": after the feed-forward part only, norms frozen
     learning_rate: float = 2e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
@@ -89,7 +89,7 @@ class Adapter:
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone whose blocks have the linear maps that it hangs on."""
+        """Return a reason unless the backbone's blocks have the linear maps that the bottlenecks attach to."""
         if self.placement not in PLACEMENTS:
             return f"placement must be one of {', '.join(PLACEMENTS)}, not {self.placement!r}"
         if self.size <= 0:
@@ -97,7 +97,7 @@ class Adapter:
         return lacking(card, PLACEMENTS[self.placement])
 
     def attach(self, model: Model) -> None:
-        """Plug the bottlenecks, and for Houlsby's placement the norms' own gains and biases."""
+        """Plug in the bottlenecks, and for Houlsby's placement trainable gains and biases of the norms."""
         for role in PLACEMENTS[self.placement]:
             model.plug(role, lambda site: Bottleneck(site, self.size))
         if self.placement == "houlsby":

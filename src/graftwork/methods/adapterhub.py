@@ -1,4 +1,4 @@
-"""Bottlenecks as AdapterHub has them, which may read the normed sum behind a part (Pfeiffer et al. 2020,
+"""AdapterHub's bottlenecks, which may read the normed sum after a part of a block (Pfeiffer et al. 2020,
 arXiv:2007.07779; placement and order of Pfeiffer et al. 2021, arXiv:2005.00247)."""
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from graftwork.registry import methods
 from graftwork.targets.classifier_head import NO_LAYER, read_first_token, unfit_for_head
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 
-SITES = {  # (part, what is read) -> role
+SITES = {  # (part, input) -> role
     ("attention", "map"): "attention.output", ("attention", "norm"): "attention.norm",
     ("mlp", "map"): "mlp.down", ("mlp", "norm"): "mlp.norm",
 }  # fmt: skip
 
 
 class ResidualBottleneck(nn.Module):
-    """h -> U f(D h + d) + u, with D (size, width) small and U (width, size) zero: nothing at the start."""
+    """h -> U f(D h + d) + u, with D (size, width) small and U (width, size) zero: zero at the start."""
 
     def __init__(self, width: int, size: int, activation: str):
         super().__init__()
@@ -67,7 +67,7 @@ class BesideNorm(nn.Module):
         assert isinstance(site, nn.LayerNorm)
         self.bottleneck = ResidualBottleneck(site.weight.shape[0], size, activation)
         self.eps = site.eps
-        self.register_buffer("gain", site.weight.detach(), persistent=False)  # the frozen norm's own memory
+        self.register_buffer("gain", site.weight.detach(), persistent=False)  # shares the frozen norm's memory
         self.register_buffer("bias", site.bias.detach(), persistent=False)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -78,9 +78,9 @@ class BesideNorm(nn.Module):
 @methods.register("adapterhub")
 @dataclass(frozen=True)
 class AdapterHub:
-    """What `graft bank import` makes of an AdapterHub folder. Named by hand it can be trained like any other method."""
+    """The method of adapters that `graft bank import` reads from an AdapterHub folder; it can also be trained."""
 
-    parts: str = "none"  # "mlp", "attention" or "attention+mlp": behind which parts of a block
+    parts: str = "none"  # parts of a block that it follows: "mlp", "attention" or "attention+mlp"
     reads: str = "norm"  # "norm": the part's sum, normed; "map": the part's own output
     size: int = 48  # width of the bottleneck
     activation: str = "relu"  # of the bottleneck
@@ -93,11 +93,12 @@ class AdapterHub:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The sites it hangs on."""
+        """The roles of the sites that it attaches to."""
         return tuple(SITES.get((part, self.reads), "") for part in self.parts.split("+"))
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits classification, once its parts are named: so it stands in no comparison that did not ask for it."""
+        """Return a reason unless the task is classification and `parts` is set, so that no comparison lists it by
+        default."""
         if "" in self.roles or len(set(self.roles)) < len(self.roles):
             return f"parts must be of attention, mlp, each once, reads norm or map, not {self.parts!r}, {self.reads!r}"
         if self.activation not in ACTIVATIONS or self.head not in (*ACTIVATIONS, NO_LAYER):
@@ -107,7 +108,7 @@ class AdapterHub:
         return unfit_for_head(task, card) or lacking(card, self.roles)
 
     def attach(self, model: Model) -> None:
-        """Plug the bottlenecks, and read the first token."""
+        """Plug in the bottlenecks, and make the head read the first token."""
         beside = BesideNorm if self.reads == "norm" else BesideMap
         for role in self.roles:
             model.plug(role, lambda site: beside(site, self.size, self.activation))

@@ -1,4 +1,4 @@
-"""BitFit: only the biases are trained (Ben Zaken et al. 2022, arXiv:2106.10199)."""
+"""BitFit: trains only the biases (Ben Zaken et al. 2022, arXiv:2106.10199)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROLES = (
 
 
 class BiasChange(nn.Module):
-    """y -> y + b, with b (out,) zero at the start: the change of a bias, kept apart from the frozen one."""
+    """y -> y + b, with b (out,) zero at the start: the change of a bias, stored apart from the frozen bias."""
 
     def __init__(self, bias: Tensor):
         super().__init__()
@@ -33,12 +33,12 @@ class BiasChange(nn.Module):
         return y + self.b.to(y.dtype)
 
     def weights(self) -> Mapping[str, Tensor]:
-        """b (out,)."""
+        """Return b (out,)."""
         return {"b": self.b}
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """(K, N, in), (K, N, out) -> (K, N, out), by K changes."""
+        """Apply K changes: (K, N, in), (K, N, out) -> (K, N, out)."""
         return y + weights["b"][:, None]
 
 
@@ -50,7 +50,7 @@ def _bias(site: nn.Module) -> Tensor | None:
 @methods.register("bitfit")
 @dataclass(frozen=True)
 class BitFit:
-    """The smallest delta that reaches every block: the biases of linear maps and norms."""
+    """BitFit: a small delta in every block, the biases of linear maps and norms."""
 
     learning_rate: float = 5e-3  # peak of the schedule
 
@@ -58,13 +58,13 @@ class BitFit:
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone whose maps have biases."""
+        """Return a reason unless the backbone's linear maps or norms have biases."""
         if card is not None and not card.biased:
             return "the blocks of this backbone have no biases"
         return lacking(card, ROLES) if card is not None and set(ROLES) <= set(card.lacks) else ""
 
     def attach(self, model: Model) -> None:
-        """Plug a change at every site that has a bias."""
+        """Plug in a bias change at every site that has a bias."""
         for role in ROLES:
             if any(_bias(site) is not None for site in model.backbone.sites(role).values()):
                 model.plug(role, lambda site: BiasChange(_bias(site)))  # type: ignore[arg-type]

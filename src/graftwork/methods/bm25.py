@@ -1,4 +1,4 @@
-"""BM25: each candidate by the words that it shares with the text, rare ones counting more; nothing is trained
+"""BM25: scores candidates by the words that they share with the text, weighted by rarity; nothing is trained
 (Robertson & Zaragoza 2009, doi:10.1561/1500000019)."""
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.targets.words import UNSPACED_APART, WORD
 
-_WORD, _PLAIN = re.compile(WORD), re.compile(r"\w+")  # plain: of modules whose facts say nothing of unspaced scripts
-FLOPS_PER_MATCH = 8.0  # of a shared word: its share of a candidate's score
+_WORD, _PLAIN = re.compile(WORD), re.compile(r"\w+")  # _PLAIN: for modules whose facts lack UNSPACED_APART
+FLOPS_PER_MATCH = 8.0  # FLOPs of the term that a shared word adds to a candidate's score
 
 
 @dataclass
 class Lexical:
-    """Logits are BM25 scores: sum over the text's words of idf x tf (k1 + 1) / (tf + k1 (1 - b + b length / mean))."""
+    """A BM25 scorer: the logit is the sum over the text's words of
+    idf x tf (k1 + 1) / (tf + k1 (1 - b + b length / mean))."""
 
-    frequencies: Tensor  # (V,) int64: in how many of train's candidates each word stands
+    frequencies: Tensor  # (V,) int64: training candidates that contain each word
     facts: Mapping[str, Any]  # vocabulary, candidates, mean_length, k1, b, unspaced_apart
     trained_parameters: int = 0
 
@@ -45,7 +46,7 @@ class Lexical:
         self._unknown = float(np.log1p((count + 0.5) / 0.5))
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(W, 1): a score per candidate."""
+        """Return the scores (W, 1), one per candidate."""
         scores = [
             [
                 (self._score(self._cut(example.inputs["text"]), self._cut(choice)),)
@@ -69,11 +70,11 @@ class Lexical:
         return score
 
     def delta(self) -> dict[str, Tensor]:
-        """The counts; the words are in the facts."""
+        """Return the document frequencies; the words are in the facts."""
         return {"frequencies": self.frequencies}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """A few per word that a text and its candidate share."""
+        """Count `FLOPS_PER_MATCH` per word that a text shares with a candidate."""
         matches = 0
         for example in examples:
             text = self._cut(example.inputs["text"])
@@ -84,17 +85,17 @@ class Lexical:
 
 
 def words_of(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
-    """Words of letters and digits in lower case."""
+    """Return the words of letters and digits of a text, in lower case."""
     return word.findall(text.lower())
 
 
 @methods.register("bm25")
 @dataclass(frozen=True)
 class Bm25:
-    """Only counts of train's candidates are kept, no label is looked at."""
+    """BM25, fitted by counting the words of train's candidates; it uses no labels."""
 
-    k1: float = 1.2  # how soon a word that is said again counts no more
-    b: float = 0.75  # how much a long candidate pays for its length, 0 … 1
+    k1: float = 1.2  # saturation of repeated words: smaller saturates sooner
+    b: float = 0.75  # strength of the length normalisation, 0 … 1
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
@@ -103,13 +104,13 @@ class Bm25:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits kinds whose examples have candidates."""
+        """Return a reason unless the task's examples have candidates."""
         if self.k1 < 0 or not 0 <= self.b <= 1:
             return f"k1 must be 0 or more and b from 0 to 1, not {self.k1:g} and {self.b:g}"
         return "" if isinstance(kinds.get(task.kind), OfChoices) else "it scores candidates, and this task has none"
 
     def fit(self, bench: Workbench) -> Lexical:
-        """Count."""
+        """Count in how many candidates each word occurs."""
         candidates = [words_of(choice) for example in bench.train.examples for choice in example.inputs["choices"]]
         counts = Counter(word for words in candidates for word in set(words))
         vocabulary = sorted(counts)
@@ -126,5 +127,5 @@ class Bm25:
         return Lexical(frequencies, facts | {"vocabulary": vocabulary})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Lexical:
-        """From its counts."""
+        """Rebuild the scorer from its stored counts."""
         return Lexical(delta["frequencies"], facts)

@@ -1,4 +1,4 @@
-"""Colour histogram + linear model: how much of an image has which colour, and nothing of where (Swain & Ballard 1991;
+"""Colour histogram + linear model: the shares of colours in an image, without positions (Swain & Ballard 1991;
 Chapelle et al. 1999)."""
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from graftwork.pretrained.media_files import decode_image
 from graftwork.registry import methods
 from graftwork.train.formula_features import LinearOnFormula, fit_on_formula, restore_on_formula
 
-SIDE = 128  # pixels: larger images are shrunk to it, for a histogram needs no more
+SIDE = 128  # pixels; larger images are shrunk to it, which suffices for a histogram
 
 
 @methods.register("colour_histogram")
 @dataclass(frozen=True)
 class ColourHistogram:
-    """A bin for every combination of red, green and blue, and a linear layer on the roots of their shares."""
+    """A linear layer on the square roots of a colour histogram, with a bin per combination of red, green and blue."""
 
     bins: int = 6  # per channel
 
@@ -35,13 +35,14 @@ class ColourHistogram:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits images."""
+        """Return a reason unless the task reads images."""
         if task.reads != "image":
             return f"it reads images, and this task reads {task.reads}s"
         return "" if 2 <= self.bins <= 16 else f"bins must be between 2 and 16, not {self.bins}"
 
     def features(self, example: Example) -> NDArray[np.float32]:
-        """(bins^3,) square roots of shares, which add up to 1: equal weights tell a rare colour from a common one."""
+        """Return the square roots (bins^3,) of the bins' shares, which add up to 1; the root reduces the weight of
+        common colours."""
         image = decode_image(example.inputs["image"].path)
         image.thumbnail((SIDE, SIDE))
         levels = np.asarray(image, dtype=np.int64).reshape(-1, 3) * self.bins // 256  # (pixels, 3)
@@ -50,9 +51,9 @@ class ColourHistogram:
         return np.sqrt(shares).astype(np.float32)
 
     def fit(self, bench: Workbench) -> LinearOnFormula:
-        """One pass over the images, and a convex fit per penalty."""
+        """Compute the histograms in one pass over the images, then make a convex fit per penalty."""
         return fit_on_formula(bench, f"colour histograms of {self.bins} bins", self.features)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> LinearOnFormula:
-        """From its stored layer."""
+        """Rebuild the model from its stored layer."""
         return restore_on_formula(self.features, self.bins**3, delta, facts)

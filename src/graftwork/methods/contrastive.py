@@ -1,5 +1,5 @@
-"""Contrastive: the backbone is tuned on pairs of the few labelled texts, and a linear layer is fitted on what it then
-gives (SetFit, Tunstall et al. 2022, arXiv:2209.11055)."""
+"""Contrastive: the backbone is tuned on pairs of the few labelled texts, then a linear layer is fitted on its features
+(SetFit, Tunstall et al. 2022, arXiv:2209.11055)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from graftwork.train.loop import FittedModel, answer, build_model, restore_by_at
 from graftwork.train.pair_training import PairPlan, Reading, train_on_pairs
 from graftwork.train.seeds import derive
 
-SIZE = 64  # texts of a step, at most: 2,016 pairs
+SIZE = 64  # texts per step, at most: 2,016 pairs
 
 
 @methods.register("contrastive")
 @dataclass(frozen=True)
 class Contrastive:
-    """For few labels: n rows of a class are n x n things to learn from."""
+    """Contrastive fine-tuning for few labels: pairs of rows give far more training signals than rows."""
 
     rate: float = 1e-4  # peak of the schedule
     epochs: int = 20  # over the training rows
-    steps: int = 300  # at most
+    steps: int = 300  # steps, at most
     decay: float = 1.0  # rate of a block as a share of the rate of the one above it
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
-    BOARD: ClassVar[Entries] = ()  # for few labels: on a board only where it is asked for
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested, because it is for few labels
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Needs classes."""
+        """Return a reason unless each example has one class and the backbone has blocks."""
         if not (self.rate > 0 and self.epochs >= 1 and self.steps >= 1 and 0 < self.decay <= 1):
             return f"rate must be above 0, epochs and steps at least 1 and decay between 0 and 1, not {self}"
         if card is not None and not card.blocks:
@@ -52,12 +52,12 @@ class Contrastive:
         return "" if fits else f"it needs one class of each example, not {task.kind}"
 
     def attach(self, model: Model) -> None:
-        """Own everything but the token embeddings."""
+        """Train everything except the token embeddings."""
         model.own_blocks(0, self.decay)
         model.rest("embedding")
 
     def fit(self, bench: Workbench) -> FittedModel:
-        """Pairs first; then the layer, its penalty chosen on validation."""
+        """Train on pairs, then fit the linear layer with its penalty chosen on validation."""
         backbone, setting = bench.setting.backbone, bench.setting
         assert backbone is not None
         torch.manual_seed(derive(bench.seed_of("init"), "init"))
@@ -86,5 +86,5 @@ class Contrastive:
         return FittedModel(model, facts | {"strength": fit.strength, "validation": reached})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedModel:
-        """From its stored weights."""
+        """Rebuild the model from its stored weights."""
         return restore_by_attaching(self, setting, delta, facts)

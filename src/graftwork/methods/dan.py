@@ -1,5 +1,5 @@
-"""Deep averaging network: the mean of a text's word vectors through a few layers (Iyyer et al. 2015,
-doi:10.3115/v1/P15-1162). What word vectors give without word order: seconds, and no backbone."""
+"""Deep averaging network: a few layers on the mean of a text's word vectors (Iyyer et al. 2015,
+doi:10.3115/v1/P15-1162). A baseline without word order or backbone that trains in seconds."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from graftwork.registry import kinds, methods
 from graftwork.targets.words import UNSPACED_APART, cut_words
 from graftwork.train.seeds import derive
 
-RANDOM = "random"  # vectors that are drawn
-SEEN = 2  # times that a word must occur in train to have a vector of its own, where there is no file
-SPREAD = 0.3  # of vectors that are drawn
-LAYER_RATE, DRAWN_RATE, GIVEN_RATE = 2e-3, 3e-3, 1e-3  # of Adam: layers, vectors that were drawn, those of a file
-PATIENCE = 4  # epochs without a better one on validation that end the fit
-STEPS_AT_LEAST, LARGEST_BATCH = 40, 64  # in an epoch, where there are rows enough for that; rows of a batch
+RANDOM = "random"  # randomly initialised vectors
+SEEN = 2  # occurrences in train that a word needs to have a vector, when no file is given
+SPREAD = 0.3  # standard deviation of randomly initialised vectors
+LAYER_RATE, DRAWN_RATE, GIVEN_RATE = 2e-3, 3e-3, 1e-3  # of Adam: layers, random vectors, vectors of a file
+PATIENCE = 4  # epochs without improvement on validation that end the fit (early stopping)
+STEPS_AT_LEAST, LARGEST_BATCH = 40, 64  # steps of an epoch if there are enough rows; rows of a batch
 
 Table = tuple[tuple[str, ...], Tensor]  # words, and their vectors (V, D)
-Bags = list[list[int]]  # the rows of the known words of each text
+Bags = list[list[int]]  # per text, the table rows of its known words
 
 
 class Network(nn.Module):
-    """Rows of words -> logits. The last row of the table stands for nothing: it is that of a text without words."""
+    """A network from rows of words to logits. The last row of the table is a padding row for texts without words."""
 
     def __init__(self, table: Tensor, texts: int, outputs: int, width: int, depth: int):
         super().__init__()
@@ -56,7 +56,7 @@ class Network(nn.Module):
         self.layers = nn.Sequential(*parts, nn.Linear(widths[-1], outputs))
 
     def forward(self, bags: Bags, sparse: bool = False) -> Tensor:
-        """B x `texts` bags -> (B, C); of a pair u, v the layers read [u, v, |u - v|, u * v]."""
+        """B x `texts` bags -> (B, C); for a pair u, v the layers read [u, v, |u - v|, u * v]."""
         empty = len(self.table) - 1
         filled = [rows or [empty] for rows in bags]
         counts = np.fromiter(map(len, filled), np.int64, len(filled))
@@ -74,7 +74,7 @@ class Network(nn.Module):
 
 @dataclass
 class Averaging:
-    """A network and the words that it knows. Implements `Fitted`."""
+    """A trained network and its vocabulary. Implements `Fitted`."""
 
     network: Network
     facts: Mapping[str, Any]  # "vocabulary": the words of the table's rows, in order; "unspaced_apart"
@@ -85,47 +85,47 @@ class Averaging:
 
     @property
     def trained_parameters(self) -> int:
-        """The layers, and the vectors of the words that train has."""
+        """The parameters of the layers and of the vectors of words in train."""
         layers = sum(parameter.numel() for parameter in self.network.layers.parameters())
         return layers + int(self.facts["words_trained"]) * self.network.table.shape[1]
 
     def bags(self, examples: Sequence[Example]) -> Bags:
-        """One of each text, in order."""
+        """Return one bag per text, in order."""
         return [self._known.read(text).rows for example in examples for text in texts_apart(example)]
 
     @torch.no_grad()
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C)."""
+        """Return the logits (N, C) of examples."""
         return self.of_bags(self.bags(examples))
 
     @torch.no_grad()
     def of_bags(self, bags: Bags) -> Logits:
-        """(N, C)."""
+        """Return the logits (N, C) of bags."""
         logits: Tensor = self.network(bags)  # (N, C)
         return logits.double().numpy()
 
     def delta(self) -> dict[str, Tensor]:
-        """Vectors and layers; the words are in the facts."""
+        """Return the vectors and layers; the words are in the facts."""
         return {name: tensor.detach() for name, tensor in self.network.state_dict().items()}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """An addition per word and number of its vector, two per weight of the layers."""
+        """Count one FLOP per word and dimension of its vector, and two per weight of the layers."""
         return _flops(self.network, self.bags(examples)), "model"
 
 
 class _Learning:
-    """A network on its way: all that its next epoch depends on."""
+    """The training state of a network: everything that its next epoch depends on."""
 
     def __init__(self, network: Network, rate: float, l2: float, random: np.random.Generator):
         self.network, self.random = network, random
         self.layers = torch.optim.AdamW(network.layers.parameters(), lr=LAYER_RATE, weight_decay=l2)
         self.vectors = torch.optim.SparseAdam([network.table], lr=rate)
-        self.best, self.at = (-math.inf, -math.inf), 0  # the score and the negative loss of the best epoch, and which
+        self.best, self.at = (-math.inf, -math.inf), 0  # (score, -loss) of the best epoch, and its number
         self.scores: list[float] = []
-        self.kept: dict[str, Tensor] = {}  # the network after it
+        self.kept: dict[str, Tensor] = {}  # the weights after the best epoch
 
     def step(self, loss: Tensor) -> None:
-        """One update."""
+        """Update layers and vectors once."""
         self.layers.zero_grad()
         self.vectors.zero_grad()
         loss.backward()
@@ -133,14 +133,14 @@ class _Learning:
         self.vectors.step()
 
     def reached(self, score: float, other: float) -> None:
-        """An epoch is over; of equal scores the `other` decides."""
+        """Record the end of an epoch and keep its weights if it is the best; `other` breaks ties of the score."""
         self.scores.append(score)
         if (score, other) > self.best:
             self.best, self.at = (score, other), len(self.scores)
             self.kept = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
 
     def checkpoint(self) -> Checkpoint:
-        """After an epoch."""
+        """Return a checkpoint of the state after an epoch."""
         tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
         tensors |= {f"kept.{name}": tensor for name, tensor in self.kept.items()}
         for prefix, optimiser in (("layers", self.layers), ("vectors", self.vectors)):
@@ -150,7 +150,7 @@ class _Learning:
         return Checkpoint({"at": self.at, "random": self.random.bit_generator.state}, tensors)
 
     def restore(self, found: Checkpoint) -> None:
-        """Go on from there."""
+        """Restore the state from a checkpoint."""
         parts: dict[str, dict[str, Tensor]] = {}
         for path, tensor in found.tensors.items():
             prefix, _, name = path.partition(".")
@@ -161,7 +161,7 @@ class _Learning:
             states: dict[int, dict[str, Any]] = {}
             for path, tensor in parts[prefix].items():
                 number, _, name = path.partition(".")
-                counts = name == "step" and optimiser is self.vectors  # a number there, a tensor here
+                counts = name == "step" and optimiser is self.vectors  # SparseAdam's step is an int, AdamW's a tensor
                 states.setdefault(int(number), {})[name] = int(tensor) if counts else tensor
             optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
         first, second, *self.scores = parts["scores"][""].tolist()
@@ -172,15 +172,15 @@ class _Learning:
 @methods.register("dan")
 @dataclass(frozen=True)
 class Dan:
-    """Vectors and layers learn together, with word dropout; the epoch that is best on validation is kept."""
+    """A deep averaging network with word dropout; vectors and layers are trained, the best epoch is kept."""
 
-    vectors: str = RANDOM  # "random": drawn, and learned with the task alone (DAN-RAND); or a file of word vectors
-    size: int = 100  # numbers of a vector that is drawn; those of a file have their own
+    vectors: str = RANDOM  # "random": initialised randomly, learned on the task (DAN-RAND); or a file of word vectors
+    size: int = 100  # dimensions of random vectors; those of a file have their own
     width: int = 100  # of a layer
     depth: int = 2  # layers before the last
-    drop: float = 0.3  # share of words that a text loses in training, others every time
+    drop: float = 0.3  # share of words dropped from a text in training, drawn anew each time
     l2: float = 1e-4  # weight decay of the layers
-    words: int = 20_000  # of a file: its first so many are kept, and all that train has
+    words: int = 20_000  # first words of a file that are kept, besides all words of train
     epochs: int = 40  # passes over train, at most
 
     VERSION: ClassVar[int] = 2
@@ -188,7 +188,7 @@ class Dan:
     CUTS_WORDS: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits a text, or a pair of texts, that is answered as a whole."""
+        """Return a reason unless the task gives one answer to each text or pair of texts."""
         kind = kinds.get(task.kind)
         if task.reads != "text":
             return f"it reads texts, and this task reads {task.reads}s"
@@ -200,12 +200,12 @@ class Dan:
         return ""
 
     def identity(self) -> dict[str, Any]:
-        """The file of vectors by its content."""
+        """Return the content hash of the vector file for a run's identity."""
         named = self.vectors != RANDOM and not self.vectors.startswith(CONTENT)
         return {"vectors": CONTENT + _content(_place(self.vectors))} if named else {}
 
     def fit(self, bench: Workbench) -> Averaging:
-        """By Adam; vectors of words that a batch lacks rest."""
+        """Train with Adam; a batch updates only the vectors of its own words."""
         examples = bench.train.examples
         vocabulary, table = self._table(bench)
         texts, outputs = len(examples[0].inputs), bench.setting.kind.outputs(bench.setting.task)
@@ -219,9 +219,9 @@ class Dan:
         return Averaging(network, {**fitted.facts, "texts": texts} | facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Averaging:
-        """From its vectors and layers; no file is needed. Raises `IncompatibleModule` where these are others."""
+        """Rebuild from the stored vectors and layers, without the file. Raises `IncompatibleModule` if shapes differ."""
         outputs, depth = setting.kind.outputs(setting.task), min(self.depth, len(delta))
-        with torch.device("meta"):  # without memory, until it is known that the sizes are those of the weights
+        with torch.device("meta"):  # allocates no memory before the shapes are checked
             network = Network(delta["table"][:-1].to("meta"), facts["texts"], outputs, self.width, depth)
         described = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
         if depth != self.depth or described != {name: tuple(tensor.shape) for name, tensor in delta.items()}:
@@ -235,7 +235,7 @@ class Dan:
         return Averaging(network, facts)
 
     def _table(self, bench: Workbench) -> Table:
-        """The words that have a vector, and their vectors before training."""
+        """Return the words that have a vector, and their vectors before training."""
         if self.vectors != RANDOM:
             table: Table = bench.once(f"word vectors of {self}", lambda tally: self._given(bench))
             return table
@@ -246,7 +246,7 @@ class Dan:
         return words, SPREAD * torch.randn(len(words), self.size, generator=draw)
 
     def _given(self, bench: Workbench) -> Table:
-        """Those of the file that train has, and its first ones: files begin with frequent words."""
+        """Return the file's words that occur in train and its first (most frequent) words, with their vectors."""
         if self.vectors.startswith(CONTENT):
             raise ConfigError("the file of word vectors is not named", got=self.vectors, expected="dan:vectors=FILE")
         vectors = open_word_vectors(_place(self.vectors))
@@ -257,7 +257,7 @@ class Dan:
         return tuple(vectors.words[row] for row in kept), torch.from_numpy(vectors.table[kept])
 
     def _learn(self, bench: Workbench, fitted: Averaging, train: Bags, checked: Bags) -> dict[str, Any]:
-        """Train the network of `fitted`; it comes back as it was after its best epoch."""
+        """Train the network of `fitted` in place and load the weights of its best epoch; return the training facts."""
         network, kind = fitted.network, bench.setting.kind
         held = torch.from_numpy(bench.validation.targets)
         rate = DRAWN_RATE if self.vectors == RANDOM else GIVEN_RATE
@@ -280,7 +280,7 @@ class Dan:
         return {"epochs": len(learning.scores), "best_epoch": learning.at, "validation_by_epoch": learning.scores}
 
     def _epoch(self, bench: Workbench, network: Network, learning: _Learning, train: Bags) -> float:
-        """One pass over train; its mean loss."""
+        """Train for one epoch; return its mean loss."""
         kind, targets, random, losses = bench.setting.kind, torch.from_numpy(bench.train.targets), learning.random, []
         size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
         for rows in np.array_split(random.permutation(len(targets)), max(1, len(targets) // size)):
@@ -296,7 +296,7 @@ class Dan:
 
 
 def _dropped(rows: list[int], share: float, random: np.random.Generator) -> list[int]:
-    """`rows` without a share of them; never without all."""
+    """Drop rows with probability `share`; if that would drop all, return `rows` unchanged."""
     stays = random.random(len(rows)) >= share
     return [row for row, stay in zip(rows, stays.tolist(), strict=True) if stay] or rows
 
@@ -308,12 +308,12 @@ def _flops(network: Network, bags: Bags) -> float:
 
 
 def _place(vectors: str) -> Path:
-    """The file, or the folder, also that of a pre-training."""
+    """Return the path of the vector file or folder; also that of a pretrained backbone's folder."""
     return backbone_folder(vectors) or Path(vectors).expanduser()
 
 
 def _content(path: Path) -> str:
-    """sha256 of a file, or of the files of a folder. Raises `StorageError`."""
+    """Return the sha256 of a file, or of the files of a folder. Raises `StorageError`."""
     if path.is_dir():
         return digest({each.name: _content(each) for each in sorted(path.iterdir()) if each.is_file()})
     if not path.exists():
@@ -324,5 +324,5 @@ def _content(path: Path) -> str:
 
 @lru_cache(maxsize=16)
 def _content_at(path: Path, size: int, changed: int) -> str:
-    """A file of gigabytes is read once, as long as it stays as it is."""
+    """Return the digest of a file; cached, so that a large file is read once while it is unchanged."""
     return file_digest(path)

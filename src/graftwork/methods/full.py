@@ -1,4 +1,4 @@
-"""Full fine-tuning: every weight of a private copy of the backbone is trained (Howard & Ruder 2018, arXiv:1801.06146;
+"""Full fine-tuning: trains every weight of a private copy of the backbone (Howard & Ruder 2018, arXiv:1801.06146;
 Devlin et al. 2019, arXiv:1810.04805)."""
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ EMBEDDINGS = ("touched", "frozen")
 @methods.register("full")
 @dataclass(frozen=True)
 class Full:
-    """The dearest rung: the module is as large as the backbone."""
+    """Full fine-tuning with layer-wise learning-rate decay; the module is as large as the backbone."""
 
     learning_rate: float = 2e-4  # peak of the schedule, for the head and the highest block
-    decay: float = 0.8  # rate of a block as a share of the rate of the one above it
-    embeddings: str = "touched"  # token embeddings: rows that a batch touches are trained; "frozen": none, none stored
+    decay: float = 0.8  # learning rate of a block as a share of that of the block above
+    embeddings: str = (
+        "touched"  # token embeddings: rows that occur in a batch are trained; "frozen": none are trained or stored
+    )
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
@@ -31,14 +33,14 @@ class Full:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone."""
+        """Return a reason for invalid settings only: every backbone fits."""
         if not 0 < self.decay <= 1:
             return f"decay must be above 0 and at most 1, not {self.decay:g}"
         known = self.embeddings in EMBEDDINGS
         return "" if known else f"embeddings must be one of {', '.join(EMBEDDINGS)}, not {self.embeddings!r}"
 
     def attach(self, model: Model) -> None:
-        """Own everything, the token embeddings included unless they are frozen."""
+        """Train everything, including the token embeddings unless they are frozen."""
         model.own_blocks(0, self.decay)
         if self.embeddings == "frozen":
             model.rest("embedding")

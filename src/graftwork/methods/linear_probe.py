@@ -1,4 +1,4 @@
-"""Linear probe: a linear layer on frozen features, of the block that is best on validation (Alain & Bengio 2016,
+"""Linear probe: a linear layer on frozen features of the block that is best on validation (Alain & Bengio 2016,
 arXiv:1610.01644) or of a learned mix of all blocks (Peters et al. 2018, arXiv:1802.05365)."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from graftwork.train.scalar_mix_layer import fit_mix, mixed
 @methods.register("linear_probe")
 @dataclass(frozen=True)
 class LinearProbe:
-    """One pass of the backbone serves every block, seed and penalty."""
+    """A linear probe; one frozen pass of the backbone serves every block, seed and penalty."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
@@ -30,11 +30,11 @@ class LinearProbe:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone."""
+        """Return an empty string: every task and backbone fits."""
         return ""
 
     def fit(self, bench: Workbench) -> Probe:
-        """A convex fit per block and penalty; the mix competes with the blocks on validation."""
+        """Make a convex fit per block and penalty, and one of a mix; keep the best on validation."""
         backbone = bench.setting.backbone
         assert backbone is not None
         train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
@@ -61,5 +61,5 @@ class LinearProbe:
         return Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-        """From its stored layer."""
+        """Rebuild the probe from its stored layer."""
         return restore_probe(setting, delta, facts)

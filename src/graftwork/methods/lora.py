@@ -1,4 +1,4 @@
-"""LoRA: a trainable low-rank map beside frozen linear maps (Hu et al. 2021, arXiv:2106.09685)."""
+"""LoRA: trainable low-rank maps added to frozen linear maps (Hu et al. 2021, arXiv:2106.09685)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 @methods.register("lora")
 @dataclass(frozen=True)
 class Lora:
-    """On the query and value maps of every block; on the fused map where a backbone has only that."""
+    """LoRA on the query and value maps of every block, or on the fused map if the backbone has only that."""
 
-    rank: int = 8  # of the map that is added
+    rank: int = 8  # rank of the added map
     alpha: float = 16.0  # the map is scaled by alpha / rank
     learning_rate: float = 2e-3  # peak of the schedule
 
@@ -26,14 +26,14 @@ class Lora:
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone with attention."""
+        """Return a reason unless the backbone has attention maps."""
         if self.rank <= 0:
             return f"rank must be above 0, not {self.rank}"
         fused = card is not None and "attention.query" in card.lacks
         return lacking(card, ("attention.qkv",) if fused else ("attention.query", "attention.value"))
 
     def attach(self, model: Model) -> None:
-        """Plug a low-rank map beside each attention map."""
+        """Plug in a low-rank map beside each query and value map, or each fused map."""
         fused = not model.backbone.sites("attention.query")
         for role in ("attention.qkv",) if fused else ("attention.query", "attention.value"):
             model.plug(role, lambda site: LowRank(site, self.rank, self.alpha))

@@ -1,4 +1,4 @@
-"""Majority: the best answer that never looks at the input. Every score is read against it."""
+"""Majority: the best constant answer, a floor for every other score."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 @dataclass
 class Constant:
-    """The same (C,) logits for every example."""
+    """A fitted method with the same logits (C,) for every example."""
 
     answer: NDArray[np.float64]
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), or (W, C)."""
+        """Return the constant logits (N, C), or (W, C)."""
         return repeated(self.answer, examples)
 
     def delta(self) -> dict[str, NDArray[np.float64]]:
-        """The constant."""
+        """Return the constant logits."""
         return {"logits": self.answer}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """None are needed."""
+        """Return 0: nothing is computed."""
         return 0.0, "counter"
 
 
 @methods.register("majority")
 @dataclass(frozen=True)
 class Majority:
-    """The most frequent class of the training split, its frequent labels, or the mean."""
+    """The most frequent class of the training split, its frequent labels, or its mean."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
@@ -52,16 +52,16 @@ class Majority:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits everything."""
+        """Return an empty string: every task fits."""
         return ""
 
     def fit(self, bench: Workbench) -> Constant:
-        """Count."""
+        """Compute the best constant answer on the training targets."""
         answer = bench.setting.kind.constant(bench.train.targets, bench.setting.task)  # (C,)
         return Constant(answer, {})
 
     def restore(
         self, setting: Setting, delta: Mapping[str, Tensor | NDArray[Any]], facts: Mapping[str, Any]
     ) -> Constant:
-        """From its stored constant."""
+        """Rebuild the method from its stored constant."""
         return Constant(np.asarray(delta["logits"]), facts)

@@ -1,4 +1,4 @@
-"""Most frequent tag: every word gets the tag that it had most often in train, whatever stands around it."""
+"""Most frequent tag: every word gets the tag that it had most often in train, regardless of context."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 
-PRIOR = 0.1  # of a word's own counts: as if each word had been seen so often with the tags of all words
+PRIOR = 0.1  # pseudo-count added to each word, distributed as the tags of all words
 
 
 @dataclass
 class WordTags:
-    """Logits by word: as it is written, else in lower case, else those of all words."""
+    """Logits per word: of the word as written, else in lower case, else of all words together."""
 
-    counts: Tensor  # (V + 1, C) int64: how often each word had each tag; the last row is of all words
+    counts: Tensor  # (V + 1, C) int64: occurrences of each word with each tag; the last row is the sum over words
     facts: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -37,11 +37,11 @@ class WordTags:
 
     @property
     def trained_parameters(self) -> int:
-        """None: words are counted."""
+        """0: counts are not trained."""
         return 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(W, C) logarithms of shares."""
+        """Return the logarithms (W, C) of the tags' shares."""
         unknown = len(self._rows)
         rows = [
             [self._rows.get(word, self._rows.get(word.lower(), unknown)) for word in example.inputs["words"]]
@@ -51,18 +51,18 @@ class WordTags:
         return Ragged(self._logits[found.flat], found.counts)
 
     def delta(self) -> dict[str, Tensor]:
-        """The counts; the words are in the facts."""
+        """Return the counts; the words are in the facts."""
         return {"counts": self.counts}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """None are needed."""
+        """Return 0: nothing is computed but look-ups."""
         return 0.0, "counter"
 
 
 @methods.register("most_frequent_tag")
 @dataclass(frozen=True)
 class MostFrequentTag:
-    """A word that train does not have gets the most frequent tag of all."""
+    """The most frequent tag per word; an unknown word gets the most frequent tag overall."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
@@ -70,11 +70,11 @@ class MostFrequentTag:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits tasks about words."""
+        """Return a reason unless the task tags words."""
         return "" if tags_words(kinds.get(task.kind)) else "it tags words, and this task has no tags"
 
     def fit(self, bench: Workbench) -> WordTags:
-        """Count."""
+        """Count the tags of each training word."""
         targets = bench.train.targets
         assert isinstance(targets, Ragged)
         words = [word for example in bench.train.examples for word in example.inputs["words"]]
@@ -87,5 +87,5 @@ class MostFrequentTag:
         return WordTags(torch.from_numpy(counts), {"vocabulary": vocabulary, "words": len(vocabulary)})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> WordTags:
-        """From its counts."""
+        """Rebuild the method from its stored counts."""
         return WordTags(delta["counts"], facts)

@@ -1,4 +1,4 @@
-"""N-gram window: answers what stands beside the longest n-gram that the passage shares with the question."""
+"""N-gram window: answers with the words beside the longest n-gram that the passage shares with the question."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from graftwork.targets.ngrams import AnswerWindow, answer_in, best_window
 
 @dataclass
 class Windower:
-    """Answers the same window beside the shared n-gram of every passage."""
+    """A fitted method that answers with the same window beside the shared n-gram of every passage."""
 
     window: AnswerWindow
-    longest: int  # words of an answer
+    longest: int  # words of an answer, at most
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(W, 2): sure of its answer."""
+        """Return logits (W, 2) that give the window's answer with certainty."""
         spans = [answer_in(example.inputs["question"], example.inputs["words"], self.window) for example in examples]
         return sure_of(spans, [len(example.inputs["words"]) for example in examples], self.longest)
 
     def delta(self) -> dict[str, Tensor]:
-        """Which window."""
+        """Return the stored window."""
         return {"window": self.window.stored}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Words are compared, nothing is multiplied."""
+        """Return 0: words are compared, nothing is multiplied."""
         return 0.0, "counter"
 
 
 @methods.register("ngram_window")
 @dataclass(frozen=True)
 class NgramWindow:
-    """Which side of the n-gram is answered, and how many words, is what scores best on training questions."""
+    """An n-gram window whose side and number of words are those that score best on the training questions."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
@@ -51,15 +51,15 @@ class NgramWindow:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits questions about passages."""
+        """Return a reason unless the task asks questions about passages."""
         return without_passages(task)
 
     def fit(self, bench: Workbench) -> Windower:
-        """Try every window."""
+        """Try every window and keep the best on the training questions."""
         window, scores = best_window(bench.train.examples)
         facts = {"window": window.place, "words": window.words, "train_f1_by_window": scores}
         return Windower(window, longest_of(bench.setting), facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Windower:
-        """From its window."""
+        """Rebuild the method from its stored window."""
         return Windower(AnswerWindow.of(delta["window"]), longest_of(setting), facts)

@@ -1,4 +1,4 @@
-"""No transfer: a method on the backbone's architecture with random weights. What it lacks is what pre-training gave."""
+"""No transfer: a method on the backbone's architecture with random weights. Its gap shows the value of pretraining."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.seeds import derive
 from graftwork.train.wrapper_method import FittedOver, known_by, method_by, unfit_over, version_over
 
-DRAWN = "backbone_seed"  # among the facts: what the weights were drawn by
+DRAWN = "backbone_seed"  # key of the facts: the seed of the random weights
 
 
 @methods.register("no_transfer")
 @dataclass(frozen=True)
 class NoTransfer:
-    """The method `by` with its own hyper-parameters and recipe; every seed draws other weights."""
+    """The method `by`, with its own hyper-parameters and recipe, on random weights that differ between seeds."""
 
     by: str = field(default="full", metadata={TOLD: True})  # the method that starts from random weights
 
-    BOARD: ClassVar[Entries] = ()  # on a board only where it is asked for
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested
     FRESH_WEIGHTS: ClassVar[bool] = True
     uses_backbone: ClassVar[bool] = True
 
     @property
     def VERSION(self) -> int:
-        """Changes with that of `by`."""
+        """A version that changes with that of `by`."""
         return version_over(1, self.by)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Needs a method on a backbone, and one that was pretrained."""
+        """Return a reason unless `by` fits and uses a backbone, and the backbone is pretrained."""
         if not method_by(self.by).uses_backbone:
             return f"{self.by} uses no backbone"
         if card is not None and card.id.startswith(FRESH):
@@ -48,11 +48,11 @@ class NoTransfer:
         return unfit_over(self.by) or method_by(self.by).unfit(task, card)
 
     def identity(self) -> dict[str, Any]:
-        """`by` with all its hyper-parameters."""
+        """Return `by` with all its hyper-parameters."""
         return known_by(self.by)
 
     def fit(self, bench: Workbench) -> FittedOver:
-        """Nothing is shared with other runs: no other has these weights."""
+        """Fit `by` on random weights; nothing is shared with other runs, because none has these weights."""
         drawn = derive(bench.seed_of("init"), "backbone") % 2**31
         setting, passes = _on_random(bench.setting, drawn), FrozenStore()
 
@@ -64,7 +64,7 @@ class NoTransfer:
         return FittedOver(fitted, _shown, {**fitted.facts, DRAWN: drawn})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
-        """The weights are drawn again."""
+        """Rebuild the fitted method on the same random weights, drawn again from the stored seed."""
         below = method_by(self.by).restore(_on_random(setting, facts[DRAWN]), delta, facts)
         return FittedOver(below, _shown, facts)
 
@@ -75,7 +75,7 @@ def _on_random(setting: Setting, drawn: int) -> Setting:
 
 
 def _fresh(backbone: Backbone, drawn: int) -> Backbone:
-    """The same architecture and tokenizer, in the same precision on the same device."""
+    """Open the same architecture and tokeniser with random weights, in the same precision on the same device."""
     weights = list(backbone.module.parameters())
     bf16 = any(weight.dtype == torch.bfloat16 for weight in weights)
     device = device_of(backbone.module).type

@@ -1,4 +1,4 @@
-"""Partial input: a method that sees one text of every pair. What it scores above the majority is a shortcut in the data
+"""Partial input: a method that sees one text of every pair. A score above the majority shows a shortcut in the data
 (Gururangan et al. 2018, arXiv:1803.02324; Poliak et al. 2018, arXiv:1805.01042)."""
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from graftwork.registry import methods
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.wrapper_method import FittedOver, apart, known_by, method_by, unfit_over, version_over
 
-ROLES: Mapping[str, str] = {"first": "text_a", "second": "text_b"}  # side -> the text that is seen
+ROLES: Mapping[str, str] = {"first": "text_a", "second": "text_b"}  # side -> role of the visible text
 
 
 @methods.register("partial_input")
 @dataclass(frozen=True)
 class PartialInput:
-    """The method `by` as for tasks of one text, over one side of the pairs."""
+    """The method `by`, applied to one side of the pairs as to a task of single texts."""
 
-    side: str = field(default="first", metadata={TOLD: True})  # the text that is seen: "first" or "second"
-    by: str = field(default="tfidf_svm", metadata={TOLD: True})  # the method that sees it
+    side: str = field(default="first", metadata={TOLD: True})  # the visible text: "first" or "second"
+    by: str = field(default="tfidf_svm", metadata={TOLD: True})  # the method applied to it
 
     BOARD: ClassVar[Entries] = ({"side": "first"}, {"side": "second"})
 
     @property
     def VERSION(self) -> int:
-        """Changes with that of `by`."""
+        """A version that changes with that of `by`."""
         return version_over(1, self.by)
 
     @property
     def uses_backbone(self) -> bool:
-        """As `by` does."""
+        """True if `by` uses a backbone."""
         return method_by(self.by).uses_backbone
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Needs pairs of texts."""
+        """Return a reason unless the task has pairs of texts and `by` fits."""
         if self.side not in ROLES:
             return f"side is {' or '.join(ROLES)}, not {self.side!r}"
         if task.text_a is None:
@@ -50,11 +50,11 @@ class PartialInput:
         return unfit_over(self.by) or method_by(self.by).unfit(replace(task, text_a=None, text_b=None), card)
 
     def identity(self) -> dict[str, Any]:
-        """`by` with all its hyper-parameters."""
+        """Return `by` with all its hyper-parameters."""
         return known_by(self.by)
 
     def fit(self, bench: Workbench) -> FittedOver:
-        """Passes over one side are kept for the other seeds."""
+        """Fit `by` to one side; frozen passes over it are kept for the other seeds."""
         backbone, name = bench.setting.backbone, f"{self.side} text alone"
         passes = bench.once(name, lambda tally: FrozenStore())
 
@@ -71,7 +71,7 @@ class PartialInput:
         return FittedOver(fitted, self._shown, {**fitted.facts, "sees": ROLES[self.side]})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
-        """As `by` does."""
+        """Restore the method `by` over one side."""
         return FittedOver(method_by(self.by).restore(setting, delta, facts), self._shown, facts)
 
     def _shown(self, example: Example) -> Example:

@@ -1,4 +1,4 @@
-"""LoRA as PEFT trains it for text classifiers: on any linear maps, under the head that transformers' classifiers have
+"""LoRA as PEFT trains it for text classifiers: on any linear maps, with the head of transformers' classifiers
 (Hu et al. 2021, arXiv:2106.09685)."""
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAPS = (
 @methods.register("peft_lora")
 @dataclass(frozen=True)
 class PeftLora:
-    """What `graft bank import` makes of a PEFT folder. Named by hand it can be trained like any other method."""
+    """The method of LoRA weights that `graft bank import` reads from a PEFT folder; it can also be trained."""
 
-    maps: str = "none"  # roles with + between them: "attention.query+attention.value"
-    rank: int = 8  # of the map that is added
+    maps: str = "none"  # roles joined by +: "attention.query+attention.value"
+    rank: int = 8  # rank of the added map
     alpha: float = 16.0  # the map is scaled by alpha / rank
     head: str = "tanh"  # activation of the head's hidden layer; "none" without one
     learning_rate: float = 2e-3  # peak of the schedule
@@ -36,7 +36,8 @@ class PeftLora:
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits classification, once its maps are named: so it stands in no comparison that did not ask for it."""
+        """Return a reason unless the task is classification and `maps` is set, so that no comparison lists it by
+        default."""
         roles = tuple(self.maps.split("+"))
         unknown = [role for role in roles if role not in MAPS]
         if unknown or len(set(roles)) < len(roles):
@@ -48,7 +49,7 @@ class PeftLora:
         return unfit_for_head(task, card) or lacking(card, roles)
 
     def attach(self, model: Model) -> None:
-        """Plug a low-rank map beside each of the maps, and read the first token."""
+        """Plug in a low-rank map beside each of the maps, and make the head read the first token."""
         for role in self.maps.split("+"):
             model.plug(role, lambda site: LowRank(site, self.rank, self.alpha))
         read_first_token(model, self.head)

@@ -1,5 +1,5 @@
-"""Perceptron tagger: an averaged perceptron over words, affixes, shapes, neighbours and the tags before (Collins 2002,
-doi:10.3115/1118693.1118694). What a tagger was before pretrained networks, in seconds and without a backbone."""
+"""Perceptron tagger: an averaged perceptron over words, affixes, shapes, neighbours and previous tags (Collins 2002,
+doi:10.3115/1118693.1118694). A classic tagger without a backbone that trains in seconds."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.seeds import derive
 
-Pair = tuple[int, int]  # the tags before a word: the last but one, and the last; C for none
+Pair = tuple[int, int]  # the two previous tags, the earlier one first; C for none
 
-AFFIX = 4  # letters at most of the beginnings and ends that are features
-SEEN = 2  # times in train that a feature must occur
+AFFIX = 4  # letters of the longest prefix and suffix features
+SEEN = 2  # occurrences in train that a feature needs
 
 
 def shape(word: str) -> str:
-    """`McDonald's-97` is `AaAa'a-0`: letters, capitals and digits, each run once."""
+    """Return the shape of a word: `McDonald's-97` is `AaAa'a-0`, with repeated signs collapsed."""
     signs = ("A" if char.isupper() else "a" if char.isalpha() else "0" if char.isdigit() else char for char in word)
     return "".join(sign for sign, _ in groupby(signs))
 
 
 def features(words: Sequence[str]) -> Iterator[list[str]]:
-    """The features of every word that do not depend on tags, each with the name of its sort before it."""
+    """Yield the features of every word that do not depend on tags, each prefixed with its type."""
     low = ["", "", *(word.lower() for word in words), "", ""]
     forms = ["", *map(shape, words), ""]
     for place, word in enumerate(words):
@@ -59,11 +59,11 @@ def features(words: Sequence[str]) -> Iterator[list[str]]:
 
 @dataclass
 class Tagger:
-    """Tags from left to right, each the best one given those before it."""
+    """A greedy tagger from left to right: each tag is the best one given the previous tags."""
 
-    weights: NDArray[np.float32]  # (F, C) of features
-    after: NDArray[np.float32]  # (C + 1, C) by the tag before, C for none
-    after_two: dict[Pair, NDArray[np.float32]]  # (C,) by the two tags before, of pairs that a mistake came after
+    weights: NDArray[np.float32]  # (F, C) weights of features
+    after: NDArray[np.float32]  # (C + 1, C) weights by the previous tag, C for none
+    after_two: dict[Pair, NDArray[np.float32]]  # (C,) by the two previous tags, for pairs that preceded a mistake
     facts: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -71,17 +71,17 @@ class Tagger:
 
     @property
     def trained_parameters(self) -> int:
-        """Weights that are not 0."""
+        """The number of non-zero weights."""
         return sum(int(np.count_nonzero(part)) for part in (self.weights, self.after, *self.after_two.values()))
 
     def scores(self, word: NDArray[np.int64], two: int, one: int) -> NDArray[np.float32]:
-        """(C,) of a word given by its features, after the tags `two` and `one`."""
+        """Return the scores (C,) of a word, given its features and the previous tags `two` and `one`."""
         found: NDArray[np.float32] = self.weights[word].sum(axis=0) + self.after[one]
         pair = self.after_two.get((two, one))
         return found if pair is None else found + pair
 
     def numbers(self, examples: Sequence[Example]) -> list[list[NDArray[np.int64]]]:
-        """Of every word of every example the features that are known."""
+        """Return the indices of the known features of every word of every example."""
         known = self._numbers
         return [
             [
@@ -92,11 +92,11 @@ class Tagger:
         ]
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(W, C) scores; they order the tags and are no calibrated probabilities."""
+        """Return the scores (W, C); they rank the tags but are not calibrated."""
         return self.tagged(self.numbers(examples))
 
     def tagged(self, numbers: Sequence[Sequence[NDArray[np.int64]]]) -> Ragged:
-        """(W, C) scores of words given by their features."""
+        """Return the scores (W, C) of words, given their features."""
         none = self.weights.shape[1]
         rows = []
         for words in numbers:
@@ -108,35 +108,35 @@ class Tagger:
         return Ragged(np.stack(rows).astype(np.float64), np.array([len(words) for words in numbers], dtype=np.int64))
 
     def delta(self) -> dict[str, Tensor]:
-        """The weights; the names of the features are in the facts."""
+        """Return the weights; the names of the features are in the facts."""
         pairs, rows = _listed(self.after_two, self.weights.shape[1])
         parts = {"weights": self.weights, "after": self.after, "pairs": pairs, "after_two": rows}
         return {name: torch.from_numpy(part) for name, part in parts.items()}
 
     @classmethod
     def of(cls, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Tagger:
-        """From what `delta` gave; older ones have all pairs there can be, (C + 1, C + 1, C)."""
+        """Rebuild the tagger from `delta`; older deltas hold all possible pairs of tags, (C + 1, C + 1, C)."""
         weights, after, rows = (delta[name].numpy() for name in ("weights", "after", "after_two"))
         pairs = np.argwhere(rows.any(axis=2)) if rows.ndim == 3 else delta["pairs"].numpy()
         listed = rows[tuple(pairs.T)] if rows.ndim == 3 else rows
         return cls(weights, after, _by_pair(pairs, listed), facts)
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """One addition per feature and tag."""
+        """Count one addition per feature and tag."""
         known = sum(len(word) + 2 for words in self.numbers(examples) for word in words)
         return float(known * self.weights.shape[1]), "model"
 
 
 class _Late(NamedTuple):
-    """Of every weight its updates, each times the number of the word that it came at."""
+    """For every weight, the sum of its updates, each multiplied by the index of its word."""
 
     weights: NDArray[np.float64]
     after: NDArray[np.float64]
-    after_two: dict[Pair, NDArray[np.float64]]  # of the same pairs as the weights
+    after_two: dict[Pair, NDArray[np.float64]]  # the same pairs as in the weights
 
 
 class _Averaged:
-    """Weights on their way: their present value, and what their average over all words so far takes off it."""
+    """The weights in training: their present values, and the sums that turn these into averages over all words."""
 
     def __init__(self, tagger: Tagger):
         self.now = tagger
@@ -144,7 +144,7 @@ class _Averaged:
         self.seen = 1
 
     def learn(self, words: Sequence[NDArray[np.int64]], tags: Sequence[int]) -> int:
-        """Tag one example and correct every mistake; how many there were."""
+        """Tag one example and correct every mistake; return the number of mistakes."""
         now, wrong = self.now, 0
         two = one = now.weights.shape[1]
         for word, tag in zip(words, tags, strict=True):
@@ -164,7 +164,7 @@ class _Averaged:
         return wrong
 
     def _rows(self, two: int, one: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """(C,) and (C,): the weights after two tags, and their late ones; from the first mistake on there are some."""
+        """Return the weights (C,) after two tags and their update sums (C,), created at the first mistake."""
         rows, late, pair = self.now.after_two, self.late.after_two, (two, one)
         if pair not in rows:
             outputs = self.now.weights.shape[1]
@@ -172,7 +172,7 @@ class _Averaged:
         return rows[pair], late[pair]
 
     def checkpoint(self, best: Tagger, random: np.random.Generator, scores: list[float]) -> Checkpoint:
-        """After a pass: the weights, those of the best pass, and what the next one draws from."""
+        """Return a checkpoint after a pass: the weights, those of the best pass, and the state of `random`."""
         tensors = {f"now.{name}": tensor for name, tensor in self.now.delta().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in best.delta().items()}
         _, rows = _listed(self.late.after_two, self.now.weights.shape[1])
@@ -181,7 +181,7 @@ class _Averaged:
         return Checkpoint({"seen": self.seen, "scores": scores, "random": random.bit_generator.state}, tensors)
 
     def restore(self, found: Checkpoint, random: np.random.Generator, scores: list[float]) -> Tagger:
-        """Go on from `found`; the tagger of the best pass."""
+        """Restore the state from `found`; return the tagger of the best pass."""
         parts: dict[str, dict[str, Tensor]] = {}
         for path, tensor in found.tensors.items():
             which, _, name = path.partition(".")
@@ -196,7 +196,7 @@ class _Averaged:
         return best
 
     def average(self) -> Tagger:
-        """The mean of the weights over all words so far."""
+        """Return the tagger with the mean of the weights over all words so far."""
         now, late = self.now, self.late
 
         def mean(part: NDArray[np.float32], late: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -209,7 +209,7 @@ class _Averaged:
 @methods.register("perceptron_tagger")
 @dataclass(frozen=True)
 class PerceptronTagger:
-    """Passes over train until validation no longer rises, at most `epochs`."""
+    """An averaged perceptron with early stopping on validation, after at most `epochs` passes over train."""
 
     epochs: int = 10  # passes over train, at most
 
@@ -219,13 +219,13 @@ class PerceptronTagger:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits tasks about words."""
+        """Return a reason unless the task tags words."""
         if not tags_words(kinds.get(task.kind)):
             return "it tags words, and this task has no tags"
         return "" if self.epochs > 0 else f"epochs must be above 0, not {self.epochs}"
 
     def fit(self, bench: Workbench) -> Tagger:
-        """Correct its own mistakes, in an order that the seed draws; the best pass on validation is kept."""
+        """Train by correcting mistakes, in an order drawn from the seed; keep the pass that is best on validation."""
         outputs = bench.setting.kind.outputs(bench.setting.task)
         averaged = _Averaged(_blank(bench.train.examples, outputs))
         train, checked = (averaged.now.numbers(split.examples) for split in (bench.train, bench.validation))
@@ -250,29 +250,29 @@ class PerceptronTagger:
         return _pruned(best, {"passes": len(scores), "validation_by_pass": scores})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Tagger:
-        """From its weights and the names of its features."""
+        """Rebuild the tagger from its weights and the names of its features."""
         return Tagger.of(delta, facts)
 
 
 def _listed(rows: Mapping[Pair, NDArray[Any]], outputs: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The pairs in order (P, 2), and their rows (P, C)."""
+    """Return the sorted pairs (P, 2) and their rows (P, C)."""
     pairs = sorted(rows)
     table = np.stack([rows[pair] for pair in pairs]) if pairs else np.zeros((0, outputs), dtype=np.float32)
     return np.array(pairs, dtype=np.int64).reshape(-1, 2), table
 
 
 def _by_pair(pairs: NDArray[np.int64], table: NDArray[Any]) -> dict[Pair, NDArray[Any]]:
-    """What `_listed` took apart."""
+    """Rebuild the dictionary that `_listed` split."""
     return {(two, one): row for (two, one), row in zip(pairs.tolist(), table, strict=True)}
 
 
 def _still_rises(scores: Sequence[float]) -> bool:
-    """Whether fewer than two passes in a row have ended below the best, which the last of equals is."""
+    """Return whether one of the last two passes reached the best score, or none was made."""
     return max(scores, default=0.0) in scores[-2:] or not scores
 
 
 def _blank(examples: Sequence[Example], outputs: int) -> Tagger:
-    """Weights of 0 for every feature that train has twice or more."""
+    """Return a tagger with weights of 0 for every feature that occurs at least `SEEN` times in train."""
     counts = Counter(name for example in examples for names in features(example.inputs["words"]) for name in names)
     vocabulary = sorted(name for name, count in counts.items() if count >= SEEN)
     return Tagger(
@@ -284,7 +284,7 @@ def _blank(examples: Sequence[Example], outputs: int) -> Tagger:
 
 
 def _pruned(tagger: Tagger, facts: Mapping[str, Any]) -> Tagger:
-    """Without the features and pairs of tags that weigh nothing: the same answers."""
+    """Remove the features and pairs of tags with zero weights, which does not change the answers."""
     weighs = np.flatnonzero(np.abs(tagger.weights).sum(axis=1))
     vocabulary = [tagger.facts["vocabulary"][feature] for feature in weighs.tolist()]
     found = {"vocabulary": vocabulary, "features": len(vocabulary)} | dict(facts)

@@ -1,4 +1,4 @@
-"""Prototypes: an example belongs to the class whose mean is nearest on frozen features (Snell et al. 2017,
+"""Prototypes: an example gets the class with the nearest mean of frozen features (Snell et al. 2017,
 arXiv:1703.05175, without episodes; centred as in Wang et al. 2019, arXiv:1911.04623)."""
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from graftwork.train.linear_fit import kept_targets, scorer
 from graftwork.train.probe import Probe, restore_probe
 
 DISTANCES = ("cosine", "euclid")
-SHARPNESS = (-4.0, 8.0)  # log of what logits of unit spread are multiplied by: bounds of the search
+SHARPNESS = (-4.0, 8.0)  # bounds of the log of the factor on logits of unit standard deviation
 
 
 @methods.register("prototype")
 @dataclass(frozen=True)
 class Prototype:
-    """Nothing is fitted but means and one temperature: the least that labels can be used for."""
+    """Nearest class means; only the means and one temperature are fitted."""
 
-    distance: str = "euclid"  # or "cosine": of the angle, seen from the centre of all means
+    distance: str = "euclid"  # or "cosine", after subtracting the centre of all means
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Needs classes."""
+        """Return a reason unless each example has one class."""
         if self.distance not in DISTANCES:
             return f"distance must be one of {', '.join(DISTANCES)}, not {self.distance!r}"
         fits = isinstance(kinds.get(task.kind), OneClass)
         return "" if fits else f"it needs one class of each example, not {task.kind}"
 
     def fit(self, bench: Workbench) -> Probe:
-        """Means of every block; the block that is best on validation is kept, and the temperature fitted there."""
+        """Compute means for every block, keep the block that is best on validation, and fit the temperature on
+        validation."""
         backbone, setting = bench.setting.backbone, bench.setting
         assert backbone is not None
         train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
@@ -69,15 +70,15 @@ class Prototype:
         return Probe(backbone, shares, sharp * weight, sharp * bias, facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-        """From its stored layer."""
+        """Rebuild the probe from its stored layer."""
         return restore_probe(setting, delta, facts)
 
 
 def nearest_mean(features: Tensor, targets: Tensor, classes: int, distance: str) -> tuple[Tensor, Tensor]:
     """Features (N, P) of `classes` C -> weight (C, P) and bias (C,) of a layer whose highest logit is the nearest mean.
 
-    Euclid: -|x - c|^2 less |x|^2, which all classes share. Cosine: that of x and of c, once the centre of all means is
-    taken from both, times the length of x, which all classes share. A class without rows is never the nearest.
+    Euclid: -|x - c|^2 without the term |x|^2, which all classes share. Cosine: the cosine of x and c, both minus the
+    centre of all means, times the length of x, which all classes share. A class without rows is never the nearest.
     """
     there = torch.bincount(targets, minlength=classes).float()  # (C,)
     sums = torch.zeros(classes, features.shape[1]).index_add_(0, targets, features)
@@ -98,7 +99,7 @@ def nearest_mean(features: Tensor, targets: Tensor, classes: int, distance: str)
 
 
 def sharpness(logits: Tensor, targets: Tensor, kind: Kind) -> float:
-    """What to multiply (N, C) logits by so that the loss is least (temperature scaling, Guo et al. 2017,
+    """Return the factor on logits (N, C) that minimises the loss (temperature scaling, Guo et al. 2017,
     arXiv:1706.04599)."""
 
     def loss(exponent: float) -> float:

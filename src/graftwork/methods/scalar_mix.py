@@ -1,4 +1,4 @@
-"""Scalar mix: a linear layer on a learned mix of all blocks of a frozen backbone, as ELMo is used (Peters et al. 2018,
+"""Scalar mix: a linear layer on a learned mix of all blocks of a frozen backbone, as for ELMo (Peters et al. 2018,
 arXiv:1802.05365, equation 1)."""
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from graftwork.train.seeds import derive
 @methods.register("scalar_mix")
 @dataclass(frozen=True)
 class ScalarMix:
-    """What is read is gamma x the sum over blocks of s x h; s is a softmax. Scores, gamma and layer learn together."""
+    """A linear layer on gamma x the sum over blocks of s x h, with s a softmax of scores; all are trained jointly."""
 
-    rate: float = 5e-3  # of AdamW, the same in all epochs
-    pull: float = 1e-3  # the paper's lambda: times the squared scores, draws the shares together
-    epochs: int = 20  # at most: the one that is best on validation is kept
+    rate: float = 5e-3  # learning rate of AdamW, constant
+    pull: float = 1e-3  # the paper's lambda: penalty on the squared scores, which pulls the shares together
+    epochs: int = 20  # all are trained; the one that is best on validation is kept
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Needs blocks of one width."""
+        """Return a reason unless all blocks of the backbone have the same width."""
         if card is not None and len(set(card.widths)) > 1:
             return f"the blocks of {card.id} differ in width, so they can't be mixed"
         if not (self.rate > 0 and self.pull >= 0 and self.epochs >= 1):
@@ -43,12 +43,14 @@ class ScalarMix:
         return ""
 
     def fit(self, bench: Workbench) -> Probe:
-        """From the layer that is best on equal shares."""
+        """Train the mix, starting from the best linear layer on equal shares."""
         backbone = bench.setting.backbone
         assert backbone is not None
         train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
-        spread = features_of_blocks(train, backbone.card.blocks).std(dim=(0, 2))  # not held while the start is fitted
-        scale = spread.clamp_min(1e-6)  # (L + 1,): blocks on one scale, so that shares compare
+        spread = features_of_blocks(train, backbone.card.blocks).std(
+            dim=(0, 2)
+        )  # features are not kept while the start is fitted
+        scale = spread.clamp_min(1e-6)  # (L + 1,): puts blocks on one scale, so that shares are comparable
         even = torch.full_like(scale, 1 / len(scale)) / scale
         start, _ = fit_on(bench, train, validation, lambda frozen: mixed(frozen, even), bench.tally)
         network, reached, epoch = self._learn(bench, train, validation, scale, start)
@@ -65,7 +67,7 @@ class ScalarMix:
     def _learn(
         self, bench: Workbench, train: FrozenPass, validation: FrozenPass, scale: Tensor, start: LinearFit
     ) -> tuple[Mixed, float, int]:
-        """The network after its best epoch, what it scores on validation, and which epoch that was."""
+        """Train; return the network after its best epoch, its validation score, and the number of that epoch."""
         kind, targets = bench.setting.kind, kept_targets(bench.train, train.encoded)
         features, held = (features_of_blocks(one, len(scale) - 1) for one in (train, validation))  # (N, L + 1, P) each
         score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
@@ -98,12 +100,12 @@ class ScalarMix:
         return network, best[0], best[1]
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-        """From its stored layer and shares."""
+        """Rebuild the probe from its stored layer and shares."""
         return restore_probe(setting, delta, facts)
 
 
 class Mixed(nn.Module):
-    """(N, L + 1, P) -> (N, C)."""
+    """A linear layer on a softmax-weighted mix of blocks: (N, L + 1, P) -> (N, C)."""
 
     def __init__(self, scale: Tensor, start: LinearFit):
         super().__init__()
@@ -114,7 +116,7 @@ class Mixed(nn.Module):
 
     @property
     def shares(self) -> Tensor:
-        """(L + 1,) how much each block counts; they sum to 1."""
+        """(L + 1,) weights of the blocks, which sum to 1."""
         return self.scores.softmax(dim=0)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -123,7 +125,7 @@ class Mixed(nn.Module):
         return linear(mix, self.weight, self.bias)
 
     def probe(self, backbone: Any, facts: Mapping[str, Any]) -> Probe:
-        """What answers: the shares as they apply to features as they come."""
+        """Return a probe whose shares include gamma and the scale, so that they apply to raw features."""
         with torch.no_grad():
             shares = self.gamma * self.shares / self.scale
         return Probe(backbone, shares, self.weight.detach(), self.bias.detach(), facts)

@@ -1,4 +1,4 @@
-"""TF-IDF + linear SVM: the classic that transfer must beat (Joachims 1998; Wang & Manning 2012). No backbone."""
+"""TF-IDF + linear SVM: the classic baseline without a backbone (Joachims 1998; Wang & Manning 2012)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from graftwork.train.seeds import derive
 if TYPE_CHECKING:
     from torch import Tensor
 
-MOST_FEATURES = 4_000_000  # the most frequent ones: a module's description may hold about twice as many words
-PLAIN_TOKEN = r"\w+|[^\w\s]"  # of modules whose facts do not say that unspaced scripts were cut
+MOST_FEATURES = 4_000_000  # the most frequent ones are kept: a module's description may hold about twice as many words
+PLAIN_TOKEN = r"\w+|[^\w\s]"  # for modules whose facts lack UNSPACED_APART
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on validation
 
 
 @dataclass
 class Svm:
-    """logits = features @ weight.T + bias, features being TF-IDF vectors."""
+    """A linear SVM on TF-IDF vectors: logits = features @ weight.T + bias."""
 
     vectorizer: Any
     weight: NDArray[np.float64]  # (C, F)
@@ -41,37 +41,37 @@ class Svm:
 
     @property
     def trained_parameters(self) -> int:
-        """Weights and biases of the SVM; the vocabulary's weights are counted, not trained."""
+        """The weights and biases of the SVM; inverse document frequencies are counted, not trained."""
         return self.weight.size + self.bias.size
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C) signed distances, or the value itself in regression; (W, 1) of choices."""
+        """Return signed distances (N, C), or the value itself in regression; (W, 1) for choices."""
         return self.answers(features(self.vectorizer, examples), examples)
 
     def answers(self, inputs: Any, examples: Sequence[Example]) -> Logits:
-        """The same of `features`, where they are there."""
+        """Return the logits from precomputed `features` of the examples."""
         found = np.asarray(inputs @ self.weight.T + self.bias)
         counts = [answers_of(example) for example in examples]
         return found if None in counts else Ragged(found, np.array(counts, dtype=np.int64))
 
     def delta(self) -> dict[str, NDArray[np.float64]]:
-        """The SVM and the inverse document frequencies; the vocabulary is in the facts."""
+        """Return the SVM and the inverse document frequencies; the vocabulary is in the facts."""
         return {"weight": self.weight, "bias": self.bias, "idf": self.vectorizer.idf_}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Two per non-zero feature and class."""
+        """Count two FLOPs per non-zero feature and class."""
         return 2.0 * features(self.vectorizer, examples).nnz * self.weight.shape[0], "model"
 
 
 def make_vectorizer(token: str = TOKEN) -> Any:
-    """Words and word pairs, lower-cased, punctuation kept as words: a question mark is a feature."""
+    """Return a TF-IDF vectoriser of lower-cased words and word pairs; punctuation marks are words."""
     return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=token, max_features=MOST_FEATURES)
 
 
 def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
-    """Examples -> sparse (N, F), or (W, F). A pair becomes [|a - b|, a * b]: what differs, and what is shared.
+    """Examples -> sparse features (N, F), or (W, F). A pair becomes [|a - b|, a * b]: what differs, what is shared.
 
-    Every choice makes a pair with its text.
+    Every choice forms a pair with its text.
     """
     if "choices" in examples[0].inputs:
         examples = pairs_of(examples)
@@ -84,9 +84,9 @@ def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
 @methods.register("tfidf_svm")
 @dataclass(frozen=True)
 class TfidfSvm:
-    """One class against the rest by squared hinge; a support vector regression for numbers.
+    """A one-vs-rest SVM with squared hinge loss; support vector regression for numbers.
 
-    Of choices the right ones against the others of the same text, pair by pair (Joachims 2002,
+    For choices, a ranking SVM on pairs of a right and a wrong choice of the same text (Joachims 2002,
     doi:10.1145/775047.775067).
     """
 
@@ -97,7 +97,7 @@ class TfidfSvm:
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every text, as a whole, and choices."""
+        """Return a reason unless the task reads texts and has an answer per text or per choice."""
         if task.reads != "text":
             return f"it reads texts, and this task reads {task.reads}s"
         return (
@@ -105,7 +105,7 @@ class TfidfSvm:
         )
 
     def fit(self, bench: Workbench) -> Svm:
-        """Fit every strength, keep the one that is best on validation."""
+        """Fit with every strength and keep the SVM that is best on validation."""
         given = [listed for example in bench.train.examples for listed in example.inputs.values()]
         texts = [text for listed in given for text in ([listed] if isinstance(listed, str) else listed)]
         vectorizer = make_vectorizer().fit(texts)
@@ -128,7 +128,7 @@ class TfidfSvm:
         return best[1]
 
     def restore(self, setting: Setting, delta: Mapping[str, Tensor | NDArray[Any]], facts: Mapping[str, Any]) -> Svm:
-        """From the stored weights and vocabulary."""
+        """Rebuild the SVM from the stored weights and vocabulary."""
         token = TOKEN if facts.get(UNSPACED_APART) else PLAIN_TOKEN
         vectorizer = make_vectorizer(token).set_params(vocabulary=facts["vocabulary"])
         vectorizer.idf_ = np.asarray(delta["idf"])
@@ -138,8 +138,8 @@ class TfidfSvm:
 def _solve(
     inputs: Any, targets: NDArray[Any], outputs: int, strength: float, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(C, F) weights and (C,) biases; the form of the targets says which problem it is."""
-    if outputs == 1 and targets.shape[1:] == (2,):  # marks of candidates, and whose they are
+    """Return weights (C, F) and biases (C,); the shape and type of the targets determine the problem."""
+    if outputs == 1 and targets.shape[1:] == (2,):  # (mark of the candidate, its example)
         return _right_above_wrong(inputs, targets, strength, seed)
     if targets.ndim == 1 and targets.dtype.kind == "f":
         model = LinearSVR(C=strength, random_state=seed, max_iter=5000, loss="squared_epsilon_insensitive", dual=False)
@@ -151,7 +151,7 @@ def _solve(
 
 
 def _one_against_rest(inputs: Any, column: NDArray[Any], strength: float, seed: int) -> tuple[NDArray[Any], float]:
-    if column.min() == column.max():  # a label that every or no training example has
+    if column.min() == column.max():  # a label of all or none of the training examples
         return np.zeros(inputs.shape[1]), 2.0 * float(column[0]) - 1.0
     model = LinearSVC(C=strength, random_state=seed, max_iter=5000).fit(inputs, column)
     return model.coef_[0], float(model.intercept_[0])
@@ -160,7 +160,8 @@ def _one_against_rest(inputs: Any, column: NDArray[Any], strength: float, seed: 
 def _right_above_wrong(
     inputs: Any, targets: NDArray[Any], strength: float, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """From marks and examples (W, 2): a plane between right choices less wrong ones of a text, and the reverse."""
+    """Fit a ranking SVM to marks and examples (W, 2): a plane that separates the differences of right minus wrong
+    choices of a text from their negatives."""
     texts = np.split(np.arange(len(targets)), np.flatnonzero(np.diff(targets[:, 1])) + 1)
     pairs = [(good, bad) for rows in texts for good in rows for bad in rows if targets[good, 0] > targets[bad, 0]]
     good, bad = np.array(pairs).T

@@ -1,4 +1,4 @@
-"""Top layers: the k highest blocks are trained, what is below stays frozen and is computed once (partial freezing)."""
+"""Top layers: trains the k highest blocks; the blocks below are frozen and computed once (partial freezing)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 @methods.register("top_layers")
 @dataclass(frozen=True)
 class TopLayers:
-    """Training starts from the cached states that enter block L - k."""
+    """Fine-tuning of the top k of L blocks, from the cached hidden states that enter block L - k."""
 
     k: int = 2  # blocks trained
     learning_rate: float = 3e-4  # peak of the schedule
@@ -26,7 +26,7 @@ class TopLayers:
     LADDER: ClassVar[Entries] = ({"k": 1}, {}, {"k": 3})
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Needs blocks with weights of their own, and more than k of them."""
+        """Return a reason unless the backbone has more than k blocks, which do not share weights."""
         if card is not None and card.shared_blocks:
             return f"the blocks of {card.id} share their weights, so the top ones can't be trained alone"
         if card is not None and card.blocks < 2:
@@ -36,7 +36,7 @@ class TopLayers:
         return ""
 
     def attach(self, model: Model) -> None:
-        """Own the top k blocks."""
+        """Train the top k blocks."""
         model.own_blocks(model.backbone.card.blocks - self.k)
 
     fit = fit_by_gradient

@@ -1,4 +1,4 @@
-"""ULMFiT's way of fine-tuning: gradual unfreezing, discriminative learning rates and a slanted triangular schedule
+"""ULMFiT fine-tuning: gradual unfreezing, layer-wise learning-rate decay and a slanted triangular schedule
 (Howard & Ruder 2018, arXiv:1801.06146)."""
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ SCHEDULES, UNFREEZINGS = ("slanted", "linear", "constant"), ("gradual", "at_once
 
 
 def slanted_triangular(step: int, steps: int, cut_frac: float, ratio: float) -> float:
-    """Share of the rate at `step` (0-based) of `steps`: 1 / ratio … 1 over the first `cut_frac` of them, then back.
+    """Return the share of the peak rate at `step` (0-based) of `steps`: from 1 / ratio to 1 over the first `cut_frac`
+    of them, then back.
 
-    Where `cut_frac` x `steps` is a whole number this is the paper's formula; elsewhere that falls below 1 / ratio, and
-    even below 0, in the last steps, and this does not.
+    If `cut_frac` x `steps` is an integer, this is the paper's formula; otherwise the paper's falls below 1 / ratio, and
+    even below 0, in the last steps, and this one does not.
     """
     cut = max(1, math.floor(steps * cut_frac))
     height = step / cut if step < cut else 1 - (step - cut) / max(1, steps - cut)
@@ -31,9 +32,9 @@ def slanted_triangular(step: int, steps: int, cut_frac: float, ratio: float) -> 
 
 
 def unfreezing(blocks: int, epochs: int) -> list[int]:
-    """For each epoch the lowest block that trains: everything in the last third, and more and more blocks before.
+    """Return the lowest trained block of each epoch: all blocks in the last third, fewer before.
 
-    One more block an epoch, from the top; with fewer epochs than that takes, as many more as it takes.
+    At least one more block is unfrozen per epoch, from the top; several if there are too few epochs for that.
     """
     early = epochs - math.ceil(epochs / 3)
     trained = (max(epoch, epoch * blocks // (early + 1)) for epoch in range(1, epochs + 1))
@@ -43,12 +44,12 @@ def unfreezing(blocks: int, epochs: int) -> list[int]:
 @methods.register("ulmfit")
 @dataclass(frozen=True)
 class Ulmfit:
-    """Full fine-tuning from the top down: its early epochs train on the cached states below the blocks unfrozen yet."""
+    """Full fine-tuning from the top down; early epochs train on cached hidden states that enter the unfrozen blocks."""
 
     learning_rate: float = 5e-4  # peak of the schedule, for the head and the highest block
-    divisor: float = 2.6  # rate of a block: that of the one above it, divided by this
+    divisor: float = 2.6  # learning rate of a block divided by that of the block below
     cut_frac: float = 0.1  # share of the steps in which the rate rises
-    ratio: float = 32.0  # the highest rate by the lowest
+    ratio: float = 32.0  # highest rate divided by the lowest
     schedule: str = field(default="slanted", metadata=LATER)  # "linear": warm-up and decay to 0; "constant"
     unfreezing: str = field(default="gradual", metadata=LATER)  # "at_once": everything trains in every epoch
 
@@ -56,7 +57,7 @@ class Ulmfit:
     uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Needs blocks with weights of their own."""
+        """Return a reason unless the backbone has blocks that do not share weights."""
         if card is not None and card.shared_blocks:
             return f"the blocks of {card.id} share their weights, so they can't be unfrozen one by one"
         if card is not None and not card.blocks:
@@ -71,17 +72,17 @@ class Ulmfit:
         return "" if self.ratio >= 1 else f"ratio must be at least 1, not {self.ratio}"
 
     def attach(self, model: Model) -> None:
-        """Own everything, embeddings included; what trains when is said by `lowest_blocks`."""
+        """Train everything, including embeddings; `lowest_blocks` determines when each block trains."""
         model.own_blocks(0, self.decay)
 
     @property
     def decay(self) -> float:
-        """Rate of a block as a share of the rate of the one above it."""
+        """The learning rate of a block as a share of that of the block above."""
         return 1 / self.divisor
 
     @property
     def scheduled(self) -> Mapping[str, Any]:
-        """For the receipt."""
+        """The settings of the schedule, for the receipt."""
         settings: dict[str, Mapping[str, Any]] = {
             "slanted": {"schedule": "slanted triangular", "cut_frac": self.cut_frac, "ratio": self.ratio},
             "linear": {"schedule": "linear", "warm_up": self.cut_frac},
@@ -89,13 +90,13 @@ class Ulmfit:
         return settings.get(self.schedule, {"schedule": self.schedule})
 
     def share(self, step: int, steps: int) -> float:
-        """Share of the rate at `step` (0-based) of `steps`."""
+        """Return the share of the peak rate at `step` (0-based) of `steps`."""
         if self.schedule == "linear":
             return warm_up_then_linear(step, steps, self.cut_frac)
         return 1.0 if self.schedule == "constant" else slanted_triangular(step, steps, self.cut_frac, self.ratio)
 
     def lowest_blocks(self, blocks: int, epochs: int) -> list[int]:
-        """For each epoch the lowest block that trains."""
+        """Return the lowest trained block of each epoch."""
         return unfreezing(blocks, epochs) if self.unfreezing == "gradual" else [0] * epochs
 
     fit = fit_by_gradient

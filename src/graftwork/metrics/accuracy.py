@@ -1,4 +1,4 @@
-"""Accuracy: the share of answers that are right; where an example has several labels, exactly right."""
+"""Accuracy: the share of correct predictions; with several labels per example, of exact matches."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from graftwork.targets.ranks import marked
 
 
 class Accuracy:
-    """Equal to `sklearn.metrics.accuracy_score`; over all words where each has an answer."""
+    """Equal to `sklearn.metrics.accuracy_score`; computed over all words where each has a label."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """(N,) classes or (N, C) labels -> (N, 1), 1 where right. Tags per word -> (N, 2): right words, words.
-        Marks and scores of choices (W, 2) -> (N, 1), 1 where that of the highest score, the first of equals, is right.
+        """(N,) classes or (N, C) labels -> (N, 1), 1 where correct. Tags per word -> (N, 2): correct words, words.
+        Marks and scores of choices (W, 2) -> (N, 1), 1 where the highest score, the first of ties, is the right one's.
 
-        Raises `ConfigError` for numbers and stretches of a text.
+        Raises `ConfigError` for numbers and spans of a text.
         """
         if isinstance(targets, Ragged) and isinstance(predictions, Ragged):
             if targets.flat.ndim == 1:

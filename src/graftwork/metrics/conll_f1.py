@@ -1,4 +1,4 @@
-"""CoNLL F1: the harmonic mean of precision and recall of spans, as the script of the CoNLL shared tasks reads them."""
+"""CoNLL F1: the harmonic mean of precision and recall of spans, as read by the script of the CoNLL shared tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ConllF1:
     """Equal to FB1 of `conlleval`, and to seqeval's default mode: an I- that continues nothing begins a span."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Tags per word -> (N, 2): right spans twice, true + predicted ones. Raises `ConfigError` for anything else."""
+        """Tags per word -> (N, 2): 2 x correct spans, true + predicted ones. Raises `ConfigError` for anything else."""
         return span_counts(targets, predictions, task, "conll_f1", strict=False)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:

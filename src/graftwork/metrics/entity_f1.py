@@ -16,7 +16,7 @@ class EntityF1:
     """Equal to `seqeval.metrics.f1_score(mode="strict", scheme=IOB2)`: an I- that continues nothing is no span."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Tags per word -> (N, 2): right spans twice, true + predicted ones. Raises `ConfigError` for anything else."""
+        """Tags per word -> (N, 2): 2 x correct spans, true + predicted ones. Raises `ConfigError` for anything else."""
         return span_counts(targets, predictions, task, "entity_f1", strict=True)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:

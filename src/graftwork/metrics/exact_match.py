@@ -1,4 +1,4 @@
-"""Exact match: the share of questions whose answer is one of the right ones, but for case, punctuation and articles."""
+"""Exact match: the share of answers equal to a gold answer, up to case, punctuation and articles."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from graftwork.targets.answer_texts import likeness
 
 
 class ExactMatch:
-    """Equal to that of the official evaluation of SQuAD 1.1; where some questions have no answer, of 2.0."""
+    """Equal to exact match of the official SQuAD 1.1 evaluation; of 2.0 where some questions have no answer."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Answers -> (N, 1), 1 where right. Raises `ConfigError` for anything else."""
+        """Answers -> (N, 1), 1 where correct. Raises `ConfigError` for anything else."""
         return likeness(targets, predictions, task, "exact_match", exact_match)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:

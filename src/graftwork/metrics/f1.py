@@ -17,7 +17,7 @@ class F1:
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:
-        """(N,) classes -> (N, 2): hits twice, targets + predictions. Raises `ConfigError` without a positive class."""
+        """(N,) classes -> (N, 2): 2 x hits, targets + predictions. Raises `ConfigError` without a positive class."""
         require_classes(targets, task, "f1")
         if task.positive is None:
             raise ConfigError(

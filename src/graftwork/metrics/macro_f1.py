@@ -1,4 +1,4 @@
-"""Macro F1: the F1 of every class, averaged, so that a rare class counts as much as a frequent one."""
+"""Macro F1: the unweighted mean of the classes' F1, so that a rare class counts as much as a frequent one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class MacroF1:
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.int8]:
-        """(N,) classes or (N, C) labels -> (N, 3C): hits twice, targets + predictions, and whether the class counts.
+        """(N,) classes or (N, C) labels -> (N, 3C): 2 x hits, targets + predictions, and whether the class counts.
 
-        Of each byte a whole number up to 2: with many classes these are most of what a board holds in memory.
+        Integers up to 2, stored in a byte: with many classes they take most of a board's memory.
         """
         actual, predicted = indicators(targets, task, "macro_f1"), indicators(predictions, task, "macro_f1")
         counts = np.ones_like(actual) if targets.ndim == 2 else actual | predicted

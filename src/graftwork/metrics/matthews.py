@@ -1,4 +1,4 @@
-"""Matthews' correlation of classes (Matthews 1975; for more than two classes Gorodkin 2004)."""
+"""Matthews' correlation coefficient of classes (Matthews 1975; for more than two classes Gorodkin 2004)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Matthews:
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.int8]:
-        """(N,) classes -> (N, 1 + 2C) ones and zeros: right or not, the target's class, the predicted class."""
+        """(N,) classes -> (N, 1 + 2C) of 0 and 1: correct or not, one-hot target, one-hot prediction."""
         require_classes(targets, task, "matthews")
         actual, predicted = indicators(targets, task, "matthews"), indicators(predictions, task, "matthews")
         right = (targets == predictions)[:, None]
@@ -30,7 +30,7 @@ class Matthews:
         actual, predicted = np.split(means[..., 1:], 2, axis=-1)
         chance = (actual * predicted).sum(axis=-1)
         spreads = [np.maximum(1 - (share * share).sum(axis=-1), 0) for share in (actual, predicted)]
-        constant = np.minimum(*spreads) < 1e-12  # one example in a billion is more than rounding
+        constant = np.minimum(*spreads) < 1e-12  # far below one example in a billion: rounding errors only
         return np.where(constant, 0.0, ratio(right - chance, np.sqrt(spreads[0] * spreads[1])))
 
 

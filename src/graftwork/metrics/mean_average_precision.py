@@ -1,4 +1,4 @@
-"""Mean average precision: how far up the right candidates stand, all of them counting."""
+"""Mean average precision: ranking quality over all right candidates of each query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class MeanAveragePrecision:
     """The mean of `sklearn.metrics.average_precision_score` over the queries that have a right candidate."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Candidates' marks and scores -> (N, 2): average precision, and 1 where there is a right candidate.
+        """Candidates' marks and scores -> (N, 2): average precision, and 1 where a candidate is right.
 
         Raises `ConfigError` for anything else.
         """

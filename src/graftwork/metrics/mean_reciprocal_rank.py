@@ -1,4 +1,4 @@
-"""Mean reciprocal rank: how far up the first right candidate stands (Voorhees 1999, TREC-8)."""
+"""Mean reciprocal rank of the highest-ranked right candidate (Voorhees 1999, TREC-8)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from graftwork.targets.ranks import as_high, marked
 
 
 class MeanReciprocalRank:
-    """1 where a right candidate is scored highest, 1/2 where it comes second, …; queries without one are left out."""
+    """1 where a right candidate is ranked first, 1/2 where second, …; queries without one are excluded."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Candidates' marks and scores -> (N, 2): reciprocal rank, and 1 where there is a right candidate.
+        """Candidates' marks and scores -> (N, 2): reciprocal rank, and 1 where a candidate is right.
 
         Raises `ConfigError` for anything else.
         """

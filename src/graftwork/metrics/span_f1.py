@@ -1,4 +1,4 @@
-"""F1 of answers: of the words that an answer shares with the right one that it is most like, mean over questions."""
+"""F1 of answers: word overlap of each answer with the most similar gold answer, averaged over questions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graftwork.targets.answer_texts import likeness
 
 
 class SpanF1:
-    """Equal to F1 of the official evaluation of SQuAD 1.1; where some questions have no answer, of 2.0."""
+    """Equal to F1 of the official SQuAD 1.1 evaluation; of 2.0 where some questions have no answer."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
         """Answers -> (N, 1), 0 … 1. Raises `ConfigError` for anything else."""

@@ -14,8 +14,8 @@ from graftwork.targets.correlation import correlation, moments, require_numbers
 class Spearman:
     """Equal to `scipy.stats.spearmanr` on the whole sample; 0 for constant predictions.
 
-    Ranks are taken once, over the whole sample: a bootstrap of the statistics keeps them instead of ranking each
-    resample anew, a close approximation from some hundred examples on.
+    Ranks are computed once, over the whole sample: a bootstrap of the statistics keeps them instead of ranking each
+    resample again, a close approximation from about a hundred examples on.
     """
 
     least = -1.0

@@ -1,1 +1,1 @@
-"""The task module: saved, opened, asked in Python, from files and by clients."""
+"""The task module: saving, loading, and prediction from Python, files and clients."""

@@ -1,4 +1,4 @@
-"""How sure answers are, and what is remembered of it: enough to see later that a module has become less sure."""
+"""Confidence of predictions, and the stored summary of it that later confidence is compared with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True)
 class Moments:
-    """A sample as it is remembered."""
+    """Summary of a sample: mean, standard deviation and size."""
 
     mean: float
     sd: float
@@ -26,12 +26,12 @@ class Moments:
 
     @classmethod
     def of(cls, values: Sequence[float] | NDArray[Any]) -> Moments | None:
-        """None for fewer than two values."""
+        """Summarise the values; None for fewer than two."""
         listed = np.asarray(values, dtype=np.float64)
         return cls(float(listed.mean()), float(listed.std(ddof=1)), len(listed)) if len(listed) > 1 else None
 
     def less(self, other: Moments) -> dict[str, float]:
-        """Its mean less that of another sample, with the 95 % interval (Welch 1947: Student's t, unequal variances)."""
+        """Return the mean minus another sample's, with a 95 % interval (Welch 1947: Student's t, unequal variances)."""
         from scipy.stats import t as student
 
         parts = [(of.sd**2 / of.rows, of.rows - 1) for of in (self, other)]
@@ -42,9 +42,9 @@ class Moments:
 
 
 def confidence_of(answer: Mapping[str, Any]) -> float | None:
-    """How likely an answer says that it is, as the kinds' `decode` gives it; None where it says nothing of that.
+    """Return the probability that an answer, as a kind's `decode` gives it, assigns to itself; None if it has none.
 
-    Of several labels, tags or spans the mean: of each label how likely its yes or no is.
+    The mean over several labels, tags or spans; for each label the probability of its yes or no.
     """
     if "probability" in answer:
         return float(answer["probability"])
@@ -60,18 +60,18 @@ def confidence_of(answer: Mapping[str, Any]) -> float | None:
 
 
 def confidences(answers: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Of those that say how sure they are."""
+    """Return the confidences of the answers that have one."""
     return [found for answer in answers if (found := confidence_of(answer)) is not None]
 
 
 def words_in(example: Example) -> int:
-    """Of all its texts together; none of an image or a sound."""
+    """Return the number of words in all texts of an example; 0 for an image or a sound."""
     texts = (text_of(given) for given in example.inputs.values() if not isinstance(given, Media))
     return sum(len(text.split()) for text in texts)
 
 
 def remembered(examples: Sequence[Example], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of examples that a module was not trained on, for its description: their words, and how sure its answers are."""
+    """Summarise held-out examples for a module's description: their word counts, and the confidence of its answers."""
     words = [words_in(one) for one in examples]
     found = {"words": Moments.of(words) if any(words) else None, "confidence": Moments.of(confidences(answers))}
     return {name: dict(vars(moments)) for name, moments in found.items() if moments is not None}

@@ -1,4 +1,4 @@
-"""A form: how inputs of some roles are given, in Python, by a client, on a command line and in a file."""
+"""Input formats: parsing of a module's inputs from Python, a client, a command line or a file."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from graftwork.data.readers.table import DataRow, Table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.units import several
 
-GivenInputs = str | Sequence[str] | Mapping[str, Any]  # a text, a pair or the words of one, or role -> input
-Rows = Callable[[], Iterator[Example | Bad]]  # reads its file anew at every call
+GivenInputs = str | Sequence[str] | Mapping[str, Any]  # a text, a pair, a list of words, or role -> input
+Rows = Callable[[], Iterator[Example | Bad]]  # reads its file again at every call
 
 
 class Form(Protocol):
-    """Stateless. Every example of a task has inputs of the same roles, and those are of one form."""
+    """A stateless input format. All examples of a task have the same input roles, which belong to one format."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs of an example."""
+        """The input roles of an example."""
 
     @property
     def names(self) -> tuple[frozenset[str], ...]:
-        """The sets of names under which it may be given by name."""
+        """The sets of names accepted for inputs given by name."""
 
     @property
     def sample(self) -> str:
-        """An example as it is written on a command line."""
+        """A sample input in command-line notation."""
 
     def takes(self, given: str | Sequence[str]) -> bool:
-        """Whether this, given without names, is of this form: here a tuple is a pair and a list is words."""
+        """Return whether an unnamed input has this format; here a tuple is a pair and a list is words."""
 
     def example(self, number: int, given: GivenInputs) -> Example:
-        """The `number`th example (1 is the first). Raises `ConfigError` for what is not of this form."""
+        """Return the `number`th example (1 is the first). Raises `ConfigError` for input of another format."""
 
     def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
-        """What these texts of a command line are. Raises `ConfigError`."""
+        """Convert command-line texts to inputs. Raises `ConfigError`."""
 
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
-        """The rows of a file of it, without answers; `named` (role -> column) names columns.
+        """Return a reader of the unlabelled rows of a file; `named` (role -> column) names columns.
 
-        Raises `ConfigError` for a role that no column can be named for, `DataError` for a missing column. In place of
-        a row that can't be read comes what is wrong with it.
+        Raises `ConfigError` for a role that has no column, `DataError` for a missing column. An unreadable row is
+        yielded as `Bad`.
         """
 
 
 def each(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], Example]) -> Iterator[Example | Bad]:
-    """An example of every row of `path`; what is wrong with one where `made` raises `DataError`."""
+    """Yield an example per row of `path`, or a `Bad` if `made` raises `DataError`."""
     for row in found:
         if isinstance(row, Bad):
             yield row
@@ -62,7 +62,7 @@ def each(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], E
 
 
 def check_named(named: Mapping[str, str], allowed: Sequence[str], expected: str = "") -> None:
-    """Raise `ConfigError` for a column that is named for a role that a module does not have."""
+    """Raise `ConfigError` for a column named for a role that a module does not have."""
     for role in named:
         if role not in allowed:
             flags = " and ".join(map(flag, allowed))
@@ -70,7 +70,7 @@ def check_named(named: Mapping[str, str], allowed: Sequence[str], expected: str 
 
 
 def columns_called(table: Table, roles: Sequence[str], named: Mapping[str, str]) -> list[str]:
-    """The columns that are `named`, else called like the roles. Raises `DataError` for one that is not there."""
+    """Return the columns of the roles: those `named`, else of the role's name. Raises `DataError` for a missing one."""
     for role in roles:
         column = named.get(role, role)
         if column not in table.header:
@@ -86,13 +86,13 @@ def columns_called(table: Table, roles: Sequence[str], named: Mapping[str, str])
 
 
 def require_text(given: Input, where: str) -> None:
-    """Raise `DataError` where there is nothing to read."""
+    """Raise `DataError` for an empty input."""
     if not text_of(given).strip():
         raise DataError("the text is empty", where=where, do="remove the row or fill the text in")
 
 
 def two_and_two(texts: Sequence[str], parts: str) -> list[GivenInputs]:
-    """A pair of every two texts of a command line; `parts` says what they are. Raises `ConfigError` for an odd one."""
+    """Group command-line texts into pairs; `parts` describes them. Raises `ConfigError` for an odd number."""
     if len(texts) % 2:
         raise ConfigError(
             "the texts don't make whole pairs",
@@ -103,5 +103,5 @@ def two_and_two(texts: Sequence[str], parts: str) -> list[GivenInputs]:
 
 
 def flag(role: str) -> str:
-    """`text_a` is `--text-a`."""
+    """Return a role's flag: `text_a` gives `--text-a`."""
     return f"--{role.replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""What predict is given, from Python, a client or the command line, as examples: by the inputs that a module wants."""
+"""Conversion of the inputs of predict, from Python, a client or the command line, to examples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from graftwork.module.input_formats.question_format import QUESTIONS
 from graftwork.module.input_formats.text_format import PAIR, TEXT
 from graftwork.module.input_formats.word_format import WORDS
 
-Text = Path | GivenInputs  # or a file
+Text = Path | GivenInputs  # a Path is a file
 FORMS: tuple[Form, ...] = (TEXT, PAIR, WORDS, QUESTIONS, CHOICES, IMAGE, SOUND)
 OF_ROLES: Mapping[tuple[str, ...], Form] = {form.roles: form for form in FORMS}
-# What a client sends -> roles of the modules that take it. A file on this machine is never among them.
+# Names in a client's request -> roles of the modules that accept them. Local files are never accepted.
 TAKEN_BY: Mapping[frozenset[str], tuple[tuple[str, ...], ...]] = {
     names: tuple(form.roles for form in FORMS if names in form.names)
     for names in dict.fromkeys(names for form in FORMS for names in form.names)
@@ -27,23 +27,23 @@ TAKEN_BY: Mapping[frozenset[str], tuple[tuple[str, ...], ...]] = {
 
 
 def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Example:
-    """The example with these roles that is meant, the `number`th (1 is the first).
+    """Convert an input to the `number`th example (1 is the first) with these roles.
 
-    Raises `ConfigError` for other inputs than the roles want, `DataError` or `StorageError` for a file that is bad or
-    not there.
+    Raises `ConfigError` for inputs that don't match the roles, `DataError` or `StorageError` for a bad or missing
+    file.
     """
     return OF_ROLES[roles].example(number, str(given) if isinstance(given, Path) else given)
 
 
 def asking(roles: Sequence[str], *module: str | Path) -> str:
-    """The command that asks a module with these roles, or a bank and a task: `graft predict FOLDER "a text"`."""
+    """Return the command for a module with these roles, or a bank and a task: `graft predict FOLDER "a text"`."""
     return " ".join(["graft predict", *(shlex.quote(str(word)) for word in module), OF_ROLES[tuple(roles)].sample])
 
 
 def takes(roles: tuple[str, ...], given: GivenInputs) -> bool:
-    """Whether a module that wants these roles can be asked this: inputs by name, or a text, a pair, or a list of words.
+    """Return whether a module with these roles accepts this input: by name, or a text, a pair, or a list of words.
 
-    Here a tuple is a pair and a list is words, and a text is never taken for the path of a file.
+    Here a tuple is a pair and a list is words, and a text is never interpreted as a path.
     """
     form = OF_ROLES[roles]
     return frozenset(given) in form.names if isinstance(given, Mapping) else form.takes(given)

@@ -1,4 +1,4 @@
-"""The files of a task module, which may come from anywhere: plain ones inside its folder, whose sizes fit together."""
+"""Reading of a task module's files, which are untrusted: regular files in its folder, of consistent sizes."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DESCRIPTION, SELF_TEST, DELTA = "module.json", "selftest.json", "delta.safetensors"
-LARGE = 256  # a setting above this may be a size that no memory holds
-LEAST_WIDTH = 64  # numbers at least that a network's maps have for each unit of a size
+LARGE = 256  # settings above this are checked, since they may be sizes that exceed the memory
+LEAST_WIDTH = 64  # minimum number of weights per unit of a size
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """What module.json says. Raises `StorageError` for a file that breaks a rule, or a link in the folder."""
+    """Read module.json. Raises `StorageError` for an invalid file, or a link in the folder."""
     require_plain_folder(folder)
     return _object(folder / DESCRIPTION)
 
 
 def read_self_test(folder: Path) -> dict[str, Any]:
-    """What selftest.json says. Raises `StorageError`."""
+    """Read selftest.json. Raises `StorageError`."""
     return _object(folder / SELF_TEST)
 
 
 def media_file(folder: Path, name: Any) -> Path:
-    """An image or a sound of the self-test, which stands in the folder. Raises `StorageError`."""
+    """Return the path of an image or a sound of the self-test, inside the folder. Raises `StorageError`."""
     return inside(folder, name, folder / SELF_TEST)
 
 
 def read_delta(folder: Path) -> dict[str, Tensor]:
-    """The weights, all finite, whatever becomes of the file. Raises `StorageError` or `IncompatibleModule`."""
+    """Read the weights, all finite, into memory (not mapped). Raises `StorageError` or `IncompatibleModule`."""
     delta = safe_load(folder / DELTA, mapped=False)
     require_finite(delta, folder / DELTA)
     return delta
 
 
 def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Setting, folder: Path) -> None:
-    """Raises `IncompatibleModule` where what is built on a network is described as larger than its weights are.
+    """Raise `IncompatibleModule` if the described method is larger than its stored weights.
 
-    A size is a side of some tensor, and of many numbers: what is built by it takes no more memory than that allows. A
-    whole number is one unless its method says otherwise, so that no method lets a stranger's module take all memory.
+    A size must be a dimension of some tensor with enough numbers, which bounds the memory needed to build the method.
+    Every integer counts as a size unless its method says otherwise, so that an untrusted module can't exhaust memory.
     """
     from graftwork.train.loop import Attaches
 

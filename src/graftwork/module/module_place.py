@@ -1,4 +1,4 @@
-"""Where a task module lies: in a folder of its own, or in that of the run that trained it."""
+"""Location of a task module: a folder of its own, or the folder of the run that trained it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graftwork.errors import StorageError
 
 
 def module_folder(folder: Path) -> Path:
-    """The module in `folder`, which is one or a run's. Raises `StorageError` when there is none."""
+    """Return the module folder for `folder`, a module's or a run's. Raises `StorageError` if there is none."""
     for place in (folder / "module", folder):
         if (place / "module.json").is_file():
             return place

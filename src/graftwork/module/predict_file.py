@@ -1,4 +1,4 @@
-"""Answers to a file of texts, as a stream: the whole file is checked before the first one, then read again."""
+"""Streaming prediction for a file of texts: the whole file is checked first, then read again."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from graftwork.module.predict_many import RowWindow, answer_windows, check_roles
 from graftwork.module.task_module import TaskModule
 
 SHAPES = ("jsonl", "csv", "tsv")
-CHECKED_AT_ONCE = 50_000  # rows between two signs of life
+CHECKED_AT_ONCE = 50_000  # rows between two progress reports
 _SPACED = str.maketrans("\t\r\n", "   ")
 
 
 @dataclass
 class Answered:
-    """What came of a file."""
+    """Row counts of an answered file."""
 
     rows: int = 0
-    cut: int = 0  # rows that were longer than the backbone takes
-    rejected: int = 0  # rows that can't be read, and have no answer
+    cut: int = 0  # truncated rows
+    rejected: int = 0  # unreadable rows, without an answer
 
 
 def answer_file(
@@ -42,14 +42,14 @@ def answer_file(
     columns: Mapping[str, str] | None = None,
     rejects: Path | None = None,
 ) -> Answered:
-    """Answer every row of `source`; into `out` (whole or not at all), or line by line through `echo`.
+    """Answer every row of `source`, into `out` (atomically) or line by line through `echo`.
 
-    The first module's answers have their own names, those of the others the name of their task before them. `columns`
-    (role -> column) names the columns that are not called like their roles. Memory does not grow with the rows. Rows
-    that can't be read go to `rejects`, where that is given, and have no answer; the others then tell their `line`.
+    The first module's answers have their plain names, those of the others are prefixed with their task's name.
+    `columns` (role -> column) names the columns that are not called like their roles. Memory does not grow with the
+    rows. Unreadable rows go to `rejects`, if given, and have no answer; the answers then include their `line`.
 
-    Raises `DataError` for a bad row or a missing column, `ConfigError` for a suffix that is not known, or for modules
-    that want different inputs or share a name.
+    Raises `DataError` for a bad row or a missing column, `ConfigError` for an unknown suffix, or for modules with
+    different inputs or equal names.
     """
     shape = out.suffix.lstrip(".").lower() if out else "jsonl"
     if shape not in SHAPES:
@@ -86,9 +86,9 @@ def answer_file(
 
 
 def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
-    """What stands before the names of each module's answers: nothing for the first, `task.` for the others.
+    """Return the prefix of the names of each module's answers: "" for the first, `task.` for the others.
 
-    Raises `ConfigError` for two others with one name.
+    Raises `ConfigError` if two of the others have the same name.
     """
     names = [module.task.name for module in modules[1:]]
     for place, name in enumerate(names):
@@ -101,7 +101,7 @@ def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
 
 
 def shown(example: Example) -> dict[str, Any]:
-    """The inputs of an example as JSON: where a text was cut into words, the text."""
+    """Return the inputs of an example as JSON, with the source text instead of its words."""
     if "question" in example.inputs and example.source is not None:
         return {"question": example.inputs["question"], "context": example.source}
     if example.source is not None:
@@ -116,7 +116,7 @@ def _as_json(given: Input | Media) -> str | list[str]:
 
 
 def merged(inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]) -> dict[str, Any]:
-    """The texts, then every module's answer under its prefix."""
+    """Merge the inputs and every module's answer under its prefix."""
     named: dict[str, Any] = dict(inputs)
     for answer, prefix in zip(answers, prefixes, strict=True):
         named |= {f"{prefix}{key}": value for key, value in answer.items()}
@@ -124,7 +124,7 @@ def merged(inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], pref
 
 
 def _check(examples: Iterator[Example | Bad], bad: Rejects, progress: Progress) -> int:
-    """Read the whole file, so that a bad row is found before hours of work and not in them; returns the good rows."""
+    """Read the whole file to find bad rows before the prediction starts; return the number of good rows."""
     rows = 0
     for number, example in enumerate(examples, 1):
         if isinstance(example, Bad):
@@ -137,7 +137,7 @@ def _check(examples: Iterator[Example | Bad], bad: Rejects, progress: Progress) 
 
 
 def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> Iterator[Example]:
-    """All but the bad rows, which are the `known` ones. Raises `DataError` where they are not."""
+    """Yield the good rows. Raises `DataError` if the number of bad rows is not that of `known`."""
     again = Rejects(aside=known.aside)
     for example in examples:
         if isinstance(example, Bad):
@@ -149,9 +149,9 @@ def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> It
 
 
 def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: Answered, placed: bool) -> list[str]:
-    """The window's lines, a header first where the file begins and its shape has one; counts into `done`.
+    """Format a window's lines, after a header at the start of a delimited file; update the counts in `done`.
 
-    Where the answers are `placed`, each begins with the line that its row begins in, without lines its number.
+    If `placed`, each answer starts with the line number of its row, or the row's number if the file has no lines.
     """
     answers = zip(*window.answers, strict=True)
     rows = [
@@ -169,7 +169,7 @@ def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: Answere
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Probabilities become columns `p(label)`; several labels are joined by `|`, as they are read; lists stay JSON."""
+    """Flatten an answer: probabilities become columns `p(label)`, several labels are joined by `|`, lists stay JSON."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, dict):
@@ -183,15 +183,15 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _delimited(rows: Sequence[list[str]], shape: str) -> list[str]:
-    if shape == "tsv":  # never quoted: a tab or line end becomes a space, one for one, so that offsets still fit
+    if shape == "tsv":  # never quoted: each tab or line end becomes one space, which preserves offsets
         return ["\t".join(value.translate(_SPACED) for value in row) for row in rows]
     lines = _Lines()
-    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # what ends a line is what gets quoted
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # characters of the line terminator are quoted
     return lines.written
 
 
 class _Lines:
-    """What a `csv.writer` writes, a line at a time and without its end."""
+    """A file-like object that collects the lines of a `csv.writer`, without their line ends."""
 
     def __init__(self) -> None:
         self.written: list[str] = []

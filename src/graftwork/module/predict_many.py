@@ -1,4 +1,4 @@
-"""Many texts through one or several task modules: windows of bounded memory, and what modules share done once."""
+"""Prediction of many texts by one or several task modules, in windows of bounded memory, with shared work done once."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from graftwork.module.inputs import Text
     from graftwork.module.task_module import TaskModule
 
-ROWS_AT_ONCE = 8192  # sorted by length together
-CHARACTERS_AT_ONCE = 500_000  # a window of long texts ends here: tokens take far more memory than their characters
-FILES_AT_ONCE = 512  # and a window of images or sounds here
+ROWS_AT_ONCE = 8192  # maximum rows per window, within which rows are sorted by length
+CHARACTERS_AT_ONCE = 500_000  # maximum characters per window: tokens take far more memory than characters
+FILES_AT_ONCE = 512  # maximum images or sounds per window
 
 Answer = dict[str, Any]
 T = TypeVar("T")
@@ -28,26 +28,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RowWindow:
-    """Some rows in the order of their file, and the answers to them."""
+    """Some rows in the order of their file, and their answers."""
 
     examples: list[Example]
     answers: list[list[Answer]]  # per module, per example
-    cut: int  # examples that are longer than a backbone takes
+    cut: int  # number of truncated examples
 
 
 @dataclass(frozen=True)
 class Group:
-    """Modules on one backbone that read its states: they share tokens and a pass."""
+    """Modules that read the states of one backbone: they share tokens and a forward pass."""
 
     backbone: Backbone
-    members: dict[int, ReadsStates]  # place of the module -> what it fitted
+    members: dict[int, ReadsStates]  # index of the module -> its fitted method
 
 
 def predict_many(modules: Sequence[TaskModule], texts: Sequence[Text]) -> list[list[Answer]]:
-    """The answers of each of `modules` to the same texts (or pairs): per module what its `predict` gives.
+    """Return the answers of each of `modules` to the same texts (or pairs), per module as its `predict` returns them.
 
-    Modules on the same backbone share its tokens and its frozen blocks: a text is tokenised once and runs once through
-    the blocks that no module changes. Raises `ConfigError` for modules that want different inputs, and as `predict`.
+    Modules on the same backbone share tokens and frozen blocks: a text is tokenised once and passes the blocks that no
+    module changes once. Raises `ConfigError` for modules with different inputs, and as `predict`.
     """
     check_roles(modules)
     answers: list[list[Answer]] = [[] for _ in modules]
@@ -59,7 +59,7 @@ def predict_many(modules: Sequence[TaskModule], texts: Sequence[Text]) -> list[l
 
 
 def check_roles(modules: Sequence[TaskModule]) -> None:
-    """Raises `ConfigError` for modules that want different inputs."""
+    """Raise `ConfigError` for modules with different inputs."""
     for module in modules:
         if module.roles != modules[0].roles:
             raise ConfigError(
@@ -71,7 +71,7 @@ def check_roles(modules: Sequence[TaskModule]) -> None:
 
 
 def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -> Iterator[RowWindow]:
-    """Answers to a stream of examples, window by window; the next one is read and tokenised meanwhile."""
+    """Yield the answers to a stream of examples, window by window; the next window is tokenised in the background."""
     for window, logits, cut in logit_windows(modules, examples):
         decoding = zip(modules, logits, strict=True)
         answers = [kinds.get(module.task.kind).decode(found, module.task, window) for module, found in decoding]
@@ -81,7 +81,7 @@ def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -
 def logit_windows(
     modules: Sequence[TaskModule], examples: Iterable[Example]
 ) -> Iterator[tuple[list[Example], list[Logits], int]]:
-    """As `answer_windows`, the logits of each module in place of its answers; and how many examples were cut."""
+    """As `answer_windows`, but yield examples, the logits of each module and the number of truncated examples."""
     groups = _groups(modules)
 
     def tokenised() -> Iterator[tuple[list[Example], list[Encoded]]]:
@@ -93,7 +93,7 @@ def logit_windows(
 
 
 def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
-    """Cut a stream after `ROWS_AT_ONCE` examples or `CHARACTERS_AT_ONCE` characters, whatever comes first."""
+    """Cut a stream after `ROWS_AT_ONCE` examples or `CHARACTERS_AT_ONCE` characters, whichever comes first."""
     window: list[Example] = []
     characters = 0
     for example in examples:
@@ -107,7 +107,7 @@ def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 
 def _weight(given: Input | Media) -> int:
-    """Its share of a window, in characters."""
+    """Return an input's size in a window, in characters."""
     return CHARACTERS_AT_ONCE // FILES_AT_ONCE if isinstance(given, Media) else len(text_of(given))
 
 
@@ -124,7 +124,7 @@ def _groups(modules: Sequence[TaskModule]) -> list[Group]:
 def _logits(
     modules: Sequence[TaskModule], groups: Sequence[Group], window: list[Example], tokens: Sequence[Encoded]
 ) -> list[Logits]:
-    """Logits per module; a method that reads no states answers by itself."""
+    """Return logits per module; a method that reads no states is computed separately."""
     found: dict[int, Logits] = {}
     if groups:
         from graftwork.train.answer import answer_together
@@ -136,7 +136,7 @@ def _logits(
 
 
 def _one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """`items`, each made in a thread while the one before it is in use."""
+    """Yield `items`, each computed in a thread while the previous one is in use."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:

@@ -1,4 +1,4 @@
-"""A task module: what a run leaves. A small folder that, with its backbone, answers as it did on the first day."""
+"""A task module: the output of a run, a small folder that with its backbone reproduces the run's predictions."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ from graftwork.units import named_scores, show
 
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
-SELF_TEST_FILES = 4  # images or sounds, of which the module keeps small copies
-TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; one processor gives the same bits, another device rounds apart
+SELF_TEST_FILES = 4  # images or sounds, stored in the module as small copies
+TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; equal bits on the same processor, not on another device
 
-# Modules share the frozen backbone that is open in this process: named by its content, so never a stale one.
+# Frozen backbones open in this process, shared by modules; keyed by content, so never stale.
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
 
 
 @dataclass
 class TaskModule:
-    """Opened and tested. `description` is the content of `module.json`."""
+    """A loaded and self-tested module. `description` is the content of `module.json`."""
 
     folder: Path
     task: Task
     fitted: Fitted
     description: Mapping[str, Any]
     backbone: Backbone | None
-    difference: float = 0.0  # the largest of a logit of the self-test when it was opened; 0.0: the same bits
-    tested: NDArray[np.float64] | None = None  # (N, C) or (W, C): the logits of its self-test when it was opened
+    difference: float = 0.0  # largest logit difference in the self-test on loading; 0.0: equal bits
+    tested: NDArray[np.float64] | None = None  # (N, C) or (W, C): logits of the self-test on loading
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
-        """Open a module folder, or a run's, to answer on `device` ("auto", "cpu" or "cuda"): any, wherever it was made.
+        """Load a module folder, or a run's, to predict on `device` ("auto", "cpu" or "cuda"), wherever it was trained.
 
-        `backbone` is one that is open already, in the module's precision; without it the one is taken that other
-        modules of this process are on, or it is opened by its name.
+        `backbone` is an open one in the module's precision; by default the one that other modules of this process use,
+        or it is opened by its name.
 
-        Raises `IncompatibleModule` when the backbone is another one, a file was changed, or the self-test differs;
-        `ConfigError` for a device that is not there.
+        Raises `IncompatibleModule` for another backbone, a changed file, or a self-test that differs; `ConfigError` for
+        a device that is not available.
         """
         device = resolve_device(device)
         folder = module_folder(Path(folder))
@@ -89,7 +89,7 @@ class TaskModule:
     def restore(
         cls, folder: Path, description: Mapping[str, Any], device: str, backbone: Backbone | None = None
     ) -> TaskModule:
-        """The module without its self-test, on `device` ("cpu" or "cuda")."""
+        """Load the module without its self-test, on `device` ("cpu" or "cuda")."""
         question = description["task"]
         task = Task(
             name=question["name"],
@@ -112,33 +112,33 @@ class TaskModule:
         delta = read_delta(folder)
         require_fitting(method, delta, setting, folder)
         facts = dict(description["facts"])
-        thresholds = facts.pop(THRESHOLDS_FACT, None)  # added once, by whoever stands outermost, as when it was fitted
+        thresholds = facts.pop(THRESHOLDS_FACT, None)  # added once, by the outermost wrapper, as in fitting
         fitted = with_thresholds(method.restore(setting, delta, facts), thresholds)
         return cls(folder, task, fitted, description, backbone)
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs it wants: text; text_a and text_b; words; question and words; text and choices; image; sound."""
+        """Its inputs: text; text_a and text_b; words; question and words; text and choices; image; sound."""
         return tuple(self.description["roles"])
 
     def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
-        """An answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … as the kind's `decode` says.
+        """Return an answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … from the kind's `decode`.
 
-        A module that answers words takes a text, which is cut into words, or a list of words; one that answers
-        questions takes pairs of a question and a passage, or `{"question": …, "context": …}`; one that answers choices
-        a text and a list of them, as a pair or by name; one that reads images or sounds takes the path of a file.
+        A module for words takes a text, which is split into words, or a list of words; one for questions takes pairs of
+        a question and a passage, or `{"question": …, "context": …}`; one for choices takes a text and a list of them,
+        as a pair or by name; one for images or sounds takes the path of a file.
 
-        Raises `ConfigError` for one text where a pair is wanted, the other way round, and a text that is in no list;
-        `DataError` for a file that can't be decoded, `StorageError` for one that is not there.
+        Raises `ConfigError` for one text instead of a pair, the reverse, and a text that is not in a list; `DataError`
+        for a file that can't be decoded, `StorageError` for a missing one.
         """
         return predict_many([self], texts)[0]
 
     def cut(self, texts: Sequence[Text]) -> int:
-        """How many of these are longer than the backbone takes: only their beginning is read."""
+        """Return how many of these texts are truncated by the backbone."""
         return self.backbone.encode(self.examples(texts)).cut if self.backbone else 0
 
     def examples(self, texts: Sequence[Text]) -> list[Example]:
-        """The texts by role. Raises `ConfigError` as `predict` does."""
+        """Convert the texts to examples. Raises `ConfigError` as `predict` does."""
         if isinstance(texts, str | Mapping):
             raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
         return [example_of_given(self.roles, number, text) for number, text in enumerate(texts, 1)]
@@ -173,7 +173,7 @@ class TaskModule:
 
 
 def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """As they were before JSON, which has lists only, and of a file its name in the module's folder."""
+    """Restore inputs from JSON: tuples from lists, files from their names in the module's folder."""
 
     def restored(role: str, given: Any) -> Any:
         if role in MEDIA:
@@ -184,10 +184,10 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def known_backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
-    """The frozen backbone of a module or a bank, the one that is open already on `device` where there is one.
+    """Return the frozen backbone of a module or a bank, reusing one that is already open on `device`.
 
-    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` stands in messages.
-    Raises `IncompatibleModule` when another one has that name now, and as `open_backbone`.
+    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` is used in messages.
+    Raises `IncompatibleModule` if the name now refers to another backbone, and as `open_backbone`.
     """
     stored, precision = BackboneCard(**description["backbone"]), description["precision"]
     key = (stored.id, stored.revision, precision, device)
@@ -230,9 +230,9 @@ def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
 def save_module(
     folder: Path, setting: Setting, fitted: Fitted, run: Mapping[str, Any], examples: Sequence[Example], logits: Logits
 ) -> int:
-    """Write the module with a self-test over `examples` and their `logits`; returns its bytes.
+    """Write the module with a self-test over `examples` and their `logits`; return its size in bytes.
 
-    `run` is what module.json says of the run: "run", "method", "recipe", "precision", "backbone_seed", "scores", …
+    `run` has the fields of module.json about the run: "run", "method", "recipe", "precision", "backbone_seed", …
     """
     write_tensors(folder / "delta.safetensors", fitted.delta())
     test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}
@@ -253,7 +253,7 @@ def save_module(
 
 
 def self_test_examples(folder: Path, examples: Sequence[Example]) -> list[Example]:
-    """The first of `examples`; where they are files, small copies of them in the module's folder."""
+    """Return the first of `examples`; for files, write small copies into the module's folder."""
     if not set(examples[0].inputs) & set(MEDIA):
         return list(examples[:SELF_TEST_EXAMPLES])
     copies = []
@@ -266,14 +266,14 @@ def self_test_examples(folder: Path, examples: Sequence[Example]) -> list[Exampl
 
 
 def _stored(example: Example) -> dict[str, Any]:
-    """Inputs as `_inputs` reads them."""
+    """Convert inputs to the form that `_inputs` reads."""
     return {
         role: Path(given.path).name if isinstance(given, Media) else given for role, given in example.inputs.items()
     }
 
 
 def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
-    """The price tag is known only after everything else; `module.json` is written again with it."""
+    """Add the price tag, which is known last, to `module.json`."""
     write_json(folder / "module.json", read_json(folder / "module.json") | {"costs": costs})
 
 

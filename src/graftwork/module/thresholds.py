@@ -1,4 +1,4 @@
-"""Thresholds that a kind chose on validation, as what is added to the logits of all that is fitted: 0 then serves."""
+"""Thresholds chosen on validation, as a shift of the logits, so that the threshold is 0."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 
 @dataclass
 class WithThresholds:
-    """A `Fitted` that reads no states, and whose logits have thresholds added."""
+    """A `Fitted` that reads no states, with thresholds added to its logits."""
 
     fitted: Fitted
     thresholds: NDArray[np.float64]  # (C,)
-    facts: Mapping[str, Any]  # of what was fitted, and the thresholds
-    trained_parameters: int  # of what was fitted: thresholds are chosen, not trained
+    facts: Mapping[str, Any]  # those of `fitted`, and the thresholds
+    trained_parameters: int  # those of `fitted`: thresholds are chosen, not trained
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C)."""
+        """Return the shifted logits (N, C)."""
         return added(self.fitted.logits(examples), self.thresholds)
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
-        """Of what was fitted."""
+        """Return the delta of `fitted`."""
         return self.fitted.delta()
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Of what was fitted."""
+        """Return the FLOP of `fitted`."""
         return self.fitted.flops(examples)
 
 
 def thresholds_of(setting: Setting, logits: Logits, targets: Numbers) -> NDArray[np.float64] | None:
-    """What the kind chooses on these, the validation split; None where it has no thresholds."""
+    """Return the thresholds that the kind chooses on the validation split; None if it has none."""
     kind = setting.kind
     return kind.shift(logits, targets, setting.task) if isinstance(kind, ChoosesThresholds) else None
 
 
 def constant_answers(task: Task, learned: Numbers, chosen: Numbers, asked: Numbers) -> Numbers:
-    """What is predicted of `asked`, encoded targets, by the best answer that never looks at the input: the majority
-    class of the targets `learned`, or their mean, with thresholds that are chosen on those `chosen`."""
+    """Return the predictions of the best constant answer for `asked`, encoded targets: the majority class of the
+    targets `learned`, or their mean, with thresholds chosen on the targets `chosen`."""
     kind = kinds.get(task.kind)
     answer = kind.constant(learned, task)  # (C,), or (places, C)
     thresholds = thresholds_of(Setting(task, kind, None), repeated_as(answer, chosen), chosen)
@@ -60,9 +60,9 @@ def constant_answers(task: Task, learned: Numbers, chosen: Numbers, asked: Numbe
 
 
 def with_thresholds(fitted: Fitted, thresholds: Sequence[float] | NDArray[np.float64] | None) -> Fitted:
-    """`fitted` with these added to its logits; as it is for None.
+    """Return `fitted` with thresholds added to its logits; unchanged for None.
 
-    Where the states of a frozen backbone are read they are added by whoever reads them, once for all that share a pass.
+    For a method that reads the states of a frozen backbone they are recorded in its facts, and added by its caller.
     """
     if thresholds is None:
         return fitted

@@ -1,4 +1,4 @@
-"""What a module was trained on: recorded in its description, opened again where it still lies, and found in files."""
+"""A module's training data: recorded in its description, reopened if still in place, and searched for in files."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ READ_BY = (
     "text", "text_a", "text_b", "image", "sound", "choices", "count_from", "label", "stray_tags", "realign",
     "drop_leaks", "rejects", "split_seed",
 )  # fmt: skip
-LEARNT = ("train", "validation")  # what a module learns from, and what it is chosen on
-AT_ONCE = 8192  # rows that are looked for together: those that they are looked for among are read anew each time
+LEARNT = ("train", "validation")  # splits used for training and for model selection
+AT_ONCE = 8192  # minimum rows per comparison, since each comparison reads the training rows again
 
 
 def record(dataset: Dataset) -> dict[str, Any]:
-    """Digest, rows, and by what the files are read, as JSON. Paths are as the user named them."""
+    """Return digest, row counts and reader settings as JSON. Paths are as the user gave them."""
     task = dataset.task
     plain = {item.name: item.default for item in fields(Task)}
     told = {name: getattr(task, name) for name in READ_BY if getattr(task, name) != plain[name]}
@@ -40,7 +40,7 @@ def record(dataset: Dataset) -> dict[str, Any]:
 
 
 def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | None, str]:
-    """The data that were recorded with a module of `task`; else None, and why in words."""
+    """Reopen the data recorded with a module of `task`; else return None and the reason."""
     if recorded is None:
         return None, "the module does not say what it was trained on: it was imported, or is older than that"
     files = {name: Path(path) for name, path in recorded["files"].items()}
@@ -59,13 +59,13 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
 
 
 class Overlap:
-    """How many rows of a file stand, exactly or nearly, among those that a module learnt from or was chosen on.
+    """Counter of rows of a file that are exact or near duplicates of a module's training or validation rows.
 
-    Memory grows with these, not with the file.
+    Memory grows with the training and validation rows, not with the file.
     """
 
     def __init__(self, module: TaskModule):
-        """Of the data that were recorded with it, where they still lie there."""
+        """Open the data recorded with the module, if still in place."""
         data, self.unreachable = reopened(module.description.get("data"), module.task)
         splits = {} if data is None else {name: data.splits[name].examples for name in LEARNT}
         self._among = {name: [example.inputs for example in examples] for name, examples in splits.items()}
@@ -74,14 +74,14 @@ class Overlap:
         self._either = 0
 
     def count(self, examples: Sequence[Example]) -> None:
-        """Take in some rows of the file."""
+        """Count some rows of the file."""
         if self._among:
             self._waiting += [example.inputs for example in examples]
         if len(self._waiting) >= max(AT_ONCE, *map(len, self._among.values()), 0):
             self._look()
 
     def told(self) -> dict[str, Any]:
-        """As JSON: per split how many, and in all; or why that is not known."""
+        """Return the counts per split and in total as JSON, or the reason that they are unknown."""
         self._look()
         if not self._among:
             return {"rows": None, "unreachable": self.unreachable}

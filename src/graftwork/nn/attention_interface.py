@@ -1,4 +1,4 @@
-"""Our attention among transformers' own: what a network of theirs is set to use must be known to them."""
+"""Registration of our attention and mask functions with transformers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AttentionMaskInterface.register(NAME, visible_keys)
 
 
 def with_our_attention(network: PreTrainedModel) -> PreTrainedModel:
-    """A network of transformers' own, which attends as `attend` does from now on, if it can be told how."""
+    """Set a transformers network to use `attend`, if it supports attention backends, and return it."""
     if network.is_backend_compatible():
         network.set_attn_implementation(NAME)
     return network

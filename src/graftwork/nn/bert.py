@@ -1,6 +1,6 @@
-"""BERT's encoder (Devlin et al. 2019, arXiv:1810.04805) as transformers computes it, to the bit, and under its names.
+"""BERT's encoder (Devlin et al. 2019, arXiv:1810.04805) bit for bit as transformers computes it, and under its names.
 
-To import transformers' own takes longer than to open such a network and answer with it. Nothing is dropped out: here
+Importing transformers' own takes longer than opening such a network and answering with it. There is no dropout: here
 every network runs in eval mode.
 """
 
@@ -17,7 +17,7 @@ from graftwork.nn.short_attention import NAME, attend
 
 @dataclass(frozen=True)
 class BertShape:
-    """What decides the network, by the names of transformers' configuration."""
+    """The sizes of the network, under the names of transformers' configuration."""
 
     vocab_size: int
     hidden_size: int  # D
@@ -34,14 +34,14 @@ class BertShape:
 
 @dataclass(frozen=True)
 class Output:
-    """What the network gives, by the names of transformers."""
+    """The network's output, under the names of transformers."""
 
     last_hidden_state: Tensor  # (S, T, D)
     hidden_states: tuple[Tensor, ...]  # L + 1 of them
 
 
 class Embeddings(nn.Module):
-    """Tokens, their types and their places, summed and normed."""
+    """Token, token-type and position embeddings, summed and layer-normed."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -52,7 +52,7 @@ class Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(width, eps=shape.layer_norm_eps)
 
     def forward(self, input_ids: Tensor, token_type_ids: Tensor) -> Tensor:
-        """(S, T) each -> (S, T, D)."""
+        """Map ids and types, (S, T) each, to (S, T, D)."""
         places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]  # (1, T)
         summed = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
         normed: Tensor = self.LayerNorm(summed + self.position_embeddings(places))
@@ -60,12 +60,12 @@ class Embeddings(nn.Module):
 
 
 def _table(rows: int, width: int, padding: int | None = None) -> nn.Embedding:
-    """Undrawn: its numbers are loaded, and to draw some without memory torch would import its compiler."""
+    """Return an uninitialised table: initialising on the meta device would make torch import its compiler."""
     return nn.Embedding(rows, width, padding, _weight=torch.empty(rows, width))
 
 
 class SelfAttention(nn.Module):
-    """Every head's mean of the values."""
+    """Multi-head self-attention, without the output map."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -73,14 +73,14 @@ class SelfAttention(nn.Module):
         self.query, self.key, self.value = (nn.Linear(shape.hidden_size, shape.hidden_size) for _ in range(3))
 
     def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
-        """(S, T, D), mask (S, 1, T, T) True where a position is seen, None for all -> (S, T, D)."""
+        """Map (S, T, D), mask (S, 1, T, T) True where a position is seen or None for all, to (S, T, D)."""
         maps = (self.query, self.key, self.value)
         query, key, value = (one(hidden).unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in maps)
         return attend(self, query, key, value, mask)[0].flatten(2)
 
 
 class AddAndNorm(nn.Module):
-    """A linear map, whose output is added to what went around it, and normed."""
+    """A linear map, a residual connection and a layer norm."""
 
     def __init__(self, inputs: int, shape: BertShape):
         super().__init__()
@@ -88,13 +88,13 @@ class AddAndNorm(nn.Module):
         self.LayerNorm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
 
     def forward(self, hidden: Tensor, around: Tensor) -> Tensor:
-        """(S, T, inputs), (S, T, D) -> (S, T, D)."""
+        """Map (S, T, inputs) and the residual (S, T, D) to (S, T, D)."""
         normed: Tensor = self.LayerNorm(self.dense(hidden) + around)
         return normed
 
 
 class Attention(nn.Module):
-    """Attention, and what is around it."""
+    """Self-attention with output map, residual connection and layer norm."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -108,7 +108,7 @@ class Attention(nn.Module):
 
 
 class Wider(nn.Module):
-    """The first half of the feed-forward part."""
+    """The first half of the feed-forward part: a linear map and GELU."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -122,7 +122,7 @@ class Wider(nn.Module):
 
 
 class Layer(nn.Module):
-    """One block."""
+    """One transformer block."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -138,14 +138,14 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The blocks, one after the other."""
+    """The stack of blocks."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
         self.layer = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
 
     def forward(self, hidden: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
-        """(S, T, D) -> L + 1 of them, the first as it came."""
+        """Map (S, T, D) to L + 1 states, the first of them the input."""
         states = [hidden]
         for layer in self.layer:
             states.append(layer(states[-1], mask))
@@ -153,7 +153,7 @@ class Encoder(nn.Module):
 
 
 class Bert(nn.Module):
-    """The network without a head and without the pooler, which nothing here reads."""
+    """The network without a head and without the pooler, which nothing here uses."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -164,7 +164,7 @@ class Bert(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor, output_hidden_states: bool = False
     ) -> Output:
-        """(S, T) each. All states are told, whether or not they are asked for."""
+        """Run the network on inputs of (S, T) each; all hidden states are returned whether requested or not."""
         real = attention_mask.bool()
         mask = None if bool(real.all()) else real[:, None, None, :].expand(-1, 1, real.shape[1], -1)
         states = self.encoder(self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids), mask)
@@ -172,7 +172,7 @@ class Bert(nn.Module):
 
 
 def bert_of(shape: BertShape, stored: Mapping[str, Tensor], dtype: torch.dtype) -> Bert:
-    """The network of these weights, which are copied only into another `dtype`.
+    """Build the network from these weights, which are copied only if the `dtype` differs.
 
     Raises `RuntimeError` where some are missing or of another shape.
     """

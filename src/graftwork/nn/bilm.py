@@ -1,4 +1,4 @@
-"""ELMo's network: words read letter by letter, and above them a language model in each direction (Peters et al. 2018,
+"""ELMo's network: a character CNN, and above it a language model in each direction (Peters et al. 2018,
 arXiv:1802.05365)."""
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from graftwork.nn.character_ids import SYMBOLS, WORD_LENGTH
 
 @dataclass(frozen=True)
 class BiLMShape:
-    """Sizes of a bidirectional language model."""
+    """The sizes of a bidirectional language model."""
 
     characters: CharacterShape
     lstm: LSTMShape
     layers: int  # L
-    skip: bool  # every layer but the first adds what enters it to what leaves it
+    skip: bool  # every layer but the first adds its input to its output
 
     @classmethod
     def of(cls, options: Mapping[str, Any], where: str) -> BiLMShape:
-        """From AllenNLP's options.json, whose parts "char_cnn" and "lstm" our config.json has too.
+        """Read the parts "char_cnn" and "lstm" of AllenNLP's options.json, or of our config.json.
 
         Raises `ConfigError` for options that are missing, or that no published network has.
         """
@@ -66,7 +66,7 @@ class BiLMShape:
         spans = [span for span, _ in self.characters.filters]
         activation = self.characters.activation
         wrong = {
-            f"n_characters {symbols}": symbols not in (SYMBOLS, SYMBOLS - 1),  # one less where padding has no row
+            f"n_characters {symbols}": symbols not in (SYMBOLS, SYMBOLS - 1),  # one less if padding has no row
             f"max_characters_per_token {longest}": longest != WORD_LENGTH,
             f"filters of spans {spans}": not spans or not 0 < min(spans) <= max(spans) <= WORD_LENGTH,
             f"activation {activation!r}": activation not in ACTIVATIONS,
@@ -83,7 +83,7 @@ class BiLMShape:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As AllenNLP writes them."""
+        """The options in AllenNLP's format."""
         letters, lstm = self.characters, self.lstm
         return {
             "char_cnn": {
@@ -106,7 +106,7 @@ class BiLMShape:
 
 
 class BiLM(nn.Module):
-    """What ELMo's features are of: a word's letters, doubled, and the states of L layers of two directions each."""
+    """ELMo's network: the character CNN's output, duplicated, and L layers of two directions each."""
 
     def __init__(self, shape: BiLMShape):
         super().__init__()
@@ -115,20 +115,20 @@ class BiLM(nn.Module):
         self.layers = nn.ModuleList(BiLSTM(shape.lstm, shape.skip and place > 0) for place in range(shape.layers))
 
     def embed(self, characters: Tensor) -> Tensor:
-        """(S, T, symbols) -> (S, T, 2P), what enters the first layer: the same for both directions."""
+        """Compute the first layer's input, the same for both directions: (S, T, symbols) -> (S, T, 2P)."""
         words: Tensor = self.words(characters)
         return torch.cat([words, words], dim=-1)
 
     def forward(self, characters: Tensor, mask: Tensor) -> list[Tensor]:
-        """(S, T, symbols) and (S, T), True at a real token -> L + 1 states (S, T, 2P); nothing is remembered."""
+        """Map (S, T, symbols), mask (S, T) True at a real token, to L + 1 states (S, T, 2P); stateless."""
         return self._run(characters, mask, None)[0]
 
     def resume(
         self, characters: Tensor, mask: Tensor, states: Sequence[LstmState] | None
     ) -> tuple[list[Tensor], list[LstmState]]:
-        """As `forward`, but from what each layer remembers of the rows before, as AllenNLP runs it: no states at first.
+        """Like `forward`, but from each layer's state after the last batch, as AllenNLP does; None at first.
 
-        Row i goes on where row i stopped; both directions do, the second from the end.
+        Row i continues where the last row i stopped, in both directions, the second from the end.
         """
         return self._run(characters, mask, [] if states is None else states)
 
@@ -148,7 +148,7 @@ class BiLM(nn.Module):
 
 
 def fresh_bilm(shape: BiLMShape, seed: int) -> BiLM:
-    """A network with weights drawn from `seed`."""
+    """Build a network with weights drawn from `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return BiLM(shape)

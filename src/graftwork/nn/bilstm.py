@@ -11,17 +11,17 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class LSTMShape:
-    """Sizes of the two directions of a layer."""
+    """The sizes of the two directions of a layer."""
 
-    projected: int  # P, what a direction takes and gives
+    projected: int  # P, input and output size of a direction
     cells: int  # C
-    cell_clip: float  # largest size of a cell's content; 0: any
-    projection_clip: float  # largest size of what is projected; 0: any
+    cell_clip: float  # largest absolute cell value; 0: no limit
+    projection_clip: float  # largest absolute projected value; 0: no limit
 
 
 @dataclass(frozen=True)
 class LstmState:
-    """What a layer's directions remember, forward first."""
+    """The recurrent state of a layer's two directions, forward first."""
 
     hidden: Tensor  # (2, S, P)
     cell: Tensor  # (2, S, C) fp32
@@ -29,24 +29,24 @@ class LstmState:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the real positions of a batch are: padding is behind them."""
+    """The real positions of a batch, padded on the right."""
 
     mask: Tensor  # (S, T) bool, True at a real token
-    backward: Tensor  # (S, T): the position that a direction from the end reads at each step; its own inverse
+    backward: Tensor  # (S, T): the position that the backward direction reads at each step; its own inverse
 
     @classmethod
     def of(cls, mask: Tensor) -> Places:
-        """From the mask (S, T)."""
+        """Compute the positions from the mask (S, T)."""
         at = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
         return cls(mask, torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - at, at))
 
     def both(self, sequence: Tensor) -> Tensor:
-        """(S, T, 2P) -> (2, S, T, P): the halves as the two directions read them, the second from each row's end."""
+        """Split (S, T, 2P) into (2, S, T, P) in each direction's reading order, the second from a row's end."""
         forward, backward = sequence.chunk(2, dim=-1)
         return torch.stack([forward, self._turned(backward)])
 
     def joined(self, read: Tensor) -> Tensor:
-        """The inverse: (2, S, T, P) -> (S, T, 2P)."""
+        """Invert `both`: (2, S, T, P) -> (S, T, 2P)."""
         return torch.cat([read[0], self._turned(read[1])], dim=-1)
 
     def _turned(self, half: Tensor) -> Tensor:
@@ -54,9 +54,9 @@ class Places:
 
 
 class BiLSTM(nn.Module):
-    """(S, T, 2P) -> (S, T, 2P): the left half is read from left to right, the right half from right to left.
+    """A layer (S, T, 2P) -> (S, T, 2P): the left half is read left to right, the right half from right to left.
 
-    Gates are in torch's order: input, forget, candidate, output. With `skip` what enters is added to what leaves.
+    Gates are in torch's order: input, forget, candidate, output. With `skip` the input is added to the output.
     """
 
     def __init__(self, shape: LSTMShape, skip: bool):
@@ -69,18 +69,18 @@ class BiLSTM(nn.Module):
         self.projection = nn.Parameter(torch.empty(2, projected, cells))
         for weight in (self.input, self.recurrent, self.projection):
             nn.init.uniform_(weight, -(weight.shape[-1] ** -0.5), weight.shape[-1] ** -0.5)
-        nn.init.constant_(self.bias[:, cells : 2 * cells], 1.0)  # to remember, until it has learned to forget
+        nn.init.constant_(self.bias[:, cells : 2 * cells], 1.0)  # forget gates start mostly open
 
     def forward(self, sequence: Tensor, places: Places) -> Tensor:
-        """From the zero state; (S, T, 2P) -> (S, T, 2P)."""
+        """Run from the zero state; (S, T, 2P) -> (S, T, 2P)."""
         return self._scan(sequence, places, self.zero(sequence), None)[0]
 
     def resume(self, sequence: Tensor, places: Places, state: LstmState) -> tuple[Tensor, LstmState]:
-        """From `state`: what leaves (S, T, 2P), and the state of each row after its last real position."""
+        """Run from `state`; return the outputs (S, T, 2P) and each row's state after its last real position."""
         return self._scan(sequence, places, state, places.mask.t()[:, None, :, None])
 
     def zero(self, sequence: Tensor) -> LstmState:
-        """The state of directions that have read nothing of `sequence` (S, T, 2P)."""
+        """Return the zero state for `sequence` (S, T, 2P)."""
         rows = sequence.shape[0]
         return LstmState(
             sequence.new_zeros(2, rows, self.shape.projected),
@@ -90,7 +90,7 @@ class BiLSTM(nn.Module):
     def _scan(
         self, sequence: Tensor, places: Places, state: LstmState, real: Tensor | None
     ) -> tuple[Tensor, LstmState]:
-        """Step by step; where `real` (T, 1, S, 1) is False the state stays as it is."""
+        """Run step by step; where `real` (T, 1, S, 1) is False the state is unchanged."""
         recurrent, projection = self.recurrent.transpose(1, 2), self.projection.transpose(1, 2)
         read = []
         for step, gates in enumerate(self._gates(places.both(sequence)).unbind(2)):
@@ -101,12 +101,12 @@ class BiLSTM(nn.Module):
         return left + sequence if self.skip else left, state
 
     def _gates(self, read: Tensor) -> Tensor:
-        """What the inputs alone say: (2, S, T, P) -> (2, S, T, 4C)."""
+        """Compute the input part of the gates: (2, S, T, P) -> (2, S, T, 4C)."""
         flat = torch.baddbmm(self.bias[:, None], read.flatten(1, 2), self.input.transpose(1, 2))
         return flat.view(*read.shape[:3], -1)
 
     def _step(self, gates: Tensor, cell: Tensor, projection: Tensor) -> LstmState:
-        """(2, S, 4C), (2, S, C), (2, C, P) -> the next state; cells are kept in fp32 whatever the weights are in."""
+        """Compute the next state from (2, S, 4C), (2, S, C), (2, C, P); cells are in fp32 whatever the weights are in."""
         taken, kept, candidate, shown = gates.float().chunk(4, dim=-1)
         cell = kept.sigmoid() * cell + taken.sigmoid() * candidate.tanh()
         if self.shape.cell_clip:

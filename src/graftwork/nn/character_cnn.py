@@ -1,4 +1,4 @@
-"""Words read letter by letter: a convolution over characters, highways and a projection (Kim et al. 2016,
+"""A character-level word encoder: a convolution over characters, highways and a projection (Kim et al. 2016,
 arXiv:1508.06615; Józefowicz et al. 2016, arXiv:1602.02410)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graftwork.nn.character_ids import AFTER_WORD, SYMBOLS
 
 @dataclass(frozen=True)
 class CharacterShape:
-    """Sizes of a character CNN."""
+    """The sizes of a character CNN."""
 
     width: int  # of a character's embedding
     filters: tuple[tuple[int, int], ...]  # (characters that a filter spans, filters of that span)
@@ -24,17 +24,17 @@ class CharacterShape:
 
     @property
     def features(self) -> int:
-        """F, all filters."""
+        """F, the number of filters."""
         return sum(count for _, count in self.filters)
 
 
 class CharacterCNN(nn.Module):
-    """Characters of words -> (…, P): every filter's highest answer anywhere in the word, highways, a linear map."""
+    """A map from characters of words to (…, P): convolutions with max pooling, highways, a linear map."""
 
     def __init__(self, shape: CharacterShape, projected: int):
         super().__init__()
         self.shape = shape
-        self.characters = nn.Parameter(torch.empty(SYMBOLS - 1, shape.width))  # of all but 0, which is zero
+        self.characters = nn.Parameter(torch.empty(SYMBOLS - 1, shape.width))  # all symbols but 0, which is zero
         self.convolutions = nn.ModuleList(nn.Conv1d(shape.width, count, span) for span, count in shape.filters)
         self.highways = nn.ModuleList(Highway(shape.features) for _ in range(shape.highways))
         self.projection = nn.Linear(shape.features, projected)
@@ -42,7 +42,7 @@ class CharacterCNN(nn.Module):
         nn.init.uniform_(self.characters, -1.0, 1.0)
 
     def forward(self, characters: Tensor) -> Tensor:
-        """(…, symbols) -> (…, P)."""
+        """Map (…, symbols) to (…, P)."""
         words = self._short(characters.reshape(-1, characters.shape[-1]))  # (W, symbols)
         table = torch.cat([self.characters.new_zeros(1, self.shape.width), self.characters])
         letters = embedding(words, table).transpose(1, 2)  # (W, width, symbols)
@@ -54,9 +54,9 @@ class CharacterCNN(nn.Module):
         return projected.view(*characters.shape[:-1], projected.shape[-1])
 
     def _short(self, words: Tensor) -> Tensor:
-        """Without most of what fills all words up: one look of the widest filter at filler alone is left to each.
+        """Cut common filler, keeping one position of the widest filter on filler alone for each word.
 
-        Its other looks at filler give what that one gives, and only the highest answer counts.
+        Further positions on filler would give the same value, and max pooling keeps only the highest.
         """
         longest = int(((words != AFTER_WORD) & (words != 0)).any(dim=0).sum())
         return words[:, : longest + max(span for span, _ in self.shape.filters)]
@@ -69,8 +69,8 @@ class Highway(nn.Module):
         super().__init__()
         self.transform = nn.Linear(width, width)
         self.gate = nn.Linear(width, width)
-        nn.init.constant_(self.gate.bias, -2.0)  # an untrained one lets most of x through
+        nn.init.constant_(self.gate.bias, -2.0)  # an untrained highway passes most of x through
 
     def forward(self, x: Tensor) -> Tensor:
-        """(W, F) -> (W, F)."""
+        """Map (W, F) to (W, F)."""
         return torch.lerp(x, self.transform(x).relu(), self.gate(x).sigmoid())

@@ -1,4 +1,4 @@
-"""The loss of candidates that stand beside one another: a softmax over those of each example."""
+"""The listwise loss: cross entropy of a softmax over the candidates of each example."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from graftwork.nn.segments import log_softmax_of_segments
 
 
 def listwise_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Cross entropy of a softmax over each example's candidates and its right ones in equal shares, mean over examples.
+    """Return the cross entropy of a softmax over candidates with the right ones in equal shares, mean over examples.
 
-    (W, 1) logits, (W, 2) marks and examples. One without a right candidate adds nothing; 0 where none has one.
+    Logits (W, 1); marks and example numbers (W, 2). Examples without a right candidate add nothing; 0 if none has one.
 
-    Of all losses over lists the plainest (ListNet's top one, Cao et al. 2007), and a bound on the mean reciprocal rank
-    (Bruch et al. 2019, doi:10.1145/3341981.3344221).
+    This is ListNet's top-one loss (Cao et al. 2007), and a bound on the mean reciprocal rank (Bruch et al. 2019,
+    doi:10.1145/3341981.3344221).
     """
     _, owners = torch.unique(targets[:, 1], return_inverse=True)  # (W,)
     marks = targets[:, 0].to(logits.dtype)
@@ -25,5 +25,5 @@ def listwise_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def answered(targets: Tensor) -> float:
-    """How many examples have a right candidate: (W, 2) marks and examples."""
+    """Return how many examples have a right candidate, from marks and example numbers (W, 2)."""
     return len(torch.unique(targets[targets[:, 0] > 0, 1]))

@@ -24,14 +24,14 @@ class LowRank(nn.Module):
         nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """(S, T, in), (S, T, out) -> (S, T, out)."""
+        """Add the low-rank map of x (S, T, in) to y (S, T, out) -> (S, T, out)."""
         return y + linear(linear(x, self.a.to(x.dtype)), (self.scale * self.b).to(x.dtype))
 
     def weights(self) -> Mapping[str, Tensor]:
-        """A (rank, in) and B (out, rank), scaled."""
+        """Return A (rank, in) and the scaled B (out, rank)."""
         return {"a": self.a, "b": self.scale * self.b}
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """(K, N, in), (K, N, out) -> (K, N, out), by K maps."""
+        """Apply K maps at once: (K, N, in), (K, N, out) -> (K, N, out)."""
         return y + torch.bmm(torch.bmm(x, weights["a"].mT), weights["b"].mT)

@@ -11,29 +11,29 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import register_flop_formula
 
-State = tuple[Tensor, Tensor]  # each (S, H): what a layer gave last, and the content of its cells
+State = tuple[Tensor, Tensor]  # each (S, H): the last hidden state of a layer, and its cell state
 
 EMBEDDING_RANGE = 0.1
 
 
 @dataclass(frozen=True)
 class AwdLstmShape:
-    """What config.json says of the network."""
+    """The sizes of the network, as in config.json."""
 
     vocab_size: int  # V
     embedding_size: int = 400
     hidden_size: int = 1152
     layers: int = 3
-    max_length: int = 512  # T at most when it is read as a backbone; the network itself has no limit
+    max_length: int = 512  # T at most when used as a backbone; the network itself has no limit
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """(L + 1,) D at every depth: the last layer is as wide as the embeddings, so that they can be its decoder."""
+        """(L + 1,) D at every depth: the last layer is as wide as the embeddings, so that they can be the decoder."""
         return (self.embedding_size, *[self.hidden_size] * (self.layers - 1), self.embedding_size)
 
 
 class LstmLayer(nn.Module):
-    """(S, T, D) -> (S, T, H), from left to right. The parameters are those of `nn.LSTM`, its gates in torch's order."""
+    """A left-to-right LSTM layer, (S, T, D) -> (S, T, H), with `nn.LSTM`'s parameters and torch's gate order."""
 
     def __init__(self, entering: int, width: int):
         super().__init__()
@@ -44,18 +44,18 @@ class LstmLayer(nn.Module):
         self.bias_hh = nn.Parameter(torch.empty(4 * width))
 
     def forward(self, sequence: Tensor) -> Tensor:
-        """From the zero state."""
+        """Run from the zero state; (S, T, D) -> (S, T, H)."""
         return self.run(sequence, self.start(sequence), self.weight_hh)[0]
 
     def start(self, sequence: Tensor) -> State:
-        """The zero state of these sequences (S, T, D)."""
+        """Return the zero state for these sequences (S, T, D)."""
         zero = sequence.new_zeros(len(sequence), self.width)
         return zero, zero
 
     def run(self, sequence: Tensor, state: State, weight_hh: Tensor) -> tuple[Tensor, State]:
-        """What leaves (S, T, H) and the state behind the last position; `weight_hh` is its own, or what is left of it.
+        """Return the outputs (S, T, H) and the last state; `weight_hh` is the layer's own, or a masked version of it.
 
-        cuDNN wants to know beforehand whether there will be a gradient: that is what "training" means to it.
+        cuDNN needs to know beforehand whether there will be a gradient: its "training" flag means that.
         """
         hidden, cell = (part[None] for part in state)
         weights = [self.weight_ih, weight_hh, self.bias_ih, self.bias_hh]
@@ -66,7 +66,7 @@ class LstmLayer(nn.Module):
 
 
 class AwdLstm(nn.Module):
-    """The network without a decoder; `layers` are the blocks."""
+    """The AWD-LSTM network without a decoder; `layers` are the blocks."""
 
     def __init__(self, shape: AwdLstmShape):
         super().__init__()
@@ -76,7 +76,7 @@ class AwdLstm(nn.Module):
         self.layers = nn.ModuleList(LstmLayer(*pair) for pair in pairwise(widths))
 
     def draw(self, seed: int) -> None:
-        """Fresh weights, uniform as Merity et al. draw them."""
+        """Draw fresh weights, uniform as in Merity et al."""
         random = torch.Generator().manual_seed(seed)
         nn.init.uniform_(self.embedding.weight, -EMBEDDING_RANGE, EMBEDDING_RANGE, random)
         for layer in self.layers:
@@ -85,7 +85,7 @@ class AwdLstm(nn.Module):
                 nn.init.uniform_(parameter, -(layer.width**-0.5), layer.width**-0.5, random)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """(S, T) -> (S, T, D)."""
+        """Map token ids (S, T) to states (S, T, D)."""
         sequence: Tensor = self.embedding(ids)
         for layer in self.layers:
             sequence = layer(sequence)
@@ -93,17 +93,17 @@ class AwdLstm(nn.Module):
 
 
 def _flops(x: torch.Size, weight_ih: torch.Size, weight_hh: torch.Size, *others: Any, **options: Any) -> int:
-    """2 FLOP per multiply-add of oneDNN's layer, one operator to torch: (T, S, D), (4H, D), (4H, H)."""
+    """Return the FLOPs, 2 per multiply-add, of oneDNN's fused layer: (T, S, D), (4H, D), (4H, H)."""
     return 2 * x[0] * x[1] * (weight_ih.numel() + weight_hh.numel())
 
 
 def _flops_of_gradient(*shapes: Any, **options: Any) -> int:
-    """As much for the inputs, and as much for the weights: the kernel always computes both."""
+    """Return the FLOPs of the gradients of inputs and weights: the kernel always computes both."""
     return 2 * _flops(*shapes)
 
 
 def _flops_of_cudnn(x: torch.Size, weights: list[torch.Size], *others: Any, **options: Any) -> int:
-    """The same of cuDNN's."""
+    """Return the FLOPs of cuDNN's fused layer."""
     return 2 * x[0] * x[1] * sum(weight.numel() for weight in weights if len(weight) == 2)
 
 

@@ -1,8 +1,8 @@
-"""Frozen linear maps in bf16 on a processor: oneDNN's own product, on weights packed once, the bias added as it goes.
+"""Frozen bf16 linear maps on a CPU: oneDNN's own product, with weights packed once and the bias fused.
 
-torch's `linear` copies the bias over the whole output and then adds the product to it, and brings the weight into the
-product's layout every time. Where that is all there is (weights that learn, fp32, an accelerator, a processor without
-bf16) it does the work.
+torch's `linear` copies the bias over the whole output and then adds the product to it, and converts the weight to the
+product's layout every time. It is still used where oneDNN's cannot be (trained weights, fp32, an accelerator, a CPU
+without bf16).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 
 def available() -> bool:
-    """Whether this build of torch and this processor have the product."""
+    """Return whether this build of torch and this CPU have the product."""
     return hasattr(torch.ops.mkldnn, "_linear_pointwise") and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
@@ -25,24 +25,24 @@ GELUS = ("GELU", "GELUActivation")  # torch's class and transformers', whose imp
 
 
 def reorder(weight: Tensor) -> Tensor:
-    """(out, in) -> the same numbers in the product's own layout."""
+    """Convert a weight (out, in) to the product's own layout."""
     packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight)
     return packed
 
 
 class PackedWeight:
-    """A weight in the product's own layout, made on first use: once for all maps of the same weight."""
+    """A weight in the product's own layout, packed on first use, once for all maps that share the weight."""
 
     def __init__(self) -> None:
         self._made_of: tuple[int, int] | None = None
         self._tensor: Tensor | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedWeight:
-        """Itself: what shares the weight shares this too; a copy of the weight has another address."""
+        """Return itself: maps that share the weight share this too; a copied weight has another address."""
         return self
 
     def of(self, weight: Tensor) -> Tensor | None:
-        """None where this was made of another weight, or of this one before it changed."""
+        """Return the packed weight; None if it was packed from another weight, or from this one before a change."""
         if self._made_of is None:
             self._tensor = reorder(weight.detach())
             self._made_of = (weight.data_ptr(), weight._version)
@@ -50,31 +50,31 @@ class PackedWeight:
 
 
 class Product(torch.autograd.Function):
-    """x Wᵀ + b, of which only x may learn."""
+    """x Wᵀ + b with a gradient for x only."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, packed: Tensor) -> Tensor:
-        """(…, in), (out, in), (out,) and the weight packed -> (…, out)."""
+        """Map (…, in), (out, in), (out,) and the packed weight to (…, out)."""
         ctx.save_for_backward(weight)
         return product(x, packed, bias)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradient of x."""
+        """Return the gradient of x."""
         (weight,) = ctx.saved_tensors
         of_x = torch.mm(gradient.flatten(0, -2), weight)  # (N, in)
         return of_x.view(*gradient.shape[:-1], -1), None, None, None
 
 
 def product(x: Tensor, packed: Tensor, bias: Tensor | None, gelu: bool = False) -> Tensor:
-    """(…, in) -> (…, out), by a packed weight, with GELU (erf) behind it where wanted."""
+    """Apply a packed weight, (…, in) -> (…, out), followed by GELU (erf) if `gelu`."""
     behind, how = ("gelu", "none") if gelu else ("none", "")
     output: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, behind, [], how)
     return output
 
 
 class LinearMap(nn.Linear):
-    """`nn.Linear`, by `Product` where it is frozen and that is possible; its weight is packed on first use."""
+    """An `nn.Linear` that uses `Product` when frozen and supported; its weight is packed on first use."""
 
     def __init__(self, plain: nn.Linear):
         nn.Module.__init__(self)
@@ -83,7 +83,7 @@ class LinearMap(nn.Linear):
         self._packed = PackedWeight()
 
     def forward(self, input: Tensor) -> Tensor:
-        """(…, in) -> (…, out)."""
+        """Map (…, in) to (…, out)."""
         packed = self.packed(input)
         if packed is None:
             return linear(input, self.weight, self.bias)
@@ -91,10 +91,10 @@ class LinearMap(nn.Linear):
         return output
 
     def packed(self, input: Tensor) -> Tensor | None:
-        """The weight as the product takes it; None where it can't be used, or where the map learns."""
+        """Return the packed weight; None where the product is unsupported or the map is trained."""
         weight, bias = self.weight, self.bias
         if weight.requires_grad or (bias is not None and bias.requires_grad):
-            self._packed = PackedWeight()  # an optimiser may change the weight unseen
+            self._packed = PackedWeight()  # an optimiser may change the weight undetected
             return None
         there = AVAILABLE and torch.backends.mkldnn.enabled and input.device.type == "cpu"
         if not there or not (input.dtype == weight.dtype == torch.bfloat16):
@@ -107,9 +107,9 @@ class LinearMap(nn.Linear):
 
 
 class Widening(nn.Module):
-    """The first half of BERT's feed-forward part, its names kept: a linear map and GELU, in one where nothing learns.
+    """The first half of BERT's feed-forward part, under its names: a linear map and GELU, fused without gradients.
 
-    What is hooked onto the map wants its output by itself.
+    They are not fused if the map has hooks, which need its own output.
     """
 
     def __init__(self, dense: LinearMap, activation: nn.Module):
@@ -117,7 +117,7 @@ class Widening(nn.Module):
         self.dense, self.intermediate_act_fn = dense, activation
 
     def forward(self, hidden_states: Tensor) -> Tensor:
-        """(S, T, D) -> (S, T, inner width)."""
+        """Map (S, T, D) to (S, T, inner width)."""
         alone = torch.is_grad_enabled() or self.dense._forward_hooks
         packed = None if alone else self.dense.packed(hidden_states)
         if packed is not None:
@@ -127,7 +127,7 @@ class Widening(nn.Module):
 
 
 def use_linear_maps(network: nn.Module) -> None:
-    """Let every `nn.Linear` inside `network` be a `LinearMap` of the same parameters, with the GELU behind it."""
+    """Replace every `nn.Linear` in `network` by a `LinearMap` of the same parameters, and fuse BERT's GELU."""
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.Linear:
@@ -143,7 +143,7 @@ def use_linear_maps(network: nn.Module) -> None:
 
 
 def _flops(x: torch.Size, weight: torch.Size, *others: Any, **options: Any) -> int:
-    """2 FLOP per multiply-add of (…, in) and (out, in)."""
+    """Return the FLOPs, 2 per multiply-add, of (…, in) and (out, in)."""
     return 2 * x.numel() * weight[0]
 
 

@@ -1,4 +1,4 @@
-"""Pooling: what is read of a sequence of states, or of each of its words."""
+"""Pooling: the feature of a sequence of states, or of each of its words."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from torch import Tensor, nn
 
 
 def pooled(sequence: Tensor, mask: Tensor, pooling: str, words: Tensor | None = None) -> Tensor:
-    """(S, T, D), (S, T) True at a real position -> (S, R) in fp32, as `pooling`, one of `backbone.POOLINGS`, says.
+    """Pool states (S, T, D), mask (S, T) True at a real position, to (S, R) fp32 by `pooling` of `backbone.POOLINGS`.
 
-    With `words` (S, T) the position at which each word begins, sequence by sequence: (W, D), whatever the pooling.
+    With `words` (S, T), return the states at which words begin, sequence by sequence: (W, D), whatever the pooling.
     """
     if words is not None:
         return sequence[words].float()
     if pooling == "mean":
         return _mean(sequence, mask)
     if pooling == "mean of words":
-        return _mean(sequence, nn.functional.pad(mask[:, 2:], (1, 1)))  # what stands between two real positions
+        return _mean(sequence, nn.functional.pad(mask[:, 2:], (1, 1)))  # positions between two real ones
     if pooling == "first two":
         return sequence[:, :2].float().mean(dim=1)
     if pooling == "concat":
@@ -31,7 +31,7 @@ def _mean(sequence: Tensor, mask: Tensor) -> Tensor:
 
 
 def _at(sequence: Tensor, mask: Tensor, last: bool) -> Tensor:
-    """(S, D) the first real position of each sequence, or its last."""
+    """Return the state (S, D) at the first or last real position of each sequence."""
     places = torch.arange(1, mask.shape[1] + 1, device=mask.device)  # (T,)
     if not last:
         places = places.flip(0)

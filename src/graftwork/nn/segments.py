@@ -1,4 +1,4 @@
-"""Segments: the rows of one example among those of a batch, and a softmax over each."""
+"""Softmax over segments: the rows of one example among those of a batch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def log_softmax_of_segments(logits: Tensor, owners: Tensor) -> Tensor:
-    """(R, …) logits and (R,) a whole number per row, equal for the rows of one segment -> (R, …) log probabilities.
+    """Map logits (R, …) and segment ids (R,), one integer per row, to log probabilities (R, …).
 
-    In every column those of a segment sum to 1. Each segment is shifted by its own maximum, so nothing overflows.
+    In every column the probabilities of a segment sum to 1. Each segment is shifted by its own maximum, so nothing overflows.
     """
     segments, segment = torch.unique(owners, return_inverse=True)  # (G,), (R,)
     places = segment.reshape(-1, *[1] * (logits.dim() - 1)).expand_as(logits)  # (R, …)
@@ -21,9 +21,9 @@ def log_softmax_of_segments(logits: Tensor, owners: Tensor) -> Tensor:
 
 
 def cross_entropy_of_segments(logits: Tensor, chosen: Tensor, owners: Tensor) -> Tensor:
-    """Mean over segments of -log softmax at their chosen row: (R,) logits, (R,) bool with one True a segment.
+    """Return the mean over segments of -log softmax at their chosen row: logits (R,), bool (R,) one True a segment.
 
-    0 for no rows. A segment without a chosen row (its answer is not seen) adds nothing.
+    0 if no row is chosen. A segment without a chosen row (its answer is not seen) adds nothing.
     """
     if not bool(chosen.any()):
         return logits.sum() * 0

@@ -1,7 +1,7 @@
-"""Attention for short texts on a processor: the softmax as one exponential, its sum inside a matrix product.
+"""Attention for short texts on a CPU: the softmax as one exponential, with its sum inside a matrix product.
 
-A softmax over a last axis of ten to sixty keys runs outside the vector units, forward and backward, and takes longer
-there than the products around it. Here exp runs over flat memory; the sum over keys is one more column of the product
+A softmax over a last axis of ten to sixty keys is not vectorised, forward or backward, and takes longer than the
+products around it. Here exp runs over flat memory; the sum over keys is one more column of the product
 with the values, and in backward the softmax's correction is one more column of the product with the gradient (the
 rearrangement of Dao et al. 2022, arXiv:2205.14135, without its tiles). Padded keys are zero rows of the values.
 """
@@ -24,11 +24,11 @@ class ShortAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, real: Tensor | None, scale: float) -> Tensor:
-        """Each (S, H, T, d), `real` (S, T) bool or None for all -> (S, H, T, d)."""
+        """Map tensors (S, H, T, d) and `real` (S, T) bool, None for all, to (S, H, T, d)."""
         sequences, heads, length, width = value.shape
         q, k = query.flatten(0, 1), key.flatten(0, 1)  # (S H, T, d)
         v = _with_ones(value, real)  # (S H, T, d + 1)
-        weights = _exponentials(_product(q, k.transpose(1, 2), scale), real, heads)  # (S H, T, T), rows not yet to 1
+        weights = _exponentials(_product(q, k.transpose(1, 2), scale), real, heads)  # (S H, T, T), unnormalised
         summed = torch.bmm(weights, v)
         share = summed[..., width:].reciprocal()  # (S H, T, 1)
         output = summed[..., :width] * share
@@ -38,7 +38,7 @@ class ShortAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of `forward`'s tensors, those that are asked for."""
+        """Return the gradients of `forward`'s tensors, those that are required."""
         q, k, v, weights, share, output, real = ctx.saved_tensors
         shape = gradient.shape
         g = gradient.reshape(output.shape) * share  # (S H, T, d)
@@ -58,7 +58,7 @@ class ShortAttention(torch.autograd.Function):
 
 
 def _with_ones(value: Tensor, real: Tensor | None) -> Tensor:
-    """(S, H, T, d) -> (S H, T, d + 1): a column of ones behind it, rows of padding zero."""
+    """Append a column of ones and zero the rows of padding: (S, H, T, d) -> (S H, T, d + 1)."""
     sequences, heads, length, width = value.shape
     wide = value.new_empty(sequences, heads, length, width + 1)
     wide[..., :width] = value
@@ -73,7 +73,7 @@ def _product(left: Tensor, right: Tensor, scale: float) -> Tensor:
 
 
 def _exponentials(scores: Tensor, real: Tensor | None, heads: int) -> Tensor:
-    """exp of (S H, T, T), in place; a row's scale is free, so rows are shifted only where exp could leave its range."""
+    """Exponentiate (S H, T, T), in place; rows may be scaled freely, so they are shifted only if exp could overflow."""
     low, high = torch.aminmax(scores)
     if high <= SAFE and low >= -SAFE:
         return scores.exp_()
@@ -90,12 +90,12 @@ def attend(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **unused: object,  # what the interface tells to kernels of other kinds
+    **unused: object,  # arguments of the interface for other kernels
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d), no weights.
+    """Implement transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d).
 
-    Accelerators have a kernel of their own; a processor's is slower than plain products at the lengths of a text. Masks
-    that differ between queries (left-to-right and windowed networks) take a softmax.
+    No weights are returned. Accelerators use torch's kernel; on a CPU it is slower than plain products at the lengths
+    of a text. Masks that differ between queries (left-to-right and windowed networks) use a plain softmax.
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
@@ -106,16 +106,16 @@ def attend(
         output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]
     else:
         scores = torch.matmul(query, key.transpose(2, 3)) * scale  # (S, H, T, T)
-        if attention_mask is not None:  # the least number, not -inf: a row of padding alone must stay a number
+        if attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
             scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
         output = torch.matmul(dropped(scores.softmax(dim=-1), dropout), value)
     return output.transpose(1, 2).contiguous(), None
 
 
 def visible_keys(*, allow_is_causal_skip: bool = False, **options: Any) -> Tensor | None:
-    """transformers' mask interface: bool (S, 1, T, T), True where a query sees a key; None where every one sees all.
+    """Implement transformers' mask interface: bool (S, 1, T, T), True where a query sees a key; None if all see all.
 
-    A mask that is the same for every query is an expanded view, so that `attend` knows it by its stride.
+    A mask that is the same for every query is an expanded view, which `attend` recognises by its stride.
     """
     from transformers.masking_utils import bidirectional_mask_function, sdpa_mask
 

@@ -1,4 +1,4 @@
-"""The linear maps of a network that adapters stand at."""
+"""The linear maps of a network that adapters attach to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import nn
 
 
 def site_size(site: nn.Module) -> tuple[int, int]:
-    """(in, out) of a linear map: `nn.Linear` or GPT-2's `Conv1D`, whose weight lies the other way round."""
+    """Return (in, out) of a linear map: `nn.Linear` or GPT-2's `Conv1D`, whose weight is transposed."""
     if isinstance(site, nn.Linear):
         return site.in_features, site.out_features
     from transformers.pytorch_utils import Conv1D

@@ -1,8 +1,8 @@
-"""The loss of a linear map into a vocabulary, some tokens at a time: logits of a whole batch are never held.
+"""Cross entropy of a linear map into a vocabulary, computed in chunks of tokens: a batch's logits are never held.
 
-They are the largest thing of a language model's step: (tokens, vocabulary), and as much again for the softmax, for its
-gradient and for every cast. A process spends as long getting such stretches of memory as filling them. Here the
-gradient is computed with the loss, while a part's logits are at hand.
+Logits are the largest tensor of a language model's step: (tokens, vocabulary), and as much again for the softmax, for
+its gradient and for every cast. Allocating such memory takes as long as filling it. Here the gradient is computed with
+the loss, while a chunk's logits are at hand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-NUMBERS_AT_ONCE = 1 << 21  # logits of a part: 8 MB, which an allocator keeps for the next part
+NUMBERS_AT_ONCE = 1 << 21  # logits of a chunk: 8 MB, which an allocator reuses for the next chunk
 
 
 class TokenLoss(torch.autograd.Function):
@@ -20,7 +20,7 @@ class TokenLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, learns: bool) -> Tensor:
-        """(N, D), (V, D), (V,) and (N,) -> (), in fp32; what the gradient needs only where it `learns`."""
+        """Map (N, D), (V, D), (V,) and (N,) to () in fp32; gradients are computed only if it `learns`."""
         inner, shift = weight.to(x.dtype), bias.float()
         total = x.new_zeros((), dtype=torch.float32)
         of_x = torch.empty_like(x) if learns else None
@@ -44,13 +44,13 @@ class TokenLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of `forward`'s tensors, times `gradient` ()."""
+        """Return the gradients of `forward`'s tensors, times `gradient` ()."""
         of_x, of_weight, of_bias = ctx.saved_tensors
         return gradient.to(of_x.dtype) * of_x, gradient * of_weight, gradient * of_bias, None, None
 
 
 def token_loss(x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-    """Sum of -log p over tokens: states (N, D), a decoder (V, D) and its bias (V,), targets (N,) -> ().
+    """Return the sum of -log p over tokens: states (N, D), a decoder (V, D) and its bias (V,), targets (N,) -> ().
 
     Products are in the precision of `x`, everything else in fp32.
     """

@@ -1,15 +1,15 @@
-"""The characters that a tokenizer keeps: the common ones, so that a rare one costs no place in the vocabulary."""
+"""The alphabet of a tokenizer: the common characters only, so that rare ones take no place in the vocabulary."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-COVERAGE = 0.9999  # of the characters of a corpus
+COVERAGE = 0.9999  # share of a corpus's characters that the alphabet covers
 
 
 def alphabet(texts: Iterable[str], normalised: Callable[[str], str], most: int) -> list[str]:
-    """The fewest characters, at most `most`, that make up `COVERAGE` of the texts; in the order of Unicode."""
+    """Return the fewest characters, at most `most`, that make up `COVERAGE` of the texts, in Unicode order."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(normalised(text))

@@ -1,4 +1,4 @@
-"""What a pre-training costs each of the tasks that build on it."""
+"""The share of a pre-training's cost that each task building on it bears."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COUNTS = (1, 10, 100, 1000)
 
 
 def amortised(costs: Mapping[str, Mapping[str, Any]], tasks: int) -> dict[str, dict[str, Any]]:
-    """The costs that are paid once, divided over `tasks` of them; what is unknown stays so."""
+    """Divide the costs that are paid once by the number of tasks; unknown values stay None."""
     assert tasks > 0
     return {
         name: {**cost, "value": None if cost["value"] is None else cost["value"] / tasks}

@@ -1,4 +1,4 @@
-"""Networks from transformers' configurations: their sizes, how they are drawn, opened and saved."""
+"""Networks from transformers configurations: sizes, initialisation, loading and saving."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POSITIONS = ("learned", "sinusoidal")
 def configured(
     size: Mapping[str, Any], architecture: str, known: Collection[str], vocabulary: Vocabulary, length: int
 ) -> PreTrainedConfig:
-    """The configuration of a fresh network: `size` has the fields of transformers' own, "model_type" among them.
+    """Return the configuration of a fresh network; `size` has the fields of a transformers config, incl. "model_type".
 
     Raises `UnknownName` for an architecture or field that does not exist, `ConfigError` for a bad value.
     """
@@ -65,7 +65,7 @@ def configured(
 
 
 def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
-    """`make` (one of transformers' Auto classes) of `config`, its weights drawn from `seed`."""
+    """Build the network of `config` with `make` (a transformers Auto class), its weights drawn from `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
@@ -79,9 +79,9 @@ def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
 
 
 def opened(make: Any, folder: Path, known: Collection[str], seed: int) -> tuple[PreTrainedModel, list[str]]:
-    """The network of a folder in fp32, and the names of the tensors that it lacks and that `seed` drew.
+    """Load the network of a folder in fp32; return it and the names of its missing tensors, drawn from `seed`.
 
-    Raises `UnknownName` for an architecture that `make` has no head for, `StorageError` for weights that can't be read.
+    Raises `UnknownName` for an architecture not in `known`, `StorageError` for weights that can't be read.
     """
     architecture = model_type(folder)
     if architecture not in known:
@@ -92,20 +92,20 @@ def opened(make: Any, folder: Path, known: Collection[str], seed: int) -> tuple[
 
 
 def require_heads_only(missing: Collection[str], heads: Collection[str], folder: Path) -> None:
-    """Raise `IncompatibleModule` where more is missing than what stands on top of the network."""
+    """Raise `IncompatibleModule` if tensors other than those of the heads (name prefixes `heads`) are missing."""
     require_whole([name for name in missing if not name.startswith(tuple(heads))], folder)
 
 
 def with_short_attention(network: PreTrainedModel) -> PreTrainedModel:
-    """The same network with the attention that is quick on a processor, where it takes one."""
+    """Switch the network to our attention, which is fast on a CPU, if it supports it; return the network."""
     with_our_attention(network)
     return network
 
 
 def with_sinusoids(network: PreTrainedModel, table: str, opened: Path | None = None) -> PreTrainedModel:
-    """The same with sines and cosines (Vaswani et al. 2017) in the position table, which does not learn.
+    """Put frozen sinusoids (Vaswani et al. 2017) into the network's position table; return the network.
 
-    One that was `opened` from a folder must have them already. Raises `ConfigError` where it has not, and for a network
+    A network `opened` from a folder must have them already. Raises `ConfigError` if it does not, and for a network
     without such a table.
     """
     try:
@@ -133,7 +133,7 @@ def with_sinusoids(network: PreTrainedModel, table: str, opened: Path | None = N
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """(T, D): sin in the even columns, cos in the odd ones, as small as the embeddings that they are added to."""
+    """Return (T, D): sin in even columns, cos in odd ones, scaled to the size of the embeddings they are added to."""
     places = torch.arange(length, dtype=torch.float64)[:, None]
     turns = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
     table = torch.zeros(length, width, dtype=torch.float64)
@@ -143,20 +143,20 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def save(network: nn.Module, vocabulary: Vocabulary, folder: Path, pooling: str, length: int) -> None:
-    """A transformers folder whose config.json also says how the network is best read."""
+    """Write a transformers folder whose config.json also records the pooling; `length` is the maximum in tokens."""
     assert isinstance(network, PreTrainedModel)
     network.config.graftwork = {"pooling": pooling}
     with transformers_errors(folder), storage_errors(folder):
         try:
             network.save_pretrained(folder)
-        except SafetensorError as error:  # which says what the system said: "… (os error 28)"
+        except SafetensorError as error:  # its message ends with the system's error number: "… (os error 28)"
             said = re.search(r"\(os error (\d+)\)", str(error))
             raise OSError(int(said[1]) if said else 0, str(error)) from error
     vocabulary.save(folder, max_length=length)
 
 
 def read_as(source: Path, folder: Path) -> None:
-    """Let config.json of `folder`, if it says how its network is read, say that it is read as that of `source` is."""
+    """Copy the pooling of the backbone in `source` into config.json of `folder`, if that records a pooling."""
     path = folder / "config.json"
     content = read_json(path)
     if "graftwork" in content:
@@ -165,9 +165,9 @@ def read_as(source: Path, folder: Path) -> None:
 
 
 def layout_of(architecture: str) -> Layout:
-    """Where its parts are and how it is read, as the backbone family says that opens such networks.
+    """Return the architecture's layout (module names and pooling) from the backbone family that opens it.
 
-    Raises `UnknownName` for one that none opens.
+    Raises `UnknownName` for an architecture that no family opens.
     """
     families = [backbones.get(name) for name in backbones.names()]
     known = {kind: own for one in families if isinstance(one, TransformerFamily) for kind, own in one.layouts.items()}
@@ -177,15 +177,16 @@ def layout_of(architecture: str) -> Layout:
 
 
 def check_word(name: str, value: str, known: Collection[str]) -> None:
-    """Raise `UnknownName` where an option's value is none of the words that it knows."""
+    """Raise `UnknownName` if the value of option `name` is not in `known`."""
     if value not in known:
         raise UnknownName(name, value, known)
 
 
 def shaped(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
-    """BERT's proportions: heads of 64, four times the width inside (Turc et al. 2019, arXiv:1908.08962).
+    """Return a size in BERT's proportions: heads of 64, MLPs of 4x the width (Turc et al. 2019, arXiv:1908.08962).
 
-    Small networks see little text, most of it once: dropout only costs them (Geiping & Goldstein 2022).
+    No dropout by default: small networks see little text, most of it once, and dropout only hurts them (Geiping &
+    Goldstein 2022).
     """
     return {
         "num_hidden_layers": layers,

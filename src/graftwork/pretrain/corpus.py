@@ -1,4 +1,4 @@
-"""A corpus: files of text as a stream of documents, each in the split that its own text decides."""
+"""A corpus: text files as a stream of documents, each assigned to a split by a hash of its text."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from graftwork.io.gzip_files import FORMATS
 from graftwork.pretrain.corpus_files import Skipped, find
 from graftwork.pretrain.text_files import JSON_SUFFIXES, UNITS, format_suffix, parts
 
-VALIDATION = 0.02  # of the documents, unless the user says otherwise
+VALIDATION = 0.02  # default share of the documents in the validation split
 SPLITS = ("train", "validation")
 SALT = b"graftwork corpus 1"
-UNPACKS_TO = 3  # bytes of text that a packed byte is taken for
-LISTED = 5  # skipped files that a message names
+UNPACKS_TO = 3  # assumed bytes of text per compressed byte
+LISTED = 5  # most files that a message names
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text, or a part of one that is too long to be held at once."""
+    """A text, or a part of one that is too long to be held in memory at once."""
 
     text: str
     split: str  # "train" or "validation"
-    key: int  # 64 bits of a hash of the text: equal texts, equal keys. Of a part, its document's first part's
-    continues: bool = False  # the part before this one is of the same document
+    key: int  # 64-bit hash of the text (equal texts have equal keys); all parts of a document have its first part's
+    continues: bool = False  # True if the previous part belongs to the same document
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Files in the order in which they are read; `documents` reads them anew, from the start, at every call."""
+    """The files of a corpus in reading order; every call of `documents` reads them from the start."""
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...] = ()
     validation: float = VALIDATION  # share of the documents in the validation split
-    unit: str = "line"  # what a document is in a text file: a line, a paragraph (blank lines between) or the file
-    field: str = "text"  # of JSONL
+    unit: str = "line"  # document unit of a text file: "line", "paragraph" (separated by blank lines) or "file"
+    field: str = "text"  # of a JSONL object that holds the text
     encoding: str = "utf-8"
 
     def documents(self, split: str | None = None) -> Iterator[Document]:
-        """Every document that is not empty, of one split or of both, one in memory at a time.
+        """Yield every non-empty document of one split or of both, one in memory at a time.
 
-        Which split a document is in depends on its text alone: no seed, no order and no neighbour moves it, and equal
-        texts are never in both. Raises `DataError`, also at the end of a corpus without text, and `StorageError`.
+        The split of a document depends on its text alone, not on a seed, the order or its neighbours, so equal texts
+        are never in both. Raises `DataError`, also at the end of a corpus without text, and `StorageError`.
         """
         empty, key = True, 0
         for path in self.files:
@@ -68,14 +68,14 @@ class Corpus:
             )
 
     def digest(self) -> str:
-        """sha256 over what is read and how: every file's bytes in order, which are JSONL, and the settings.
+        """Return the sha256 over every file's bytes in order, which files are JSONL, and the reading settings.
 
-        Names count for nothing else. The files are read for it once.
+        File names do not count otherwise. The files are read once and the result is cached.
         """
         return self._known[0]
 
     def require_unchanged(self) -> None:
-        """Raise `DataError` when a file was written to after the digest was taken: it is not of what was read."""
+        """Raise `DataError` if a file was written to after the digest was computed: the digest would not match it."""
         for path, stamp in zip(self.files, self._known[1], strict=True):
             if _stamp(path) != stamp:
                 raise DataError("the file changed while it was read", where=str(path), do="run it again")
@@ -85,15 +85,15 @@ class Corpus:
         stamps = [_stamp(path) for path in self.files]
         own = {name: getattr(self, name) for name in ("validation", "unit", "field", "encoding")}
         objects = [place for place, path in enumerate(self.files) if format_suffix(path) in JSON_SUFFIXES]
-        own |= {"objects": objects} if objects else {}  # without any, text is found under the digest it always had
+        own |= {"objects": objects} if objects else {}  # left out if empty: older digests of plain text stay valid
         return digest({"files": [file_digest(path) for path in self.files], **own}), stamps
 
     def bytes_about(self) -> int:
-        """Bytes of text, guessed from the sizes of the files. Raises `StorageError`."""
+        """Estimate the bytes of text from the file sizes. Raises `StorageError`."""
         return sum(_stamp(path)[0] * (UNPACKS_TO if path.suffix.lower() in FORMATS else 1) for path in self.files)
 
     def listed(self) -> str:
-        """How many files are read, and which are not and why: `3 files; 1 skipped: a.png (binary…)`."""
+        """Describe the files read and the skipped ones with reasons: `3 files; 1 skipped: a.png (binary…)`."""
         files = f"{len(self.files):,} {'file' if len(self.files) == 1 else 'files'}"
         if not self.skipped:
             return files
@@ -102,7 +102,7 @@ class Corpus:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Size in bytes, and when it was last written to."""
+    """Return size in bytes and modification time in ns."""
     with storage_errors(path):
         found = path.stat()
     return found.st_size, found.st_mtime_ns
@@ -116,10 +116,10 @@ def open_corpus(
     field: str = "text",
     encoding: str = "utf-8",
 ) -> Corpus:
-    """The corpus in these files and folders. Nothing but the first bytes of every file is read.
+    """Open the corpus in these files and folders, reading only the first bytes of every file.
 
-    `validation` is the share of the validation split, 0 for none and 1 for nothing else. Raises `ConfigError` for a
-    setting that is none, `DataError` where no file is text, `StorageError` for what cannot be read.
+    `validation` is the share of the validation split, from 0 (none) to 1 (all). Raises `ConfigError` or `UnknownName`
+    for a bad setting, `DataError` if no file is text, `StorageError` for files that cannot be read.
     """
     if not 0 <= validation <= 1:
         raise ConfigError("not a share", got=f"validation {validation}", expected="a number from 0 to 1")

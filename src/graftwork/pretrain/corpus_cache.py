@@ -1,4 +1,4 @@
-"""What is kept of corpora in the cache: their tokens and the vocabularies learned from them."""
+"""Cache entries of corpora: their token ids and the vocabularies learned from them."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from graftwork.io.cache_folder import cache_folder
 from graftwork.io.files import storage_errors
 
 KEY = re.compile(r"[0-9a-f]{64}")
-PART = re.compile(r"\.[0-9a-f]{64}\..*")  # a folder on its way; what a killed process leaves
-PART_SECONDS = 86_400.0  # older ones belong to nobody
+PART = re.compile(r"\.[0-9a-f]{64}\..*")  # a temporary folder, being written or left over by a killed process
+PART_SECONDS = 86_400.0  # age from which a temporary folder counts as left over
 
 
 @dataclass(frozen=True)
 class CachedCorpus:
-    """One folder of the cache: the tokens of a corpus, or a vocabulary."""
+    """A cache entry, one folder: the token ids of a corpus, or a vocabulary."""
 
     path: Path
     bytes: int
-    used: float  # seconds since the epoch: when it was last read or written
+    used: float  # time of the last read or write, seconds since the epoch
 
 
 def corpora_folder(cache: str | Path | None = None) -> Path:
-    """Where they are below `cache`, or below the usual cache."""
+    """Return the folder of these entries below `cache`, or below the default cache."""
     return cache_folder(cache).parent / "corpora"
 
 
 def touch(file: Path) -> None:
-    """Note that the folder of this file was used now."""
-    with contextlib.suppress(OSError):  # a cache that is only to be read
+    """Set the file's modification time to now: the last use of its cache entry."""
+    with contextlib.suppress(OSError):  # the cache may be read-only
         os.utime(file)
 
 
 def kept(root: Path) -> list[CachedCorpus]:
-    """Least recently used first. Raises `StorageError`."""
+    """List the cache entries, least recently used first. Raises `StorageError`."""
     with storage_errors(root):
         found = [_kept(path) for path in root.glob("*/*") if KEY.fullmatch(path.name)]
     return sorted(found, key=lambda one: (one.used, one.path.name))
 
 
 def clear(root: Path, unused_seconds: float = 0.0) -> list[CachedCorpus]:
-    """Remove what was not used for that long; what was removed. Who has it mapped keeps it. Raises `StorageError`."""
+    """Remove and return the entries unused for that long; existing memory maps stay valid. Raises `StorageError`."""
     latest = time.time() - unused_seconds
     removed = [one for one in kept(root) if one.used <= latest]
     with storage_errors(root):
@@ -58,7 +58,7 @@ def clear(root: Path, unused_seconds: float = 0.0) -> list[CachedCorpus]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left. Raises `OSError`."""
+    """Remove temporary folders left over by killed processes. Raises `OSError`."""
     for path in folder.iterdir():
         with contextlib.suppress(OSError):
             if PART.fullmatch(path.name) and _written(path) < time.time() - PART_SECONDS:
@@ -66,7 +66,7 @@ def sweep(folder: Path) -> None:
 
 
 def _written(path: Path) -> float:
-    """When it was last written: a folder does not tell what is added to its files."""
+    """Return the latest modification time of the folder and its files: the folder's own does not cover its files."""
     return max(one.stat().st_mtime for one in (path, *path.iterdir()))
 
 

@@ -1,4 +1,4 @@
-"""Which files a corpus is made of: those that are named, and in folders those that are text."""
+"""Selection of a corpus's files: the files named, and in folders those that are text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from graftwork.io.gzip_files import unpacked
 from graftwork.pretrain.text_files import JSON_SUFFIXES, format_suffix
 
 TEXT_SUFFIXES = (".txt", ".text", "")
-SNIFFED = 1 << 13  # bytes that are looked at
-MAGIC = {  # what a file begins with, where the first bytes may hold no NUL
+SNIFFED = 1 << 13  # bytes inspected at the beginning of a file
+MAGIC = {  # first bytes of binary formats that may have no NUL there
     b"%PDF": "PDF",
     b"PK\x03\x04": "a zip archive or an office document",
     b"\x1f\x8b": "gzip without .gz in its name",
@@ -27,18 +27,18 @@ MAGIC = {  # what a file begins with, where the first bytes may hold no NUL
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file of a folder that is not read."""
+    """A file in a folder that is not read, and the reason."""
 
     path: Path
     why: str
 
 
 def find(paths: Sequence[Path], encoding: str) -> tuple[tuple[Path, ...], tuple[Skipped, ...]]:
-    """The files to read in order, and those of folders that are left out.
+    """Return the files to read in order, and the files in folders that are skipped.
 
-    What is named comes in the order named, what a folder holds by its path. In a folder, files count that are called
-    .txt, .text, .jsonl, .ndjson, .json or nothing, packed or not, and hold text; what begins with a point is not
-    looked at. A file that is named is read whatever it is called. Raises `DataError` for one that holds no text.
+    Paths keep the order given; the files of a folder are sorted by path. In a folder, files are read that hold text and
+    have the suffix .txt, .text, .jsonl, .ndjson, .json or none, compressed or not; names that begin with a dot are
+    ignored. A file given by name is read whatever its suffix. Raises `DataError` if it holds no text.
     """
     files: list[Path] = []
     skipped: list[Skipped] = []
@@ -68,13 +68,13 @@ def _walk(folder: Path) -> Iterator[Path]:
     found = []
     for root, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        linked = [name for name in folders if Path(root, name).is_symlink()]  # not walked
+        linked = [name for name in folders if Path(root, name).is_symlink()]  # os.walk does not enter them
         found += [Path(root, name) for name in (*names, *linked) if not name.startswith(".")]
     return iter(sorted(found, key=lambda path: path.relative_to(folder).parts))
 
 
 def _reason(path: Path, encoding: str) -> str:
-    """Why a file of a folder is left out; empty: it is read."""
+    """Return why a file in a folder is skipped; empty if it is read."""
     if not path.exists():
         return "a link to nothing"
     if path.is_dir():
@@ -94,5 +94,5 @@ def _no_text(path: Path, encoding: str) -> str:
         if first.startswith(magic):
             return what
     wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
-    utf16 = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # an error with its remedy when it is read
+    utf16 = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # reading it raises an error with a remedy
     return "binary: it holds NUL bytes" if b"\0" in first and not wide and not utf16 else ""

@@ -1,7 +1,7 @@
-"""The tokenised corpus: the ids of each split end to end in a file that is mapped, not loaded; made once, then found.
+"""The tokenised corpus: each split's token ids end to end in a memory-mapped file, computed once and cached.
 
 A folder per corpus and vocabulary, named by the hash of both: `train.ids` and `validation.ids` (uint16, or uint32 from
-65,537 tokens on), `….starts` (where each document begins, int64) and `tokens.json`, which says what was counted.
+65,537 tokens on), `….starts` (the first position of each document, int64) and `tokens.json` with the counts.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ from graftwork.pretrain.vocabulary import Vocabulary
 
 FORMAT = 1
 ABOUT = "tokens.json"
-AT_ONCE = (512, 1 << 20)  # documents and characters that are tokenised together
-SECONDS_BETWEEN_LOOKS = 0.2  # while another process makes them
-KEYS_AT_ONCE = 1 << 22  # hashes of documents that are compared in memory
+AT_ONCE = (512, 1 << 20)  # most documents, and characters, of a batch to tokenise
+SECONDS_BETWEEN_LOOKS = 0.2  # between polls while another process tokenises
+KEYS_AT_ONCE = 1 << 22  # document hashes compared in memory at once, about
 
 
 @dataclass(frozen=True)
 class SplitTokens:
-    """One split: every document's ids followed by the end token, in the order of the corpus."""
+    """The token ids of one split: every document's ids followed by the end token, in corpus order."""
 
-    ids: NDArray[np.unsignedinteger[Any]]  # (N,) mapped from disk
-    starts: NDArray[np.int64]  # (documents + 1,) where each begins, and N
-    bytes: int  # of the texts in UTF-8: what bits per byte are per
-    words: int  # of the texts, between white space: what a word's perplexity is per
+    ids: NDArray[np.unsignedinteger[Any]]  # (N,) memory-mapped
+    starts: NDArray[np.int64]  # (documents + 1,) position of each document's first id, and N
+    bytes: int  # UTF-8 bytes of the texts: the denominator of bits per byte
+    words: int  # words of the texts, split at white space: the denominator of word perplexity
 
     @property
     def documents(self) -> int:
-        """How many there are."""
+        """The number of documents."""
         return len(self.starts) - 1
 
     @property
     def bytes_per_token(self) -> float:
-        """Mean bytes of text that a token stands for: nats per token / (ln 2 x this) are bits per byte."""
+        """Mean bytes of text per token: nats per token / (ln 2 x this) are bits per byte."""
         return self.bytes / max(1, len(self.ids))
 
     def document(self, number: int) -> NDArray[np.int64]:
-        """(T,) ids of one document, the end token last."""
+        """Return the ids (T,) of one document, the end token last."""
         return np.asarray(self.ids[self.starts[number] : self.starts[number + 1]], np.int64)
 
 
 @dataclass(frozen=True)
 class TokenisedCorpus:
-    """Both splits, and what was counted on the way."""
+    """Both splits of a tokenised corpus, and counts."""
 
     train: SplitTokens
     validation: SplitTokens
-    duplicates: int  # documents that equal an earlier one; equal ones are in the same split
+    duplicates: int  # documents equal to an earlier one; equal documents are in the same split
     unknown: float  # share of the ids that are the unknown token
-    key: str  # sha256 of corpus, vocabulary and format: what these ids are
+    key: str  # sha256 of corpus, vocabulary and format: the identity of these ids
 
 
 def tokenise(corpus: Corpus, vocabulary: Vocabulary, root: Path) -> TokenisedCorpus:
-    """The ids of `corpus`, found below `root` or made there, with bounded memory whatever the size of the corpus.
+    """Return the token ids of `corpus`, read from the cache `root` or computed and stored there, in bounded memory.
 
-    One process makes them, others wait for it. Raises `DataError` for what cannot be read, `StorageError` for a disk
-    that is full; nothing is left then, nor after an interruption.
+    One process computes them while others wait. Raises `DataError` for text that cannot be read, `StorageError` for a
+    full disk; neither an error nor an interruption leaves partial files.
     """
     key = digest({"format": FORMAT, "corpus": corpus.digest(), "vocabulary": vocabulary.revision})
     folder = root / key
@@ -89,7 +89,7 @@ def tokenise(corpus: Corpus, vocabulary: Vocabulary, root: Path) -> TokenisedCor
 
 
 def _opened(folder: Path, key: str) -> TokenisedCorpus | None:
-    """The tokens of a folder; None where there are none, or not all that it says."""
+    """Open the tokens in a folder; None if there are none or they are incomplete."""
     if not (folder / ABOUT).is_file():
         return None
     try:
@@ -109,19 +109,19 @@ def _split(folder: Path, name: str, dtype: str, counts: dict[str, int]) -> Split
 
 
 def _mapped(path: Path, dtype: str) -> NDArray[Any]:
-    """An empty file can't be mapped."""
+    """Memory-map a file; an empty file can't be mapped and gives an empty array."""
     return np.memmap(path, np.dtype(dtype), "r") if path.stat().st_size else np.zeros(0, np.dtype(dtype))
 
 
 class _Growing:
-    """A split on its way to its files."""
+    """A split being written to its files."""
 
     def __init__(self, ids: BinaryIO, starts: BinaryIO, dtype: str, end: int):
         self.ids, self.starts, self.dtype, self.end = ids, starts, dtype, end
         self.counts = {"tokens": 0, "documents": 0, "bytes": 0, "words": 0}
 
     def add(self, document: Document, ids: list[int]) -> None:
-        """The end token is written when it is known that no more parts of a document follow."""
+        """Append a document part; its end token is written once no more parts can follow."""
         if not document.continues:
             self._end_document()
             self.starts.write(np.array([self.counts["tokens"]], "<i8").tobytes())
@@ -131,7 +131,7 @@ class _Growing:
         self.counts["words"] += len(document.text.split())
 
     def complete(self) -> dict[str, int]:
-        """Complete both files and return what was counted."""
+        """Write the last end token and start, sync both files and return the counts."""
         self._end_document()
         self.starts.write(np.array([self.counts["tokens"]], "<i8").tobytes())
         for stream in (self.ids, self.starts):
@@ -188,18 +188,18 @@ def _make(corpus: Corpus, vocabulary: Vocabulary, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder that gets its name at the end; whatever ends the block early removes it. Its owner alone can read it."""
+    """A temporary folder, renamed to `folder` at the block's end, removed on an error. Only its owner can read it."""
     with storage_errors(folder):
         sweep(folder.parent)
         part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
             yield part
             sync_folder(part)
-            if _opened(folder, folder.name) is None:  # it may be there torn
+            if _opened(folder, folder.name) is None:  # an incomplete folder may be in the way
                 shutil.rmtree(folder, ignore_errors=True)
             try:
                 os.replace(part, folder)
-            except OSError as error:  # where no file can be locked, another process may have been first
+            except OSError as error:  # without file locks, another process may have been first
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
             sync_folder(folder.parent)
@@ -208,7 +208,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:
-    """Few enough to be tokenised at once, however long they are."""
+    """Group documents into batches limited by `AT_ONCE`."""
     batch: list[Document] = []
     size = 0
     for document in documents:
@@ -222,7 +222,7 @@ def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:
 
 
 def _duplicates(path: Path) -> int:
-    """How many hashes of a file equal another one, the first of each left out; a share of them in memory at a time."""
+    """Count the hashes of a file that equal an earlier one, with a share of them in memory at a time."""
     keys = _mapped(path, "<u8")
     shares = len(keys) // KEYS_AT_ONCE + 1
     found = 0

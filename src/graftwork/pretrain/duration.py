@@ -1,4 +1,4 @@
-"""How long a pre-training lasts: in steps, tokens, FLOP, or what may be spent."""
+"""The length of a pre-training: in steps, tokens, FLOP, or a budget of time, energy or money."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from graftwork.units import show
 
 FLOP = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?) ?([kMGTPE]?)FLOP")
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-KEPT = 0.04  # of a budget, for saving and for steps that turn out slower
+KEPT = 0.04  # share of a budget reserved for saving and for slower steps than measured
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What is asked for: one of the three; none of them: one pass over the corpus."""
+    """The requested length: one of the three fields; if none is given, one pass over the corpus."""
 
     steps: int | None = None
     tokens: int | None = None
@@ -39,23 +39,23 @@ class Extent:
                 raise ConfigError(f"--{name} must be at least 1", got=str(value))
 
     def as_json(self) -> dict[str, int | str]:
-        """The part of a run's identity."""
+        """Return its part of a run's identity."""
         return {name: value for name, value in asdict(self).items() if value is not None} or {"passes": 1}
 
 
 def steps_of(recipe: PretrainingRecipe, tokens: float) -> int:
-    """How many steps have so many positions."""
+    """Return the number of steps that have that many positions."""
     return max(1, math.ceil(tokens / mixed(recipe, recipe.batch * recipe.short_length, recipe.batch * recipe.length)))
 
 
 def mixed(recipe: PretrainingRecipe, short: float, long: float) -> float:
-    """The mean of a step, from that of a step of short rows and of long ones."""
+    """Return the mean per step, from the value of a step of short rows and that of a step of long rows."""
     share = recipe.short_share if recipe.short_length else 0.0
     return share * short + (1 - share) * long
 
 
 def flop_of(words: str) -> float | None:
-    """`"1e15FLOP"` or `"200TFLOP"`; None for an amount of another sort. Raises `ConfigError` for none, or too many."""
+    """Parse `"1e15FLOP"` or `"200TFLOP"`; None for another unit. Raises `ConfigError` for 0 or infinity."""
     found = FLOP.fullmatch(words.strip())
     amount = float(found[1]) * PREFIXES[found[2]] if found else None
     if amount is not None and not 0 < amount < math.inf:
@@ -64,7 +64,7 @@ def flop_of(words: str) -> float | None:
 
 
 def paid_by(flop: float, each: float, before: float = 0.0) -> int:
-    """How many steps, or tokens, of `each` FLOP are paid for by what `before` left. Raises `ConfigError` for none."""
+    """Return how many steps, or tokens, of `each` FLOP fit into `flop` - `before`. Raises `ConfigError` if none does."""
     if flop < before + each:
         raise ConfigError(
             "the budget does not pay for the first step",
@@ -76,24 +76,24 @@ def paid_by(flop: float, each: float, before: float = 0.0) -> int:
 
 
 def purse_of(extent: Extent, prices: Prices, watch: Clock) -> Purse | None:
-    """What pays for everything from now on; None unless time, energy or money is given. Raises `ConfigError`."""
+    """Return the purse of a budget of time, energy or money; None for other extents. Raises `ConfigError`."""
     if extent.budget is None or flop_of(extent.budget) is not None:
         return None
     return Purse(parse_budget(extent.budget, prices), prices, watch)
 
 
 class Allowance:
-    """A budget of time, energy or money, of which earlier attempts may have spent some seconds."""
+    """A budget of time, energy or money, part of which earlier attempts may have spent."""
 
     def __init__(self, purse: Purse, before: float = 0.0):
         self.purse, self.budget = purse, purse.budget
-        self.before = before  # seconds of earlier attempts
-        purse.start_rating()  # what comes now is training, be it a trial
+        self.before = before  # seconds spent by earlier attempts
+        purse.start_rating()  # training begins here, the pilot included
 
     def steps(self, seconds: float, kept: float) -> int:
-        """How many steps of so many seconds are affordable from now on, where `kept` seconds are needed otherwise.
+        """Return how many steps of `seconds` each can be paid for from now on, with `kept` seconds reserved.
 
-        Raises `ConfigError` where none is.
+        Raises `ConfigError` if none can.
         """
         step, left = self.purse.price(seconds), self.budget.amount * (1 - KEPT) - self.purse.spent()
         count = int((left - self.purse.price(kept)) / max(step, 1e-12))
@@ -107,5 +107,5 @@ class Allowance:
         return count
 
     def is_spent(self) -> bool:
-        """Whether a further step would exceed it."""
+        """Return whether the budget is exceeded."""
         return self.purse.spent() + self.purse.price(self.before) > self.budget.amount

@@ -1,4 +1,4 @@
-"""A pre-training that another library does: its steps are kept, its budget is held, and its result is any run's."""
+"""Pre-training by another library, with checkpoints, a budget and a result like any other run's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graftwork.pretrained.open_backbone import PRETRAINED
 
 
 def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
-    """Let the objective train, from the last checkpoint where there is one. Raises `IncompatibleModule`."""
+    """Let the objective train, from the last checkpoint if there is one. Raises `IncompatibleModule`."""
     objective = cast(AtOnce, order.learner.objective)
     loading, filling = order.session.watch.read(), filling_of(order, folder)
     found = filling.resume()
@@ -62,7 +62,7 @@ def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Materia
             filling.close()
     phases = {"load": loading, "fit": filling.took()}
     readings = Readings(phases=phases, charged=filling.earlier, train_flops=learned.flops)
-    readings.train_flops_grade = "model"  # no operator of another library is counted
+    readings.train_flops_grade = "model"  # operators of another library cannot be counted
     readings.trained_parameters = learned.trained_parameters
     facts = dict(learned.facts) | {"text": text_of(material), "attempts": progress.attempts}
     facts |= material.counted()
@@ -81,7 +81,7 @@ def _tokens(
     flops: float,
     speed: Callable[[], float],
 ) -> int:
-    """How many tokens are seen, fixed once: a run that goes on keeps the number that it began with."""
+    """Return the number of tokens to train on, fixed once: a resumed run keeps its first number."""
     flop = flop_of(extent.budget) if extent.budget is not None else None
     if "tokens" not in progress.facts:
         if allowance is not None:

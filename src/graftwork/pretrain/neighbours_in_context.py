@@ -1,5 +1,5 @@
-"""Neighbours in context: where in a text words stand that a network reads much like a word in its sentence (Peters et
-al. 2018, arXiv:1802.05365, table 4)."""
+"""Neighbours in context: the word occurrences in a text whose contextual vectors are nearest to that of a given word in
+its sentence (Peters et al. 2018, arXiv:1802.05365, table 4)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from graftwork.targets.words import cut_words
 from graftwork.train.answer import states_up_to
 
 SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
-WORDS_AT_ONCE = 2048
-LONGEST = 100  # words of a sentence; longer ones are lists and tables more often than not, and are left out
+WORDS_AT_ONCE = 2048  # per forward pass, about
+LONGEST = 100  # words of a sentence; longer ones are mostly lists and tables, and are left out
 
 Sentence = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A word where it stands."""
+    """A word in its sentence."""
 
-    cosine: float  # between its vector and the one asked about
+    cosine: float  # between its vector and the query's
     sentence: Sentence
-    place: int  # of the word among them, from 0
+    place: int  # index of the word in the sentence, from 0
 
     @property
     def word(self) -> str:
@@ -41,13 +41,13 @@ class Occurrence:
 
     @property
     def marked(self) -> str:
-        """The sentence, its word in brackets."""
+        """The sentence with the word in brackets."""
         words = [f"[{word}]" if place == self.place else word for place, word in enumerate(self.sentence)]
         return " ".join(words)
 
 
 def sentences_of(texts: Iterable[str]) -> Iterator[Sentence]:
-    """Every sentence of these texts in words, each once; those that are too long are left out."""
+    """Yield the distinct sentences of these texts as tuples of words; those longer than `LONGEST` are left out."""
     seen = set()
     for text in texts:
         for words in map(cut_words, SENTENCE_ENDS.split(text)):
@@ -66,10 +66,10 @@ def nearest_in_context(
     depth: int | None = None,
     same_word: bool = False,
 ) -> list[Occurrence]:
-    """The `count` words of `sentences` whose states after `depth` blocks (all, unless given) are nearest by cosine.
+    """Return the `count` words of `sentences` whose states after `depth` blocks (default: all) are nearest by cosine.
 
-    With `same_word` only where that word stands, whatever its case. Raises `ConfigError` for a word that is not in its
-    sentence, and for a depth that the backbone has not.
+    With `same_word` only occurrences of that word, ignoring case. Raises `ConfigError` for a word that is not in its
+    sentence, and for a depth that the backbone does not have.
     """
     own, depth = cut_words(sentence), backbone.card.blocks if depth is None else depth
     if not 0 <= depth <= backbone.card.blocks:
@@ -90,7 +90,7 @@ def nearest_in_context(
 def _compared(
     backbone: Backbone, batch: Sequence[Sentence], depth: int, asked: Tensor, word: str | None
 ) -> Iterator[Occurrence]:
-    """Every word of a batch, or of `word` every occurrence."""
+    """Yield every word of a batch, or every occurrence of `word`, with its cosine."""
     cosines = (_vectors(backbone, batch, depth) @ asked).tolist()
     start = 0
     for sentence in batch:
@@ -105,13 +105,13 @@ def _places(sentence: Sentence, word: str) -> list[int]:
 
 @torch.inference_mode()
 def _vectors(backbone: Backbone, batch: Sequence[Sentence], depth: int) -> Tensor:
-    """(W, D) unit vectors of all words of these sentences, in order; zero for a word that the backbone does not see."""
+    """Return (W, D) unit vectors of all words of these sentences, in order; zero for words the backbone leaves out."""
     encoded = backbone.encode([Example(f"sentence/{row}", {"words": words}) for row, words in enumerate(batch)])
     assert encoded.words is not None
     sequences = range(len(encoded.ids))
     inputs = backbone.collate(encoded, sequences)
     state = states_up_to(backbone, inputs, depth)[depth]
-    read = backbone.pool(state, inputs["attention_mask"].bool(), inputs["words"]).float().cpu()  # those that are seen
+    read = backbone.pool(state, inputs["attention_mask"].bool(), inputs["words"]).float().cpu()  # (words read, D)
     starts = [0, *torch.tensor([len(words) for words in batch]).cumsum(0).tolist()]
     owners = [row for row, owned in enumerate(encoded.sequences_of.tolist()) for _ in range(owned)]
     rows = [starts[owner] + word for owner, seen in zip(owners, encoded.words.seen, strict=True) for word in seen]
@@ -121,7 +121,7 @@ def _vectors(backbone: Backbone, batch: Sequence[Sentence], depth: int) -> Tenso
 
 
 def _batches(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    """About `WORDS_AT_ONCE` words each."""
+    """Group sentences into batches of about `WORDS_AT_ONCE` words."""
     batch: list[Sentence] = []
     for sentence in sentences:
         batch.append(sentence)

@@ -1,5 +1,5 @@
-"""Averaged SGD that begins to average when validation stops getting better: NT-ASGD (Merity et al. 2017,
-arXiv:1708.02182, algorithm 1)."""
+"""NT-ASGD: averaged SGD that starts averaging when validation stops improving (Merity et al. 2017, arXiv:1708.02182,
+algorithm 1)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-PATIENCE = 5  # validations that are let go by without a better one: n of the paper
+PATIENCE = 5  # validations without improvement before averaging starts: n in the paper
 AVERAGE = "average."
 
 
 class NtAsgd:
-    """Implements `Optimiser` and `Averages`. Plain SGD, the norm of all gradients cut at `clip`, decay on everything.
+    """Implements `Optimiser` and `Averages`. Plain SGD, global gradient norm clipped at `clip`, decay on all weights.
 
-    From the first validation on that is worse than the best of those more than `PATIENCE` before it, the answer is the
-    mean of the weights since then. `rates` gives some parameters a share of the rate.
+    Averaging starts at the first validation that is worse than the best of those more than `PATIENCE` before it; the
+    answer is then the mean of the weights since. `rates` maps parameter names to factors on the learning rate.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class NtAsgd:
         self.parameters, self.rates = dict(parameters), rates
         self.learning_rate, self.weight_decay, self.clip = learning_rate, weight_decay, clip
         self.validations: list[float] = []
-        self.averages: dict[str, Tensor] = {}  # nothing before averaging begins
-        self.averaged = 0  # steps that are in the averages
+        self.averages: dict[str, Tensor] = {}  # empty until averaging starts
+        self.averaged = 0  # steps in the averages
 
     @torch.no_grad()
     def step(self, rate: float) -> float:
-        """One update at `rate` x the learning rate; returns the gradient's norm before clipping."""
+        """Update the weights at `rate` x the learning rate; return the gradient norm before clipping."""
         gradients = {name: weight.grad for name, weight in self.parameters.items() if weight.grad is not None}
         norm = float(torch.stack([gradient.square().sum() for gradient in gradients.values()]).sum().sqrt())
         if not math.isfinite(norm):
@@ -55,7 +55,7 @@ class NtAsgd:
         return norm
 
     def validated(self, nats: float) -> None:
-        """The mean validation loss per prediction, after every validation."""
+        """Record the mean validation loss per prediction; called after every validation."""
         before = self.validations[: max(0, len(self.validations) - PATIENCE)]
         if not self.averages and before and nats > min(before):
             self.averages = {name: weight.detach().clone() for name, weight in self.parameters.items()}
@@ -63,7 +63,7 @@ class NtAsgd:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Within it the network has the averages, once there are any."""
+        """Use the averaged weights within the block, if there are any."""
         with torch.no_grad():
             if not self.averaged:
                 yield
@@ -76,14 +76,14 @@ class NtAsgd:
                 self._set(moved)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that the next step depends on beside the weights."""
+        """Return all state that the next step depends on, other than the weights."""
         kept = {f"{AVERAGE}{name}": average for name, average in self.averages.items()}
         kept["averaged"] = torch.tensor(self.averaged)
         kept["validations"] = torch.tensor(self.validations, dtype=torch.float64)
         return kept
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from there."""
+        """Resume from the state returned by `tensors`."""
         self.averages = {
             name.removeprefix(AVERAGE): tensor.clone() for name, tensor in tensors.items() if name.startswith(AVERAGE)
         }

@@ -1,7 +1,7 @@
-"""An objective: what a network learns from text alone. `objectives/NAME.py` registers one, with its options as fields.
+"""The interfaces of a pre-training objective. `objectives/NAME.py` registers one, with its options as fields.
 
-Most are trained by gradient in the one loop of `loop.py` (`ByGradient`). What another library trains (word vectors)
-does it itself (`AtOnce`) and shares the corpus, the folder, the receipt and the price tag.
+Most objectives are trained by gradient in the loop of `pretrain_loop.py` (`ByGradient`). One that another library
+trains (word vectors, `AtOnce`) runs its own training and shares the corpus, the folder, the receipt and the price tag.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ IGNORED = -100  # the label of a position that is not predicted
 
 @dataclass(frozen=True)
 class PretrainingRecipe:
-    """How fast to train; how long is asked for apart. Every objective has its own, and flags replace its fields."""
+    """Training hyperparameters without the duration. Every objective has defaults, and flags replace its fields."""
 
     learning_rate: float  # the peak of the schedule
-    batch: int = 32  # rows a step, over all processes
-    rows_at_once: int = 0  # rows of one pass; 0: all of the batch. A step's passes add up to the batch's gradient
+    batch: int = 32  # rows per step, over all processes
+    rows_at_once: int = 0  # rows per pass, 0: the whole batch; gradients accumulate over the passes of a step
     length: int = 128  # T, positions of a row, special tokens included
     short_length: int = 0  # T of the first `short_share` of the steps; 0: all steps are of `length`
     short_share: float = 0.9
     warm_up: float = 0.06  # share of the steps
-    beta: float = 0.999  # AdamW's second
-    schedule: str = "linear"  # "linear" or "cosine", both down to 0; "constant"; "slanted", ULMFiT's triangle
+    beta: float = 0.999  # AdamW's beta2
+    schedule: str = "linear"  # "linear" or "cosine", both down to 0; "constant"; "slanted": slanted triangular (ULMFiT)
     weight_decay: float = 0.01
-    clip: float = 1.0  # largest norm of a gradient
-    head_steps: int = 200  # that train what a backbone lacked and nothing else, before the first step of all
+    clip: float = 1.0  # largest gradient norm
+    head_steps: int = 200  # steps before the first that train only the heads a backbone lacked
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a network sees of one step: tensors with a row each, and what the mean is taken over.
+    """The network inputs of one step, and the counts that the mean loss is taken over.
 
-    A part has some of the rows and the counts of the whole batch, so that the losses of the parts add up to its.
+    A part has some of the rows but the counts of the whole batch, so that the losses of the parts add up to its loss.
     """
 
     tensors: Mapping[str, Tensor]  # each (B, …)
@@ -52,186 +52,186 @@ class Batch:
     rows: int  # B of the whole batch
 
     def part(self, start: int, stop: int) -> Batch:
-        """Rows `start … stop - 1`."""
+        """Return the part with rows `start … stop - 1`."""
         return replace(self, tensors={name: tensor[start:stop] for name, tensor in self.tensors.items()})
 
     def beside(self, state: Mapping[str, Tensor]) -> Batch:
-        """With what the step before left for the same rows."""
+        """Add the state that the previous step returned for the same rows."""
         return replace(self, tensors={**self.tensors, **state}) if state else self
 
     def to(self, device: str) -> Batch:
-        """The same on another device."""
+        """Move the tensors to a device."""
         return replace(self, tensors={name: tensor.to(device) for name, tensor in self.tensors.items()})
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Of one pass."""
+    """The loss of one pass."""
 
-    total: Tensor  # () what is minimised: this part's share of the batch's mean, every term included; parts add up
-    nats: Tensor  # () detached: the sum of -log p(token) over what this part predicts, nothing else
-    predicted: int  # how many tokens that is
-    terms: Mapping[str, Tensor] = field(default_factory=dict)  # () detached: shares of other means, for the log
-    state: Mapping[str, Tensor] = field(default_factory=dict)  # (B, …) detached: enters the next step, where one does
+    total: Tensor  # () minimised: this part's share of the batch's mean with all terms; the parts' totals add up
+    nats: Tensor  # () detached: the sum of -log p(token) over this part's predictions, without other terms
+    predicted: int  # number of predicted tokens
+    terms: Mapping[str, Tensor] = field(default_factory=dict)  # () detached: shares of other mean losses, for the log
+    state: Mapping[str, Tensor] = field(default_factory=dict)  # (B, …) detached: input of the next step (`InOrder`)
 
 
 @dataclass(frozen=True)
 class ContinuedNetwork:
-    """A network to go on from."""
+    """A pretrained network to continue training."""
 
     network: nn.Module
     vocabulary: Vocabulary
-    longest: int = 0  # T of its longest rows; 0: any
-    added: Sequence[str] = ()  # what it did not bring and is drawn afresh, in words: "a masked-LM head"
-    fresh: Sequence[str] = ()  # the same as the names of parameters
+    longest: int = 0  # T of its longest rows; 0: no limit
+    added: Sequence[str] = ()  # missing parts that were freshly drawn, in words: "a masked-LM head"
+    fresh: Sequence[str] = ()  # the names of their parameters
 
 
 class Rows(Protocol):
     """A split cut into rows; `packing.Packed` is one."""
 
     def __len__(self) -> int:
-        """Rows of an epoch."""
+        """The number of rows of an epoch."""
 
     @property
     def content(self) -> int:
-        """Ids of a row that come from the corpus; the rest of its positions frame them."""
+        """The number of ids of a row that come from the corpus; its other positions are special tokens."""
 
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
-        """(B, T) int64, a pure function of its arguments: the whole batch of a step."""
+        """Return the whole batch of a step, (B, T) int64; a pure function of its arguments."""
 
 
 @runtime_checkable
 class InOrder(Rows, Protocol):
-    """Rows that go on where those of the step before ended: the network's state enters the next step."""
+    """Rows that continue where those of the previous step ended: the network's state enters the next step."""
 
     def begins(self, step: int, batch: int) -> bool:
-        """Whether the rows of this step go on from nothing, so that the state is dropped before it."""
+        """Return whether the rows of this step begin anew, so that the state is reset before it."""
 
 
 class Optimiser(Protocol):
-    """Moves the weights; `FlatAdamW` unless the objective has its own (`OwnOptimiser`)."""
+    """An optimiser of the weights; `FlatAdamW` unless the objective has its own (`OwnOptimiser`)."""
 
     def step(self, rate: float) -> float:
-        """One update at `rate` x the learning rate from the gradients there are; returns their norm before clipping."""
+        """Update at `rate` x the learning rate from the current gradients; return their norm before clipping."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that its next step depends on beside the weights; what is a number is a tensor () too."""
+        """Return all state that its next step depends on, other than the weights; numbers are tensors () too."""
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from there."""
+        """Resume from the state returned by `tensors`."""
 
 
 @runtime_checkable
 class Averages(Protocol):
-    """An optimiser whose answer is not the weights that it moves (averaged SGD), or that hears of validation."""
+    """An optimiser whose result is not the weights that it updates (averaged SGD), or that needs validation losses."""
 
     def validated(self, nats: float) -> None:
-        """The mean validation loss per prediction, after every validation."""
+        """Record the mean validation loss per prediction; called after every validation."""
 
     def answering(self) -> AbstractContextManager[None]:
-        """Within it the network has the weights to be read, validated and saved."""
+        """Use the resulting weights within the block: to read, validate or save them."""
 
 
 class ByGradient(Protocol):
-    """A frozen dataclass: an objective trained by the loop.
+    """An objective trained by the pre-training loop; a frozen dataclass.
 
-    From torch's global generator it draws the dropout of a pass only, which the loop seeds by (seed, step, pass).
+    It may use torch's global generator for the dropout of a pass only, which the loop seeds by (seed, step, pass).
     """
 
-    VERSION: ClassVar[int]  # raised when the same options would give another result
+    VERSION: ClassVar[int]  # incremented when the same options would give another result
     recipe: ClassVar[PretrainingRecipe]
-    sizes: ClassVar[Mapping[str, Mapping[str, Any]]]  # "tiny", "small", "base": what `network` takes
-    tokenizer: ClassVar[str]  # the registered tokenizer that is trained where none is named
-    scores_of: ClassVar[str]  # what perplexity is taken over, where that is not every token of a text; or empty
+    sizes: ClassVar[Mapping[str, Mapping[str, Any]]]  # "tiny", "small", "base" -> the `size` of `network`
+    tokenizer: ClassVar[str]  # default registered tokenizer
+    scores_of: ClassVar[str]  # tokens that perplexity is taken over, in words; empty: every token of a text
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """Fresh weights drawn from `seed`, for rows of up to `length` positions. Raises `ConfigError`."""
+        """Build a network, weights drawn from `seed`, for rows of up to `length` positions. Raises `ConfigError`."""
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
-        """A pretrained network from its folder; what it lacks is drawn from `seed`. Raises `ConfigError`."""
+        """Load a pretrained network from its folder; missing parts are drawn from `seed`. Raises `ConfigError`."""
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """A split as rows of which `prepare` makes `length` positions; `InOrder` for a network with a state."""
+        """Cut a split into rows that `prepare` makes into `length` positions; `InOrder` for a stateful network."""
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """(B, T) ids -> what the network sees; masks are drawn from `draw`. Computed on the processor."""
+        """Turn ids (B, T) into the network's inputs, on the CPU; masks are drawn from `draw`."""
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """One forward pass.
+        """Run one forward pass and return its loss.
 
-        The tensors of the `state` that it returns are in the batch of the next step, beside those of `prepare`, where
-        the rows are `InOrder` and do not begin.
+        If the rows are `InOrder` and do not begin anew, the next step's batch has the tensors of the returned `state`
+        beside those of `prepare`.
         """
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """Write a backbone that a family opens by the "model_type" of its config.json; the head is kept with it."""
+        """Write a backbone that a family opens by the "model_type" of its config.json, its head included."""
 
 
 @runtime_checkable
 class Continues(Protocol):
-    """An objective with another recipe for a network that has learned already."""
+    """An objective with another recipe for pretrained networks."""
 
     continuing: ClassVar[PretrainingRecipe]
 
 
 @runtime_checkable
 class Crosses(Protocol):
-    """An objective that makes questions out of several rows of a pass."""
+    """An objective that combines several rows of a pass into one example."""
 
     @property
     def fewest(self) -> int:
-        """Rows that it needs for that."""
+        """The fewest rows of a pass that it needs."""
 
 
 @runtime_checkable
 class OwnOptimiser(Protocol):
-    """An objective that is not trained by AdamW with decay on matrices."""
+    """An objective with its own optimiser, instead of AdamW with decay on matrices."""
 
     def optimiser(self, network: nn.Module, recipe: PretrainingRecipe) -> Optimiser:
-        """The optimiser of this network."""
+        """Return the optimiser of this network."""
 
 
 @runtime_checkable
 class Writes(Protocol):
-    """An objective whose network can write text."""
+    """An objective whose network can generate text."""
 
     def sample(self, network: nn.Module, vocabulary: Vocabulary, prompt: str, length: int, seed: int) -> str:
-        """`prompt` and up to `length` tokens after it."""
+        """Return `prompt` followed by up to `length` generated tokens."""
 
 
 @runtime_checkable
 class Remarks(Protocol):
-    """An objective whose scores leave something of the text out."""
+    """An objective whose scores do not cover all of the text."""
 
     def remarks(self, held: SplitTokens, vocabulary: Vocabulary) -> Sequence[str]:
-        """What a reader of the scores on `held` must know, a sentence each."""
+        """Return remarks for a reader of the scores on `held`, a sentence each."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What `AtOnce` leaves beside the backbone in its folder."""
+    """The result of an `AtOnce` objective, beside the backbone in its folder."""
 
     facts: Mapping[str, Any]  # JSON, for the receipt
     scores: Mapping[str, float]  # on the validation split; may be empty
     trained_parameters: int
-    flops: float | None = None  # None: nobody knows
+    flops: float | None = None  # None: unknown
 
 
 @runtime_checkable
 class AtOnce(Protocol):
-    """An objective that another library trains in one go."""
+    """An objective trained by another library in a single call."""
 
     VERSION: ClassVar[int]
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]]
     tokenizer: ClassVar[str]
 
     def learn(self, bench: Bench) -> Learned:
-        """Train, and write the backbone into `bench.folder`."""
+        """Train and write the backbone into `bench.folder`."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What an `AtOnce` objective works with."""
+    """The inputs and callbacks of an `AtOnce` objective."""
 
     train: SplitTokens
     validation: SplitTokens
@@ -240,15 +240,15 @@ class Bench:
     seed: int
     threads: int
     folder: Path  # exists and is empty
-    progress: Callable[[float, str], None]  # share done, and words
-    log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
+    progress: Callable[[float, str], None]  # emits progress: share done, and text
+    log: Callable[[Mapping[str, Any]], None]  # appends a line to log.jsonl
     tokens: Callable[[int, float, Callable[[], float]], int]
-    # how many tokens to see: from the passes that are usual, FLOP per token, and what finds out tokens per second
+    # returns the number of tokens to train on; arguments: default passes, FLOP per token, function measuring tokens/s
     resume: Callable[[Callable[[Mapping[str, Tensor]], None]], int]
-    # steps that an interrupted attempt did; what it kept is given back first
+    # calls its argument with the tensors of the last checkpoint, if any; returns the steps done
     keep: Callable[[int, int, Callable[[], dict[str, Tensor]]], None]
-    # steps done, of how many, and all that the next one depends on, asked for when it is time to keep it
-    is_spent: Callable[[], bool]  # whether a further step would exceed the budget
+    # writes a checkpoint if one is due; arguments: steps done, total steps, function that returns the state's tensors
+    is_spent: Callable[[], bool]  # True if the budget is spent
 
 
 Objective = ByGradient | AtOnce

@@ -1,4 +1,4 @@
-"""Rows of equal length out of the ids of a corpus: which ones a step gets is a pure function of seed and step."""
+"""Packing of a corpus's ids into rows of equal length; the rows of a step are a pure function of seed and step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from graftwork.errors import DataError
 from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.train.seeds import derive
 
-ROUNDS = 6  # of the Feistel network; from four on it is a pseudo-random permutation
+ROUNDS = 6  # of the Feistel network; four or more give a pseudo-random permutation
 
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Rows of `length` ids, cut from the ids of all documents end to end: a row may end one document and begin another.
+    """Rows of `length` ids, cut from the concatenated ids of all documents: a row may span several documents.
 
-    With `start` a row's first id is `start`, with `end` its last is `end`; both are counted in `length`.
+    With `start` a row's first id is `start`, with `end` its last is `end`; both count towards `length`.
     """
 
     tokens: SplitTokens
@@ -30,22 +30,22 @@ class PackedRows:
 
     @property
     def content(self) -> int:
-        """Ids of a row that come from the corpus."""
+        """The number of ids of a row that come from the corpus."""
         return self.length - (self.start is not None) - (self.end is not None)
 
     def __len__(self) -> int:
-        """Rows of an epoch; what is left at the end of the corpus, shorter than a row, is not seen."""
+        """The number of rows of an epoch; the remainder of the corpus, shorter than a row, is not used."""
         return len(self.tokens.ids) // self.content
 
     def steps(self, batch: int) -> int:
-        """Whole batches of an epoch."""
+        """Return the number of whole batches of an epoch."""
         return len(self) // batch
 
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
-        """(B, T) int64 rows of step number `step`, which is counted from 0 on.
+        """Return the rows (B, T) int64 of step `step`, counted from 0.
 
-        Every row comes once per epoch, in an order that `seed` and the epoch decide; a batch may end one epoch and
-        begin the next. Raises `DataError` for a corpus with fewer rows than a batch.
+        Every row comes once per epoch, in an order that depends on `seed` and the epoch; a batch may span two epochs.
+        Raises `DataError` for a corpus with fewer rows than a batch.
         """
         count = len(self)
         if batch > count:
@@ -58,7 +58,7 @@ class PackedRows:
         return self.at(chosen)
 
     def at(self, numbers: NDArray[np.int64]) -> Tensor:
-        """(B, T) int64 rows by their numbers in the corpus: what validation reads."""
+        """Return the rows (B, T) int64 of these indices in the corpus."""
         out = np.empty((len(numbers), self.length), np.int64)
         first = int(self.start is not None)
         for place, number in enumerate(numbers):
@@ -73,31 +73,31 @@ class PackedRows:
 
 @dataclass(frozen=True)
 class Streams:
-    """The ids cut into as many streams as a batch has rows, read side by side in the order of the corpus.
+    """The ids cut into as many streams as a batch has rows, read in parallel in corpus order.
 
-    A step goes on where the one before it ended, so that a network can carry its state from step to step.
+    A step continues where the previous one ended, so that a network can carry its state from step to step.
     """
 
     tokens: SplitTokens
-    length: int  # T, ids that a step moves on by
+    length: int  # T, ids by which a step advances in each stream
 
     @property
     def content(self) -> int:
-        """Ids of a row that are predicted: every one of the corpus comes once."""
+        """The number of ids of a row that are predicted; each id of the corpus is predicted once."""
         return self.length
 
     def __len__(self) -> int:
-        """Rows of an epoch, about: a batch of so many, or of fewer, has a step."""
+        """The approximate number of rows of an epoch: batches of up to that size have at least one step."""
         return len(self.tokens.ids) // (self.length + 1)
 
     def steps(self, batch: int) -> int:
-        """Whole steps of an epoch; what is left at the end of each stream is not seen."""
+        """Return the number of whole steps of an epoch; the remainder of each stream is not used."""
         return max(0, (len(self.tokens.ids) // batch - 1) // self.length)
 
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
-        """(B, T + 1) int64: the last column is the first of the next step, there to be predicted only.
+        """Return (B, T + 1) int64; the last column is only predicted and is the first column of the next step.
 
-        The order is that of the corpus: `seed` decides nothing. Raises `DataError` for a corpus too small for a step.
+        The order is that of the corpus; `seed` is not used. Raises `DataError` for a corpus too small for a step.
         """
         steps = self.steps(batch)
         if not steps:
@@ -105,14 +105,14 @@ class Streams:
         return self.window(step % steps * self.length, self.length, batch)
 
     def window(self, position: int, length: int, batch: int) -> Tensor:
-        """(B, `length` + 1) int64 from `position` of every stream on: for steps that differ in length."""
+        """Return (B, `length` + 1) int64 starting at `position` of every stream; steps may differ in length."""
         each = len(self.tokens.ids) // batch
         begins = range(position, position + batch * each, each)
         rows = [self.tokens.ids[begin : begin + length + 1] for begin in begins]
         return torch.from_numpy(np.stack(rows).astype(np.int64))
 
     def begins(self, step: int, batch: int) -> bool:
-        """Whether this step begins an epoch: a carried state belongs to other text."""
+        """Return whether this step begins an epoch, where the carried state must be reset."""
         return step % max(1, self.steps(batch)) == 0
 
 
@@ -126,10 +126,10 @@ def _too_small(tokens: SplitTokens, batch: int, row: int) -> DataError:
 
 
 def shuffled(places: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
-    """Where a permutation of range(count), drawn by `seed`, sends `places` (N,); nothing of size `count` is held.
+    """Map `places` (N,) by a permutation of range(count) drawn from `seed`, without an array of size `count`.
 
-    A Feistel network over the next power of four, walked until it lands below `count` (Black & Rogaway 2002,
-    "Ciphers with arbitrary finite domains").
+    A Feistel network over the next power of four, iterated until the result is below `count` (cycle walking, Black &
+    Rogaway 2002, "Ciphers with arbitrary finite domains").
     """
     half = np.uint64(max(1, ((count - 1).bit_length() + 1) // 2))
     low = (np.uint64(1) << half) - np.uint64(1)
@@ -146,7 +146,7 @@ def shuffled(places: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64 (Steele et al. 2014): every bit of a result depends on every bit given."""
+    """Apply the finaliser of splitmix64 (Steele et al. 2014): every output bit depends on every input bit."""
     values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     return values ^ values >> np.uint64(31)

@@ -1,4 +1,4 @@
-"""Several processes on one batch: each passes its parts, the gradients are summed, and all take the same step."""
+"""Data-parallel processes: each runs its parts of a batch, gradients are summed, and all take the same step."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from graftwork.core.meter import Phase, Stopwatch
 
 @dataclass(frozen=True)
 class Peers:
-    """The processes of one pre-training, and which of them this is. Alone, nothing is exchanged."""
+    """The group of processes of one pre-training and this process's rank. Nothing is exchanged in a group of one."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def leads(self) -> bool:
-        """Whether this one writes the files and tells the user."""
+        """True if this process writes the files and reports to the user."""
         return self.rank == 0
 
     def owns(self, part: int) -> bool:
-        """Whether this one passes the part of that number."""
+        """Return whether this process runs that part of a batch."""
         return part % self.size == self.rank
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Each becomes the sum over all processes, in one exchange per type of number."""
+        """Replace each tensor by its sum over all processes, with one all-reduce per dtype."""
         if self.size == 1 or not tensors:
             return
         for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
@@ -43,7 +43,7 @@ class Peers:
                 tensor.copy_(total.view_as(tensor))
 
     def told(self, number: float) -> float:
-        """What the leading process says, for all."""
+        """Broadcast the leading process's number to all processes."""
         if self.size == 1:
             return number
         word = torch.tensor(number, dtype=torch.float64)
@@ -51,7 +51,7 @@ class Peers:
         return float(word)
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait until all processes have called this (a barrier)."""
         if self.size > 1:
             dist.barrier()
 
@@ -60,17 +60,17 @@ ALONE = Peers()
 
 
 class JointWatch:
-    """A stopwatch that has the processor seconds of all processes, of the others as they were when last they met."""
+    """A stopwatch that adds the CPU seconds of the other processes, as of the last exchange (`meet`)."""
 
     def __init__(self) -> None:
         self._own, self._others = Stopwatch(), 0.0
 
     def read(self) -> Phase:
-        """Seconds since the start."""
+        """Return the phase since the start, with the CPU seconds of all processes."""
         return self._own.read() + Phase(cpu_seconds=self._others)
 
     def meet(self, peers: Peers, tensors: Sequence[Tensor] = ()) -> None:
-        """Hear of the others; every process does at the same time. `tensors` are added up on the same way."""
+        """Exchange CPU seconds; all processes call it together. `tensors` are summed in the same exchange."""
         own = self._own.read().cpu_seconds
         total = torch.tensor([own], dtype=torch.float64)
         peers.add_up([*tensors, total])
@@ -79,7 +79,7 @@ class JointWatch:
 
 @contextmanager
 def peers() -> Iterator[Peers]:
-    """Those that torchrun started this process among (its variables RANK and WORLD_SIZE); else it is alone."""
+    """The group of processes that torchrun started (its variables RANK and WORLD_SIZE), else this process alone."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield ALONE
@@ -92,5 +92,5 @@ def peers() -> Iterator[Peers]:
 
 
 def this_leads() -> bool:
-    """Whether this process is the one that tells the user, known before any other is heard of."""
+    """Return whether this process reports to the user; can be called before the group is initialised."""
     return int(os.environ.get("RANK", "0")) == 0

@@ -1,4 +1,4 @@
-"""Portions: a corpus in an order drawn for every pass, cut into parts of about equal length that can be taken up."""
+"""Portions: a corpus in an order drawn for every pass, cut into pieces between which training can be resumed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from graftwork.train.seeds import derive
 
 @dataclass(frozen=True)
 class Portion:
-    """Tokens `start … end - 1` of all that is seen, passes end to end."""
+    """Tokens `start … end - 1` of all training tokens, with the passes end to end."""
 
     start: int
     end: int
-    parts: tuple[tuple[int, int, int], ...]  # (document, first token in it, the one behind the last)
+    parts: tuple[tuple[int, int, int], ...]  # (document, start, end) in tokens of the document, end exclusive
 
 
 def portions(tokens: SplitTokens, seed: int, count: int, size: int) -> Iterator[Portion]:
-    """`count` tokens in portions of `size`: documents shuffled anew for every pass, a pure function of the seed."""
+    """Yield `count` tokens in portions of `size`, documents reshuffled in every pass; a pure function of the seed."""
     start, end, parts, epoch = 0, 0, [], 0
     lengths = np.diff(tokens.starts)
     while end < count:

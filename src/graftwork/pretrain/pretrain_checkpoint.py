@@ -1,4 +1,4 @@
-"""How far a pre-training has come, and the checkpoint of it."""
+"""The progress of a pre-training, and its checkpoint."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 @dataclass
 class Reached:
-    """How far a pre-training has come, beside its tensors."""
+    """The progress of a pre-training, without its tensors."""
 
     step: int = 0  # steps done
-    steps: int = 0  # of how many
-    owes_validation: bool = False  # the one that is due after them is still to come
-    log_bytes: int = 0  # of log.jsonl, written by then
-    fit: Phase = field(default_factory=Phase)  # what it took so far, all attempts together
+    steps: int = 0  # steps in total
+    owes_validation: bool = False  # True if the validation due after `step` is not done yet
+    log_bytes: int = 0  # size of log.jsonl at the checkpoint
+    fit: Phase = field(default_factory=Phase)  # time and resources used so far, over all attempts
     attempts: int = 1
-    facts: dict[str, Any] = field(default_factory=dict)  # JSON that later parts of the receipt need
+    facts: dict[str, Any] = field(default_factory=dict)  # JSON used later in the receipt
 
     @property
     def planned(self) -> int:
-        """How many steps it would have had, had no budget stopped it: schedules and short rows go by that."""
+        """The number of steps without a stop by the budget; the schedule and the short rows depend on it."""
         return int(self.facts.get("planned", self.steps))
 
     def checkpoint(self, tensors: Mapping[str, Tensor]) -> Checkpoint:
-        """With the tensors of this step."""
+        """Return a checkpoint with the tensors of this step."""
         return Checkpoint(asdict(self), tensors)
 
     @classmethod
     def of(cls, found: Checkpoint) -> Reached:
-        """As it was then."""
+        """Restore the progress from a checkpoint."""
         return cls(**{**found.numbers, "fit": Phase(**found.numbers["fit"])})

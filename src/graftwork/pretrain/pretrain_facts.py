@@ -1,4 +1,4 @@
-"""What the record of a pre-training tells beside its price: how far it went, on what, and how to read its scores."""
+"""The facts in a pre-training's receipt: its extent, its text, and remarks on its scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCORES = ("perplexity", "bits_per_byte", "word_perplexity")
 
 
 def scores_of(after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Of every held-out split, the validation split's without a prefix."""
+    """Return the scores of every held-out split, prefixed by its name except for the validation split."""
     return {
         name if split == "validation" else f"{split}_{name}": scores[name]
         for split, scores in after.items()
@@ -24,7 +24,7 @@ def scores_of(after: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def text_of(material: Material) -> dict[str, Any]:
-    """What was read, in numbers."""
+    """Return the documents, tokens and bytes of each split."""
     return {
         split: {"documents": tokens.documents, "tokens": len(tokens.ids), "bytes": tokens.bytes}
         for split, tokens in (("train", material.own.train), ("validation", material.own.validation))
@@ -32,7 +32,7 @@ def text_of(material: Material) -> dict[str, Any]:
 
 
 def facts_of(training: PretrainState, progress: Reached, material: Material) -> dict[str, Any]:
-    """Of what was trained in the loop, as JSON."""
+    """Return the facts, as JSON, of a pre-training in the loop."""
     course, steps = training.course, (progress.step, progress.planned)
     own = summed(course.recipe, *steps, *material.ids_of_a_step(course.train, course.recipe))
     facts = {
@@ -54,12 +54,12 @@ def facts_of(training: PretrainState, progress: Reached, material: Material) -> 
 
 
 def notes_of(material: Material) -> list[str]:
-    """What a reader must know of the text."""
+    """Return the notes on the text for the report."""
     return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
 
 
 def _notes(course: PretrainPlan, progress: Reached, material: Material) -> list[str]:
-    """What a reader of the numbers must know."""
+    """Return all notes for the report: on the text, added heads and scores."""
     notes, objective = notes_of(material), course.objective
     notes += [
         f"{added} was added, for the backbone has none, and trained by itself for {course.recipe.head_steps:,} steps "

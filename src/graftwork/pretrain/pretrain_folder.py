@@ -1,4 +1,4 @@
-"""The folder of a pre-training while it is filled: its log, its checkpoint and what it has cost so far."""
+"""The folder of a pre-training in progress: its log, its checkpoint and its costs so far."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 LOG, CHECKPOINT = "log.jsonl", "checkpoint"
 Tensors = Mapping[str, "Tensor"]
-TOLD_SECONDS = 1.0  # between two prices on the live line
+TOLD_SECONDS = 1.0  # between two updates of the price on the live line
 
 
 class Filling:
-    """`runs/<id>/` of a pre-training that this process leads."""
+    """The folder `runs/<id>/` of a pre-training in progress, written by the leading process."""
 
     def __init__(
         self, checkpoints: Checkpoints, every_seconds: float, progress: Callable[[float, str], None], watch: Clock
@@ -36,13 +36,13 @@ class Filling:
         self.checkpoints, self.folder = checkpoints, checkpoints.folder.parent
         self._every_seconds, self._progress = every_seconds, progress
         self._watch, self._began = watch, watch.read()
-        self.earlier = Phase()  # what earlier attempts took
+        self.earlier = Phase()  # used by earlier attempts
         self._interval = Interval(every_seconds)
         self._told, self._price = 0.0, ""
         self._from = 0  # tokens seen when this attempt began
 
     def resume(self) -> tuple[Reached, Tensors] | None:
-        """The checkpoint, and the log as it was then; without one the log begins anew."""
+        """Read the checkpoint and truncate the log to its state then; without a checkpoint the log starts empty."""
         checkpoint = self.checkpoints.read()
         found = (Reached.of(checkpoint), checkpoint.tensors) if checkpoint else None
         with storage_errors(self.folder / LOG):
@@ -55,18 +55,18 @@ class Filling:
         return found
 
     def begin(self, recipe: PretrainingRecipe, progress: Reached) -> None:
-        """From here on the steps are timed."""
+        """Start timing the steps."""
         self._began, self._interval = self._watch.read(), Interval(self._every_seconds)
         self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """A line of log.jsonl, which survives the process."""
+        """Append a line to log.jsonl and flush it."""
         with storage_errors(self.folder / LOG):
             self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
             self._log.flush()
 
     def checkpoint(self, progress: Reached, tensors: Callable[[], Tensors], now: bool) -> None:
-        """Write one when it is due, or `now`."""
+        """Write a checkpoint if one is due, or if `now`."""
         if not now and (progress.step == progress.steps or not self._interval.is_due()):
             return
         began = time.monotonic()
@@ -78,15 +78,15 @@ class Filling:
         self._interval.wrote(time.monotonic() - began)
 
     def took(self) -> Phase:
-        """The steps of this attempt."""
+        """Return the phase of this attempt's steps."""
         return self._watch.read() - self._began
 
     def spent(self) -> Phase:
-        """Of all attempts, on steps."""
+        """Return the phase of the steps of all attempts."""
         return self.took() + self.earlier
 
     def tell(self, progress: Reached, loss: float, price: Callable[[], str]) -> None:
-        """The live line: step, loss, tokens a second, and the price so far."""
+        """Update the live line: step, loss, tokens per second, and the price so far."""
         if time.monotonic() - self._told > TOLD_SECONDS:
             self._price, self._told = price(), time.monotonic()
         seen = positions(self._recipe, progress.step, progress.steps) - self._from
@@ -95,14 +95,14 @@ class Filling:
         self._progress(progress.step / progress.steps, words)
 
     def close(self) -> None:
-        """The log is whole."""
+        """Sync and close the log."""
         with storage_errors(self.folder / LOG):
             os.fsync(self._log.fileno())
             self._log.close()
 
 
 def price_so_far(marks: Mapping[str, Any], phase: Phase, prices: Prices) -> str:
-    """Energy and, with a price list, money, from the meters of the whole run."""
+    """Format the energy and, with a price list, the money that the whole run has used."""
     costs = read_costs(
         {name: marks[name] for name in ("total_seconds", "energy_joules", "money")}, _only(phase), prices
     )

@@ -41,7 +41,7 @@ SAMPLE_LENGTH = 40  # tokens of a sample
 
 @dataclass(frozen=True)
 class PretrainPlan:
-    """What is trained on what, and how: all that no step changes."""
+    """The constants of a pre-training: objective, recipe, data and devices."""
 
     objective: ByGradient
     vocabulary: Vocabulary
@@ -49,25 +49,25 @@ class PretrainPlan:
     seed: int
     train: Mapping[int, Rows]  # T -> rows of that length
     held: Mapping[str, Held]  # "validation", and "general" where there is one
-    bf16: bool = False  # products in bf16; weights, their sums and what is stored stay in fp32
+    bf16: bool = False  # autocast to bf16; weights, gradients and stored tensors stay in fp32
     device: str = "cpu"
     peers: Peers = ALONE
-    watch: JointWatch = field(default_factory=JointWatch)  # hears of the peers whenever gradients are added up
-    prompt: str = ""  # what samples begin with
+    watch: JointWatch = field(default_factory=JointWatch)  # exchanges CPU seconds whenever gradients are summed
+    prompt: str = ""  # beginning of every sample
 
 
 @dataclass(frozen=True)
 class LoopHooks:
-    """What the loop hands out while it runs."""
+    """The callbacks of the loop."""
 
-    log: Callable[[Mapping[str, Any]], None]  # a line of log.jsonl
-    checkpoint: Callable[[Reached, Callable[[], Mapping[str, Tensor]], bool], None]  # if one is due, or wanted now
-    tell: Callable[[Reached, float], None]  # how far, and the loss
-    spent: Callable[[], bool]  # whether no more may be spent: the same for all processes, who ask at the same time
+    log: Callable[[Mapping[str, Any]], None]  # appends a line to log.jsonl
+    checkpoint: Callable[[Reached, Callable[[], Mapping[str, Tensor]], bool], None]  # writes one if due, or if True
+    tell: Callable[[Reached, float], None]  # emits progress, with the loss
+    spent: Callable[[], bool]  # True if the budget is spent; a collective call with one answer for all processes
 
 
 class PretrainState:
-    """A network on its way."""
+    """A network in training, its optimiser and its carried state."""
 
     def __init__(self, course: PretrainPlan, network: nn.Module):
         self.course, self.network = course, network.to(course.device).train()
@@ -81,22 +81,22 @@ class PretrainState:
                 learning, recipe.learning_rate, recipe.weight_decay, recipe.clip, betas=(BETAS[0], recipe.beta)
             )
         )
-        self.state: dict[int, Mapping[str, Tensor]] = {}  # part -> what it left for the next step
+        self.state: dict[int, Mapping[str, Tensor]] = {}  # part -> its state for the next step
 
     @cached_property
     def trained(self) -> int:
-        """Numbers that the optimiser moves."""
+        """The number of trained parameters."""
         return sum(weight.numel() for weight in self.parameters)
 
     def batch(self, step: int, steps: int) -> Batch:
-        """The whole batch of a step, on the processor."""
+        """Return the whole batch of a step, on the CPU."""
         course = self.course
         rows = course.train[length_at(course.recipe, step, steps)]
         draw = torch.Generator().manual_seed(derive(course.seed, f"draw {step}"))
         return course.objective.prepare(rows.rows(course.seed, step, course.recipe.batch), course.vocabulary, draw)
 
     def step(self, step: int, steps: int) -> dict[str, float]:
-        """One update; returns its line of the log. Raises `Diverged`."""
+        """Take one step and return its log line. Raises `Diverged`."""
         course = self.course
         batch, total, terms = self.batch(step, steps), torch.zeros((), dtype=torch.float64), dict[str, Tensor]()
         if not self._goes_on(step, steps):
@@ -122,7 +122,7 @@ class PretrainState:
         return line | {name: float(term) for name, term in terms.items()}
 
     def _goes_on(self, step: int, steps: int) -> bool:
-        """Whether its rows begin where those of the step before ended: rows of another length stand elsewhere."""
+        """Return whether its rows continue those of the previous step, which needs rows of the same length."""
         recipe, length = self.course.recipe, length_at(self.course.recipe, step, steps)
         rows = self.course.train[length]
         in_order = isinstance(rows, InOrder) and not rows.begins(step, recipe.batch)
@@ -144,7 +144,7 @@ class PretrainState:
             self.course.watch.meet(self.course.peers, gradients + numbers)
 
     def count(self, step: int, steps: int) -> tuple[float, float]:
-        """FLOP of a step and seconds of its passes here, each by one pass whose gradient is thrown away."""
+        """Return a step's FLOP and its passes' seconds in this process, from two passes with discarded gradients."""
         torch.manual_seed(derive(self.course.seed, "count"))
         ranges = parts(self.course.recipe)
         part = self.batch(step, steps).part(*ranges[0]).to(self.course.device)
@@ -159,13 +159,13 @@ class PretrainState:
         return flops * shares, seconds * shares / self.course.peers.size
 
     def _now(self) -> float:
-        """The clock, once all that was asked of the accelerator is done: it is handed a pass long before it ends."""
+        """Return the time after synchronising with the accelerator, which runs asynchronously."""
         if self.course.device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
 
     def validated(self) -> dict[str, dict[str, float]]:
-        """Every held-out split's score, with the weights that answer."""
+        """Return the scores of every held-out split, with the resulting weights (`answering`)."""
         course, found = self.course, {}
         with self.answering(), torch.autocast(course.device, torch.bfloat16, enabled=course.bf16):
             for name, held in course.held.items():
@@ -174,7 +174,7 @@ class PretrainState:
         return found
 
     def sample(self, step: int) -> str | None:
-        """A text of the network's own, where it can write."""
+        """Return a generated text; None if the network cannot generate, or in processes that do not lead."""
         objective, course = self.course.objective, self.course
         if not isinstance(objective, Writes) or not course.peers.leads:
             return None
@@ -183,11 +183,11 @@ class PretrainState:
             return objective.sample(self.network, course.vocabulary, course.prompt, SAMPLE_LENGTH, seed)
 
     def answering(self) -> AbstractContextManager[Any]:
-        """Within it the network has the weights to be read."""
+        """Use the resulting weights within the block, as in `Averages.answering`."""
         return self.optimiser.answering() if isinstance(self.optimiser, Averages) else torch.no_grad()
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that the next step depends on beside its number."""
+        """Return all state that the next step depends on, other than its number."""
         kept = {f"network.{name}": weight.detach() for name, weight in self.network.named_parameters()}
         kept |= {f"buffer.{name}": buffer for name, buffer in self.network.named_buffers()}
         kept |= {f"optimiser.{name}": tensor for name, tensor in self.optimiser.tensors().items()}
@@ -197,7 +197,7 @@ class PretrainState:
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what `tensors` gave."""
+        """Resume from the state returned by `tensors`."""
         for kind, own in (("network", self.network.named_parameters()), ("buffer", self.network.named_buffers())):
             for name, tensor in own:
                 tensor.copy_(tensors[f"{kind}.{name}"])
@@ -213,10 +213,10 @@ class PretrainState:
 
 
 def go_on(training: PretrainState, progress: Reached, validate_every: int, keeping: LoopHooks) -> None:
-    """Steps from `progress.step` on, to the end or until no more may be spent; `progress` is kept up to date.
+    """Train from step `progress.step` to the end or until the budget is spent; updates `progress`.
 
-    SIGINT and SIGTERM wait for the end of a step, and for the checkpoint that it leaves. In a validation they do not
-    wait: a checkpoint is left of where it began, and it comes anew when the training goes on.
+    SIGINT and SIGTERM are deferred to the end of the step and its checkpoint. A validation is interrupted at once: a
+    checkpoint of its beginning is written, and the validation is repeated on resuming.
     """
     with waiting() as signals:
         if progress.step == 0 or progress.owes_validation:
@@ -231,7 +231,7 @@ def go_on(training: PretrainState, progress: Reached, validate_every: int, keepi
 
 
 def _take(training: PretrainState, progress: Reached, keeping: LoopHooks) -> None:
-    """One step, told; where no more may be spent it is the last one."""
+    """Take, log and report one step; make it the last one if the budget is spent."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
     seen = positions(training.course.recipe, progress.step, progress.steps)
@@ -243,7 +243,7 @@ def _take(training: PretrainState, progress: Reached, keeping: LoopHooks) -> Non
 
 
 def _validate(training: PretrainState, progress: Reached, keeping: LoopHooks, signals: Waiting) -> None:
-    """A line of the log with every held-out score, and one with a sample."""
+    """Validate and log every held-out score, and a sample if the network can generate one."""
     progress.owes_validation = True
     scores = signals.during(training.validated, lambda: keeping.checkpoint(progress, training.tensors, True))
     progress.owes_validation = False

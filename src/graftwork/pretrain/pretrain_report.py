@@ -1,4 +1,4 @@
-"""The report of a pre-training: one HTML page with the loss, the scores, samples and what it costs each task."""
+"""The report of a pre-training: one HTML page with the loss, the scores, samples and the amortised cost per task."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from graftwork.pretrain.pretrain_folder import LOG
 from graftwork.units import scaled, show
 
 FOLDER, REPORT = Path(__file__).parent, "report.html"
-MOST_POINTS = 2000  # of the training loss: more are not told apart on a screen
+MOST_POINTS = 2000  # of the training loss, about; a screen cannot resolve more
 COLUMNS = ("nats", "perplexity", "bits_per_byte", "word_perplexity")
 
 
 def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
-    """`report.html` in the folder of the run, from its log."""
+    """Write `report.html` into the folder of the run, from its log."""
     with storage_errors(folder / LOG):
         lines = [json.loads(line) for line in (folder / LOG).read_bytes().split(b"\n") if line]
     facts = result.facts
@@ -64,7 +64,7 @@ def _scores(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _score(value: float | None) -> str:
-    """Of one that is too large for a number; a checkpoint, which is JSON, keeps it as None."""
+    """Format a score; infinity is None after a checkpoint, which is JSON."""
     return "∞" if value is None or math.isinf(value) else f"{value:.4g}"
 
 
@@ -81,10 +81,10 @@ def _prices(result: RunResult) -> list[dict[str, Any]]:
 
 
 def loss_figure(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """The training loss thinned, and the mean loss on every held-out split, over steps; no `data` where none was told.
+    """Plot the subsampled training loss and the mean loss of every held-out split over steps; no `data` if none logged.
 
-    Of training the nats alone, as of what is held out: penalties and other losses stand in the log. Where a library
-    counted no nats it is what that library calls its loss.
+    The training loss is the nats alone, as for held-out text; penalties and other losses are in the log only. Without
+    nats in the log, it is the loss reported by the training library.
     """
     name = "nats" if any("nats" in line for line in lines) else "loss"
     steps = [line for line in lines if name in line]

@@ -1,4 +1,4 @@
-"""One pre-training, executed: pilot, steps, the backbone's folder, and the result with its price tag."""
+"""Execution of one pre-training: pilot, steps, the backbone's folder, and the result with its price tag."""
 
 from __future__ import annotations
 
@@ -39,39 +39,39 @@ from graftwork.run.run_checkpoint import computed_in
 from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.seeds import derive
 
-VALIDATIONS = 10  # of a run at most, where nobody says how often
-VALIDATED = 0.3  # positions that are validated for every one trained on, at most, but for the last time
+VALIDATIONS = 10  # most validations of a run, unless an interval is given
+VALIDATED = 0.3  # most validation positions per training position, the last validation excepted
 WEIGHTS = "model.safetensors"
 
 
 @dataclass(frozen=True)
 class ResolvedPretraining:
-    """What is trained, every word of the user resolved."""
+    """The resolved settings of what is trained."""
 
     objective: Objective
     config: Mapping[str, Any]  # the objective as JSON
-    source: Path | None  # the folder of the backbone to go on from
-    brought: Vocabulary | None  # its vocabulary
+    source: Path | None  # folder of the backbone to continue from
+    brought: Vocabulary | None  # vocabulary of that backbone
     size: Mapping[str, Any]
     recipe: PretrainingRecipe | None  # None for an objective without steps
 
 
 @dataclass(frozen=True)
 class PretrainSession:
-    """What it is computed by, and what it has cost since the command began."""
+    """The environment of a pre-training command: machine, processes, prices and meters."""
 
     computed_in: Mapping[str, Any]
     prices: Prices
     peers: Peers
     watch: JointWatch
-    purse: Purse | None  # of a budget of time, energy or money
-    marks: Mapping[str, Any]  # of the meters
+    purse: Purse | None  # for a budget of time, energy or money
+    marks: Mapping[str, Any]  # meter readings at the start
     progress: Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
 class PretrainOrder:
-    """What is to be done."""
+    """The order of a pre-training: what to train, how long, and how often to validate and checkpoint."""
 
     learner: ResolvedPretraining
     session: PretrainSession
@@ -88,18 +88,18 @@ class PretrainOrder:
 
 @dataclass
 class Pilot:
-    """What one step costs, counted before the first."""
+    """The cost of one step, measured before the first."""
 
     short: tuple[float, float]  # FLOP and seconds of a step of short rows
     long: tuple[float, float]
 
     def flops(self, recipe: PretrainingRecipe, steps: int, of: int) -> float:
-        """Of the first `steps` of `of`."""
+        """Return the FLOP of the first `steps` of a run of `of` steps."""
         return summed(recipe, steps, of, self.short[0], self.long[0])
 
 
 def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
-    """Train in the loop, from the last checkpoint where there is one. Raises `Diverged`, `IncompatibleModule`."""
+    """Train in the loop, from the last checkpoint if there is one. Raises `Diverged`, `IncompatibleModule`."""
     objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
     assert recipe is not None
     filling = filling_of(order, folder)
@@ -119,7 +119,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
             training.restore(found[1])
         order.session.watch.meet(order.session.peers)
         _plan(order, course, pilot, progress, material, allowance)
-        loading = order.session.watch.read()  # reading the text, too
+        loading = order.session.watch.read()  # includes reading the text
         filling.begin(recipe, progress)
         go_on(training, progress, _every(order, course, progress), _keeping(order, filling, allowance))
         order.session.watch.meet(order.session.peers)
@@ -138,7 +138,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
 def _opened(
     order: PretrainOrder, objective: ByGradient, recipe: PretrainingRecipe, material: Material
 ) -> ContinuedNetwork:
-    """The network to train; what is drawn is drawn from the seed."""
+    """Build or load the network to train; fresh weights are drawn from the seed."""
     seed = derive(order.seed, "init")
     if order.learner.source is None:
         return ContinuedNetwork(
@@ -172,13 +172,13 @@ def _course(order: PretrainOrder, objective: ByGradient, recipe: PretrainingReci
 
 
 def filling_of(order: PretrainOrder, folder: Path) -> Filling:
-    """The run's folder, and the checkpoints in it."""
+    """Open the run's folder with its checkpoints."""
     checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, partial(computed_in, order.session.computed_in))
     return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
 
 
 def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
-    """The leading process' checkpoint, for all: the others read it when it says that there is one."""
+    """Return the leading process's checkpoint in all processes; the others read it if the leader found one."""
     if peers.size == 1:
         return found
     there = peers.told(float(found is not None))
@@ -191,10 +191,10 @@ def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
 
 
 def _train_heads(course: PretrainPlan, objective: ByGradient, opened: ContinuedNetwork) -> float:
-    """Let what was added learn from the network as it came; returns the FLOP that it took.
+    """Train the added heads alone, the pretrained weights frozen; return the FLOP used.
 
-    Else the gradients of a head that knows nothing would tear down what the network knows, and what is scored before
-    the first step would be the head's ignorance.
+    Otherwise the gradients of an untrained head would damage the pretrained weights, and the scores before the first
+    step would be those of an untrained head.
     """
     recipe = course.recipe
     if not recipe.head_steps:
@@ -213,13 +213,13 @@ def _train_heads(course: PretrainPlan, objective: ByGradient, opened: ContinuedN
 
 
 def _pilot(training: PretrainState, recipe: PretrainingRecipe) -> Pilot:
-    """A pass of each length, thrown away."""
-    long = training.count(1, 1)  # the last step of one is of long rows
+    """Measure passes of each row length; their gradients are discarded."""
+    long = training.count(1, 1)  # step 1 of 1 has long rows
     return Pilot(training.count(0, 10**6) if recipe.short_length else long, long)
 
 
 def _validating_seconds(course: PretrainPlan, pilot: Pilot) -> float:
-    """About what all validations of a run take: a forward pass is a third of a step's work, and is taken for half."""
+    """Estimate the seconds of all validations of a run: a forward pass is a third of a step's work, counted as half."""
     held = sum(held.steps * held.batch * held.length for held in course.held.values())
     step = course.recipe.batch * course.recipe.length
     return (VALIDATIONS + 1) * held / step * pilot.long[1] * course.peers.size / 2
@@ -233,7 +233,7 @@ def _plan(
     material: Material,
     allowance: Allowance | None,
 ) -> None:
-    """Fix the number of steps, once: a run that goes on keeps the number that it began with."""
+    """Fix the number of steps, once: a resumed run keeps its first number."""
     if progress.steps:
         return
     extent, recipe = order.extent, course.recipe
@@ -252,13 +252,13 @@ def _plan(
 
 
 def allowance_of(order: PretrainOrder, progress: Reached) -> Allowance | None:
-    """What is left of a budget of time, energy or money; None for other extents."""
+    """Return the remaining budget of time, energy or money; None for other extents."""
     purse = order.session.purse
     return Allowance(purse, progress.fit.wall_seconds) if purse is not None else None
 
 
 def _every(order: PretrainOrder, course: PretrainPlan, progress: Reached) -> int:
-    """Steps from one validation to the next: of a short run fewer, so that most of its work is training."""
+    """Return the steps between validations; short runs have fewer validations, so that most work is training."""
     trained = positions(course.recipe, progress.steps, progress.steps)
     held = sum(held.steps * held.batch * held.length for held in course.held.values())
     count = min(VALIDATIONS, max(1, int(VALIDATED * trained / held)))
@@ -283,7 +283,7 @@ def _keeping(order: PretrainOrder, filling: Filling, allowance: Allowance | None
 
 
 def _save(objective: ByGradient, training: PretrainState, order: PretrainOrder, folder: Path) -> None:
-    """`backbone/`, with the files by which the source said how it is read: that stays as it was."""
+    """Write `backbone/`, with the source's files that define how it is read, so that it is read as before."""
     with placed(folder / PRETRAINED) as part:
         objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
         source = order.learner.source
@@ -298,7 +298,7 @@ def _save(objective: ByGradient, training: PretrainState, order: PretrainOrder, 
 
 @contextlib.contextmanager
 def placed(final: Path) -> Any:
-    """A folder to fill, renamed to `final` when the block ends well; what was there before goes."""
+    """A temporary folder, renamed to `final` when the block succeeds; replaces an existing folder."""
     part = final.with_name(f".{final.name}.part")
     with storage_errors(final):
         shutil.rmtree(part, ignore_errors=True)
@@ -322,7 +322,7 @@ def finished(
     facts: dict[str, Any],
     scores: dict[str, float],
 ) -> RunResult:
-    """The receipt, after the backbone was opened once to see that it can be."""
+    """Return the result with its receipt, after opening the backbone once as a check."""
     backbone = folder / PRETRAINED
     card = open_backbone(f"{FOLDER}{backbone}", precision="fp32").card
     facts |= {
@@ -335,7 +335,7 @@ def finished(
     whole, before = order.session.watch.read(), sum(readings.phases.values(), start=Phase())
     readings.phases["save"] = whole - before
     costs = read_costs(order.session.marks, readings, order.session.prices)
-    spent = whole + readings.charged  # the latter by attempts before this one
+    spent = whole + readings.charged  # `charged`: by earlier attempts
     return RunResult(
         id=spec.id,
         seed=spec.seed,

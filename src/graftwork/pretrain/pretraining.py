@@ -1,4 +1,4 @@
-"""`pretrain`: from text to a backbone, with a receipt and a price tag; a run that was interrupted goes on exactly."""
+"""`pretrain`: trains a backbone on text, with a receipt and a price tag; interrupted runs resume exactly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from graftwork.run.price_tag import begin_all, repriced
 from graftwork.run.store import FORMAT, RunStore, read_result, write_run
 from graftwork.units import read_amount
 
-KIND = "pretraining"  # what its question says in spec.json
+KIND = "pretraining"  # "kind" of the question in spec.json
 CHECKPOINT_EVERY = "1min"
 SIZE = "tiny"
 
@@ -43,11 +43,11 @@ class Pretrained:
 
     result: RunResult
     folder: Path
-    reused: bool  # it was there already
+    reused: bool  # True if the run was finished already
 
     @property
     def backbone(self) -> Path:
-        """What `--backbone` opens, as `self.folder` does too."""
+        """The folder for `--backbone`, which also accepts `self.folder`."""
         return self.folder / PRETRAINED
 
 
@@ -83,10 +83,10 @@ def pretrain(
 ) -> Pretrained:
     """Train `objective` on the texts of `corpus` (files and folders): a network of `size` (else "tiny"), or `backbone`.
 
-    It lasts for `steps`, `tokens` or a `budget` ("20min", "50kJ", "1e15FLOP"), else one pass over the corpus. `recipe`
-    replaces fields of the objective's `PretrainingRecipe`. `general` is text of another sort to validate on too, a
-    share `replay` of which is mixed into every batch. The same call again finds what is finished, and takes up what is
-    not from its last checkpoint. Started by torchrun, several processes share every batch.
+    Training lasts `steps`, `tokens` or a `budget` ("20min", "50kJ", "1e15FLOP"), else one pass over the corpus.
+    `recipe` replaces fields of the objective's `PretrainingRecipe`. `general` is text of another domain to validate on
+    as well; a share `replay` of every batch is drawn from it. The same call again returns a finished run, or resumes an
+    unfinished one from its last checkpoint. Started by torchrun, several processes share every batch.
 
     Raises `GraftworkError` for bad data or settings, `Diverged` for a loss that is no longer a number.
     """
@@ -112,7 +112,7 @@ def pretrain(
 
 
 def _computed_in(precision: str, device: str, objective: Objective, group: Peers) -> dict[str, Any]:
-    """In the precision of the leading process, for all: each may find another one to be the faster."""
+    """Return the numerics with the leading process's precision; each process may find another one faster."""
     found = numerics(precision, device, not isinstance(objective, AtOnce))
     bf16 = group.told(float(found["precision"] == "bf16"))
     return found | {"precision": "bf16" if bf16 else "fp32"}
@@ -121,7 +121,7 @@ def _computed_in(precision: str, device: str, objective: Objective, group: Peers
 def _learner(
     made: NamedObjective, backbone: str | None, size: str, changes: Mapping[str, Any], group: Peers
 ) -> ResolvedPretraining:
-    """What is trained; a backbone brings its size and vocabulary."""
+    """Resolve what is trained; a backbone brings its own size and vocabulary."""
     objective = made.objective
     recipe = _recipe(objective, changes, group, continuing=backbone is not None)
     if backbone is None:
@@ -131,11 +131,11 @@ def _learner(
 
 
 def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pretrained:
-    """Find the run, or fill its folder."""
+    """Return the finished run, or execute it."""
     group = order.session.peers
     order.session.progress(0.0, "reading the corpus")
     if not group.leads:
-        group.wait()  # the leading process makes the vocabulary and the tokens; the others find them
+        group.wait()  # the leading process computes the vocabulary and tokens; the others read them from the cache
     texts = open_texts(asked)
     vocabulary = order.learner.brought or vocabulary_of(texts, root)
     material = tokenised(texts, vocabulary, root)
@@ -148,7 +148,7 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
     if known is not None:
         return Pretrained(repriced(known, order.session.prices), folder, True)
     with _alone(folder) if group.leads else nullcontext():
-        known = store.find(spec.id)  # finished meanwhile
+        known = store.find(spec.id)  # another process may have finished it meanwhile
         if group.told(float(known is not None)):
             known = known or read_result(folder / "result.json")
             return Pretrained(repriced(known, order.session.prices), folder, True)
@@ -165,17 +165,17 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
-    """No second process fills the same folder, which is made. Raises `StorageError` where one does."""
+    """Create the folder and lock it. Raises `StorageError` if another process holds the lock."""
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
     return alone(folder / ".lock", "another process trains this run", "wait for it, or give another --seed")
 
 
 def _spec(order: PretrainOrder, reads: Mapping[str, Any]) -> RunSpec:
-    """The identity of a pre-training, in the words of any run's."""
+    """Return the identity of a pre-training as a run specification."""
     settings, extent = order.learner.recipe, order.extent
     recipe = {} if settings is None else asdict(settings)
-    if settings is not None or extent != Extent():  # an objective without steps has passes that are usual
+    if settings is not None or extent != Extent():  # an objective without steps has its own default number of passes
         recipe |= extent.as_json()
     every = {"validate_every": order.validate_every} if order.validate_every is not None else {}
     return RunSpec(
@@ -192,7 +192,7 @@ def _spec(order: PretrainOrder, reads: Mapping[str, Any]) -> RunSpec:
 def _recipe(
     objective: Objective, changes: Mapping[str, Any], group: Peers, *, continuing: bool
 ) -> PretrainingRecipe | None:
-    """None for an objective that is not trained step by step. Several processes need a pass each at least."""
+    """Resolve the recipe; None for an objective not trained in steps. Each process gets at least one pass per step."""
     if isinstance(objective, AtOnce):
         if continuing:
             raise ConfigError("this objective begins from nothing", do="leave --from out")
@@ -214,12 +214,12 @@ def _recipe(
 
 
 def _flags(settings: Mapping[str, Any]) -> str:
-    """Those that were given."""
+    """List the flags that were given."""
     return ", ".join(f"--{name.replace('_', '-')}" for name, value in settings.items() if value is not None)
 
 
 def _require_no_steps(settings: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` for what an objective that is trained at once would not use."""
+    """Raise `ConfigError` for settings that an `AtOnce` objective does not use."""
     if given := _flags(settings):
         raise ConfigError(
             "this objective has neither steps nor general text",
@@ -229,7 +229,7 @@ def _require_no_steps(settings: Mapping[str, Any]) -> None:
 
 
 def _require_unset(settings: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` for what a backbone to go on from has decided already."""
+    """Raise `ConfigError` for settings that the backbone to continue from already fixes."""
     for name, value in settings.items():
         if value is not None:
             raise ConfigError(
@@ -240,7 +240,7 @@ def _require_unset(settings: Mapping[str, Any]) -> None:
 
 
 def _seconds(words: str) -> float:
-    """How much time there may be between two checkpoints; "0" keeps one after every step."""
+    """Parse the time between two checkpoints, in seconds; "0" writes one after every step."""
     if words == "0":
         return 0.0
     amount, unit = read_amount(words)

@@ -1,4 +1,4 @@
-"""Replay: a share of every batch is general text, so that the network does not forget it (Robins 1995)."""
+"""Replay: a share of every batch is general text, against forgetting (Robins 1995)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from graftwork.train.seeds import derive
 
 
 def general_rows(batch: int, share: float) -> int:
-    """How many rows of a batch are general text."""
+    """Return the number of rows of general text in a batch."""
     return round(batch * share)
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Rows of a corpus, and among every batch as many of another as `share` says."""
+    """Rows of a corpus, a share of every batch replaced by rows of general text."""
 
     own: Rows
     general: Rows
@@ -26,15 +26,15 @@ class Replayed:
 
     @property
     def content(self) -> int:
-        """Ids of a row that come from its corpus."""
+        """The number of ids of a row that come from its corpus."""
         return self.own.content
 
     def __len__(self) -> int:
-        """Rows of an epoch of the corpus itself."""
+        """The number of rows of an epoch of the corpus itself."""
         return len(self.own)
 
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
-        """(B, T) int64; those of the general text come last."""
+        """Return the batch (B, T) int64, rows of general text last."""
         replayed = general_rows(batch, self.share)
         parts = [self.own.rows(seed, step, batch - replayed)] if replayed < batch else []
         parts += [self.general.rows(derive(seed, "replay"), step, replayed)] if replayed else []

@@ -10,11 +10,11 @@ from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.train.optimiser import warm_up_then_linear
 
 SCHEDULES = ("linear", "cosine", "constant", "slanted")
-RATIO = 32.0  # of a slanted triangle: the highest rate by the lowest
+RATIO = 32.0  # of the slanted triangular schedule: highest over lowest rate
 
 
 def rate(recipe: PretrainingRecipe, step: int, steps: int) -> float:
-    """Share of the learning rate at `step` (0-based) of `steps`: up to 1, then as the schedule says."""
+    """Return the factor on the learning rate at `step` (0-based) of `steps`: warm-up to 1, then the schedule."""
     if recipe.schedule == "slanted":
         return slanted_triangular(step, steps, recipe.warm_up, RATIO)
     linear = warm_up_then_linear(step, steps, recipe.warm_up)
@@ -24,33 +24,33 @@ def rate(recipe: PretrainingRecipe, step: int, steps: int) -> float:
 
 
 def check_schedule(name: str) -> None:
-    """Raise `UnknownName` for another word."""
+    """Raise `UnknownName` for an unknown schedule."""
     if name not in SCHEDULES:
         raise UnknownName("schedule", name, SCHEDULES)
 
 
 def short_steps(recipe: PretrainingRecipe, steps: int) -> int:
-    """How many of the first steps have short rows."""
+    """Return the number of first steps with short rows."""
     return round(steps * recipe.short_share) if recipe.short_length else 0
 
 
 def length_at(recipe: PretrainingRecipe, step: int, steps: int) -> int:
-    """T of the rows of `step`."""
+    """Return T, the row length of `step`."""
     return recipe.short_length if step < short_steps(recipe, steps) else recipe.length
 
 
 def summed(recipe: PretrainingRecipe, step: int, steps: int, short: float, long: float) -> float:
-    """Over the steps before `step`: what a step of short rows has, and one of long rows."""
+    """Sum over the steps before `step`: `short` for each step of short rows, `long` for each one of long rows."""
     first = min(step, short_steps(recipe, steps))
     return first * short + (step - first) * long
 
 
 def positions(recipe: PretrainingRecipe, step: int, steps: int) -> int:
-    """Tokens that the steps before `step` saw, those that frame a row included."""
+    """Return the tokens of the steps before `step`, special tokens included."""
     return int(summed(recipe, step, steps, recipe.batch * recipe.short_length, recipe.batch * recipe.length))
 
 
 def parts(recipe: PretrainingRecipe) -> list[tuple[int, int]]:
-    """First and last-but-one row of every pass of a step."""
+    """Return the row range (start, stop) of every pass of a step."""
     size = recipe.rows_at_once or recipe.batch
     return [(start, min(start + size, recipe.batch)) for start in range(0, recipe.batch, size)]

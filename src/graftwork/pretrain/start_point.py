@@ -1,4 +1,4 @@
-"""From the words of a user to what is trained: an objective, a size, a backbone to go on from."""
+"""Parsing of user input: the objective, the size, the recipe and the backbone to continue from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NamedObjective:
 
 
 def parse_objective(words: str) -> NamedObjective:
-    """`"masked"`, or with options `"masked:unit=words:second=next_sentence"`.
+    """Parse `"masked"`, or with options `"masked:unit=words:second=next_sentence"`.
 
     Raises `UnknownName` for an objective or option that does not exist, `ConfigError` for a bad value.
     """
@@ -40,7 +40,7 @@ def parse_objective(words: str) -> NamedObjective:
 
 
 def size_of(objective: Objective, words: str) -> Mapping[str, Any]:
-    """The size of that name, or what a TOML or JSON file of one says.
+    """Return the objective's size of that name, or read one from a TOML or JSON file.
 
     Raises `UnknownName`, or `StorageError` for a file that can't be read.
     """
@@ -59,7 +59,7 @@ def size_of(objective: Objective, words: str) -> Mapping[str, Any]:
 
 
 def recipe_of(default: PretrainingRecipe, changes: Mapping[str, Any]) -> PretrainingRecipe:
-    """The objective's recipe with fields replaced; None changes nothing. Raises `ConfigError` for a bad value."""
+    """Return the recipe with fields replaced; None changes nothing. Raises `ConfigError` for a bad value."""
     given = {name: value for name, value in changes.items() if value is not None}
     for name in given:
         if name not in {item.name for item in fields(default)}:
@@ -98,7 +98,7 @@ def recipe_of(default: PretrainingRecipe, changes: Mapping[str, Any]) -> Pretrai
 
 
 def folder_of(backbone: str) -> Path:
-    """Where the files of a backbone are. Raises `ConfigError` for one without files."""
+    """Return the folder of a backbone's files. Raises `ConfigError` for one without files."""
     folder = package_folder() if backbone == MINILM else backbone_folder(backbone)
     if folder is None:
         raise ConfigError(
@@ -109,6 +109,6 @@ def folder_of(backbone: str) -> Path:
 
 
 def revision_of(folder: Path) -> str:
-    """sha256 over all files that decide what a backbone computes."""
+    """Return the sha256 over all files that determine a backbone's outputs."""
     weights = {path.name: file_digest(path) for path in weight_files(folder)}
     return digest({"weights": weights, "files": reading_files(folder)})

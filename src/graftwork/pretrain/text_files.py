@@ -1,4 +1,4 @@
-"""Text out of one file of a corpus, in pieces that are never longer than `LONGEST`, whatever the file holds."""
+"""Reading of one corpus file as text pieces that are never longer than `LONGEST`."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from graftwork.data.readers.json_text import DECODER, reason, shown
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import FORMATS, unpacked
 
-LONGEST = 1 << 18  # characters held of one document
-LONGEST_OBJECT = 1 << 26  # characters of one line of JSONL, which can only be read whole
+LONGEST = 1 << 18  # most characters of a document held at once
+LONGEST_OBJECT = 1 << 26  # most characters of a line of JSONL, which can only be parsed whole
 BLOCK = 1 << 18  # bytes read at once
-UNITS = ("line", "paragraph", "file")  # what a document is in a text file
+UNITS = ("line", "paragraph", "file")  # document units of a text file
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class TextLine(NamedTuple):
-    """A line, or a part of one that is too long."""
+    """A line, or a part of a line that is too long."""
 
-    number: int  # of the line in its file, from 1 on
+    number: int  # line number in the file, from 1
     text: str
-    begins: bool  # False: it goes on where the one before it ended
-    ends: bool  # False: the next one goes on
+    begins: bool  # False if it continues the previous part
+    ends: bool  # False if the next part continues it
 
 
 class DocumentPart(NamedTuple):
-    """A document, or a part of one that is too long."""
+    """A document, or a part of a document that is too long."""
 
     text: str
-    continues: bool  # it goes on where the one before it ended
+    continues: bool  # True if it continues the previous part
 
 
 def format_suffix(path: Path) -> str:
-    """The suffix in lower case, that of the compression left out: `.jsonl` of `a.JSONL.gz`."""
+    """Return the suffix in lower case, without that of a compression: `.jsonl` for `a.JSONL.gz`."""
     inner = path.with_suffix("") if path.suffix.lower() in FORMATS else path
     return inner.suffix.lower()
 
 
 def parts(path: Path, unit: str, field: str, encoding: str) -> Iterator[DocumentPart]:
-    """The documents of a file, in order: of JSONL the texts in `field`, of any other file its `unit`s.
+    """Return the documents of a file, in order: the texts in `field` for JSONL, the `unit`s of any other file.
 
-    Raises `DataError` with the line of what is not text, not JSON or not there, `StorageError` for a file that can't
+    Raises `DataError` with the line for bad text, bad JSON or a missing field, `StorageError` for a file that can't
     be read.
     """
     if format_suffix(path) in JSON_SUFFIXES:
@@ -122,7 +122,7 @@ def _text_of(line: str, field: str, where: str) -> str:
         )
     try:
         row[field].encode()
-    except UnicodeEncodeError as error:  # half a pair of \ud83d\ude00
+    except UnicodeEncodeError as error:  # half of a surrogate pair such as \ud83d\ude00
         raise DataError(
             "half a character",
             where=where,
@@ -134,9 +134,9 @@ def _text_of(line: str, field: str, where: str) -> str:
 
 
 def lines(path: Path, encoding: str, longest: int) -> Iterator[TextLine]:
-    """The lines of a file, ends at LF left out; one that is longer than `longest` characters in parts, cut at spaces.
+    """Yield the lines of a file without LF; lines longer than `longest` characters come in parts, cut at spaces.
 
-    A byte-order mark of UTF-8 is left out. Raises `DataError` and `StorageError`.
+    A UTF-8 byte-order mark is dropped. Raises `DataError` and `StorageError`.
     """
     number, begins, rest = 1, True, ""
     for text in _decoded(path, encoding):
@@ -162,7 +162,7 @@ def lines(path: Path, encoding: str, longest: int) -> Iterator[TextLine]:
 
 
 def _whole(number: int, text: str, begins: bool, longest: int) -> Iterator[TextLine]:
-    """A line whose end is known, in parts."""
+    """Yield a complete line, in parts if it is too long."""
     while len(text) > longest:
         cut = _cut(text, longest)
         yield TextLine(number, text[:cut], begins, ends=False)
@@ -171,7 +171,7 @@ def _whole(number: int, text: str, begins: bool, longest: int) -> Iterator[TextL
 
 
 def _cut(text: str, longest: int) -> int:
-    """Where to cut: after the last space of the second half of what may be held, or there where it ends."""
+    """Return where to cut: after the last space in the second half of `longest` characters, else at `longest`."""
     if len(text) <= longest:
         return len(text)
     space = text.rfind(" ", longest // 2, longest)
@@ -179,9 +179,9 @@ def _cut(text: str, longest: int) -> int:
 
 
 def _decoded(path: Path, encoding: str) -> Iterator[str]:
-    """The text of a file, block by block."""
+    """Yield the decoded text of a file, block by block."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("strict")
-    read, number = 0, 1  # bytes before this block, and the line it begins in
+    read, number = 0, 1  # bytes before this block, and the line number at its beginning
     with unpacked(path) as stream:
         while True:
             block = stream.read(BLOCK)

@@ -1,4 +1,4 @@
-"""What a pre-training reads: the corpus and its tokens, beside them general text where there is some."""
+"""The text of a pre-training: the corpus, optional general text, and their tokens."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from graftwork.pretrain.vocabulary_training import learn
 
 @dataclass(frozen=True)
 class TextChoice:
-    """Which texts, and how they are cut into tokens."""
+    """The requested texts and their tokenisation."""
 
     corpus: Sequence[str | Path]
     validation: float
     general: Sequence[str | Path]  # empty: none
     replay: float  # share of the rows that are general text
-    unit: str  # what a document is in a text file
-    field: str  # of JSONL
+    unit: str  # document unit of a text file
+    field: str  # of a JSONL object that holds the text
     encoding: str
-    tokenizer: str  # a registered name; unused where a backbone brings its own
-    vocabulary: int | None  # tokens of that; None: as many as is usual
-    lowercase: bool | None  # None: as is usual
+    tokenizer: str  # a registered name; unused if a backbone brings its own
+    vocabulary: int | None  # size in tokens; None: the tokenizer's default
+    lowercase: bool | None  # None: the tokenizer's default
 
     def __post_init__(self) -> None:
         if self.replay and not self.general:
@@ -42,26 +42,26 @@ class TextChoice:
 
 @dataclass(frozen=True)
 class Corpora:
-    """The corpora, opened."""
+    """The opened corpora."""
 
     own: Corpus
     general: Corpus | None
     asked: TextChoice
 
     def cutting(self, vocabulary: Vocabulary | None) -> dict[str, Any]:
-        """JSON that decides the tokens."""
+        """Return JSON that identifies the tokenisation."""
         if vocabulary is not None:
             return {"revision": vocabulary.revision}
         return {"name": self.asked.tokenizer, "size": self.asked.vocabulary, "lowercase": self.asked.lowercase}
 
     def identity(self, vocabulary: Vocabulary | None) -> dict[str, Any]:
-        """JSON that decides what is read."""
+        """Return JSON that identifies the texts and their tokenisation."""
         general = {"digest": self.general.digest(), "replay": self.asked.replay} if self.general else None
         return {"corpus": self.own.digest(), "general": general, "tokenizer": self.cutting(vocabulary)}
 
 
 def open_texts(asked: TextChoice) -> Corpora:
-    """Raises `ConfigError`, `DataError` or `StorageError`."""
+    """Open the requested corpora. Raises `ConfigError`, `DataError` or `StorageError`."""
 
     def opened(paths: Sequence[str | Path]) -> Corpus:
         how = {"unit": asked.unit, "field": asked.field, "encoding": asked.encoding}
@@ -71,41 +71,41 @@ def open_texts(asked: TextChoice) -> Corpora:
 
 
 def vocabulary_of(texts: Corpora, root: Path) -> Vocabulary:
-    """Learned from the corpus' training split, once: it is found below `root` from then on."""
+    """Learn the vocabulary from the corpus's training split, or read it from the cache below `root`."""
     asked = texts.asked
     return learn(texts.own, asked.tokenizer, root, size=asked.vocabulary, lowercase=asked.lowercase)
 
 
 @dataclass(frozen=True)
 class Material:
-    """The tokens of everything, and the vocabulary that they are of."""
+    """The tokens of all texts, and their vocabulary."""
 
     vocabulary: Vocabulary
     own: TokenisedCorpus
     general: TokenisedCorpus | None
     replay: float
-    skipped: str  # files of the corpus that are not read, and why, in words
-    left_out: tuple[Skipped, ...]  # the same
+    skipped: str  # files of the corpus that are not read, with reasons, in words; or empty
+    left_out: tuple[Skipped, ...]  # the same files
 
     def counted(self) -> dict[str, Any]:
-        """What was noticed in the text, for the receipt."""
+        """Return the duplicates, unknown tokens and skipped files, for the receipt."""
         left_out = [{"path": str(one.path), "why": one.why} for one in self.left_out]
         return {"duplicates": self.own.duplicates, "unknown": self.own.unknown, "left_out": left_out}
 
     def notes(self) -> list[str]:
-        """What a reader of the scores must know of the text."""
+        """Return remarks on the text for a reader of the scores."""
         if not self.own.unknown:
             return []
         share = f"{100 * self.own.unknown:.2g} %"
         return [f"{share} of the tokens are unknown ones: what they stand for is predicted by nobody"]
 
     def ids_of_a_step(self, rows: Mapping[int, Rows], recipe: PretrainingRecipe) -> tuple[int, int]:
-        """Ids of the corpus itself, and no general text, in a step of short rows and in one of long ones."""
+        """Return the ids of the corpus itself (no general text) in a step of short rows and in one of long rows."""
         own = recipe.batch - general_rows(recipe.batch, self.replay)
         return own * rows[recipe.short_length or recipe.length].content, own * rows[recipe.length].content
 
     def rows(self, objective: ByGradient, recipe: PretrainingRecipe) -> dict[int, Rows]:
-        """T -> rows to train on. Raises `DataError` for less text than one batch, `ConfigError`."""
+        """Return T -> training rows. Raises `DataError` for less text than one batch, `ConfigError` for bad settings."""
         if recipe.batch < _fewest(objective):
             raise ConfigError(
                 "this objective makes its questions out of several rows of a batch",
@@ -136,7 +136,7 @@ class Material:
         return found
 
     def held(self, objective: ByGradient, recipe: PretrainingRecipe) -> Mapping[str, Held]:
-        """The validation splits. Raises `DataError` for one with fewer rows than a question needs."""
+        """Return the validation splits. Raises `DataError` for one with fewer rows than the objective needs."""
         found = {}
         for name, corpus in (("validation", self.own), ("general", self.general)):
             if corpus is not None:
@@ -158,12 +158,12 @@ class Material:
 
 
 def _fewest(objective: ByGradient) -> int:
-    """Rows of a pass."""
+    """Return the fewest rows of a pass that the objective needs."""
     return objective.fewest if isinstance(objective, Crosses) else 1
 
 
 def tokenised(texts: Corpora, vocabulary: Vocabulary, root: Path) -> Material:
-    """Found below `root`, or made there. Raises `DataError` or `StorageError`."""
+    """Tokenise the texts, or read their tokens from the cache below `root`. Raises `DataError` or `StorageError`."""
     own = tokenise(texts.own, vocabulary, root / "tokens")
     general = tokenise(texts.general, vocabulary, root / "tokens") if texts.general else None
     left_out = texts.own.skipped

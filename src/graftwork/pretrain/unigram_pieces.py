@@ -1,7 +1,7 @@
-"""The pieces of a unigram language model of words, by expectation and maximisation (Kudo 2018, arXiv:1804.10959).
+"""Training of a unigram language model's pieces by expectation-maximisation (Kudo 2018, arXiv:1804.10959).
 
-The trainer of the `tokenizers` library adds in the order of a hash table that is drawn anew at every run, so that its
-scores, and now and then its pieces, differ. This one does the same in a fixed order.
+The trainer of the `tokenizers` library sums in the order of a randomly seeded hash table, so that its scores, and
+sometimes its pieces, differ between runs. This one does the same in a fixed order.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 
 from graftwork.train.seeds import derive
 
-LONGEST_WORD = 32  # characters; longer words teach nothing, and their probability could be too small for a float
+LONGEST_WORD = 32  # characters; longer words are skipped: their probability could underflow a float
 LONGEST_PIECE = 16  # characters
-MOST_WORDS = 200_000  # the most frequent ones
-SEEDS = 100_000  # substrings to begin with, or eight for every piece wanted
+MOST_WORDS = 200_000  # the most frequent words are used
+SEEDS = 100_000  # initial substrings, or eight per requested piece if that is more
 KEPT = 0.75  # share of the pieces that a round of pruning keeps
-MARGIN = 1.1  # the last round keeps so many times the pieces wanted
-FACTOR = np.uint64(derive(0, "unigram") | 1)  # of the rolling hash
+MARGIN = 1.1  # pruning stops at this multiple of the requested pieces
+FACTOR = np.uint64(derive(0, "unigram") | 1)  # multiplier of the rolling hash
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 def learn_pieces(words: Mapping[str, int], letters: Sequence[str], size: int) -> list[tuple[str, float]]:
-    """Up to `size` pieces with the natural logarithm of their probability, the most probable first.
+    """Return up to `size` pieces with the natural logarithms of their probabilities, the most probable first.
 
-    `words` are counted; every one of `letters` is a piece, whatever its probability.
+    `words` maps words to counts; each of `letters` is a piece, whatever its probability.
     """
     known = set(letters)
     listed = [word for word in words if len(word) <= LONGEST_WORD and known.issuperset(word)]
@@ -58,7 +58,7 @@ def learn_pieces(words: Mapping[str, int], letters: Sequence[str], size: int) ->
 
 
 def _chances(counts: Floats, letters: int) -> Floats:
-    """Probabilities from expected counts, by a prior that favours few pieces over many; letters are never lost."""
+    """Return probabilities from expected counts, with a sparse prior on pieces; letters are always kept."""
     from scipy.special import digamma
 
     counts = np.where(np.arange(len(counts)) < letters, np.maximum(counts, 0.5), counts)
@@ -67,7 +67,7 @@ def _chances(counts: Floats, letters: int) -> Floats:
 
 
 def _worth_most(pieces: Sequence[str], counts: Floats, chances: Floats, letters: int, most: int) -> Ints:
-    """The letters and, of the other pieces, those whose loss would cost the corpus the most likelihood; in order."""
+    """Return, in order, the indices of the letters and of the other pieces whose removal would cost most likelihood."""
     longer = _Corpus.of(pieces[letters:], [1] * (len(pieces) - letters))
     with np.errstate(divide="ignore"):
         logs = np.log(chances)
@@ -80,17 +80,17 @@ def _worth_most(pieces: Sequence[str], counts: Floats, chances: Floats, letters:
 
 @dataclass(frozen=True)
 class _Corpus:
-    """Words end to end, a node before every character and one after the last."""
+    """Concatenated words as nodes: one before every character of a word and one after its last."""
 
-    text: str  # of all words, a NUL after each: as many characters as nodes
-    hashes: NDArray[np.uint64]  # (nodes,) of the word up to there
-    places: Ints  # (nodes,) characters before the node in its word
-    left: Ints  # (nodes,) characters after it
-    weights: Floats  # (nodes,) how often the word occurs
+    text: str  # all words, each followed by NUL: as many characters as nodes
+    hashes: NDArray[np.uint64]  # (nodes,) hash of the word up to the node
+    places: Ints  # (nodes,) characters of the word before the node
+    left: Ints  # (nodes,) characters of the word after the node
+    weights: Floats  # (nodes,) count of the word
 
     @classmethod
     def of(cls, words: Sequence[str], counts: Sequence[int]) -> _Corpus:
-        """The nodes of these words."""
+        """Build the nodes of these words."""
         text = "".join(f"{word}\0" for word in words)
         lengths = np.array([len(word) for word in words], np.int64)
         nodes = lengths + 1
@@ -107,14 +107,14 @@ class _Corpus:
         return cls(text, hashes, places, np.repeat(lengths, nodes) - places, weights)
 
     def windows(self, length: int) -> tuple[Ints, NDArray[np.uint64]]:
-        """Every place where `length` characters of a word begin, and their hash."""
+        """Return the start node and the hash of every substring of `length` characters within a word."""
         begins = np.flatnonzero(self.left >= length)
         power = np.uint64(pow(int(FACTOR), length, 1 << 64))
         return begins, self.hashes[begins + length] - self.hashes[begins] * power
 
 
 def _seeds(corpus: _Corpus, most: int) -> tuple[list[str], Floats]:
-    """The substrings of two characters and more that occur twice and cover the most text, and how often they occur."""
+    """Return the substrings of two or more characters that occur twice and cover the most text, and their counts."""
     begins, lengths, counts = [], [], []
     for length in range(2, LONGEST_PIECE + 1):
         places, hashes = corpus.windows(length)
@@ -132,17 +132,17 @@ def _seeds(corpus: _Corpus, most: int) -> tuple[list[str], Floats]:
 
 @dataclass(frozen=True)
 class _Lattice:
-    """Every way to cut every word into pieces: an edge per piece and place where it stands."""
+    """The segmentations of all words into pieces: an edge per occurrence of a piece."""
 
     corpus: _Corpus
     sources: Ints  # (edges,) nodes
     targets: Ints
-    pieces: Ints  # (edges,) numbers of pieces
-    count: int  # of pieces
+    pieces: Ints  # (edges,) piece indices
+    count: int  # number of pieces
 
     @classmethod
     def of(cls, corpus: _Corpus, pieces: Sequence[str], whole: bool = True) -> _Lattice:
-        """Without `whole`, no edge is a whole word."""
+        """Build the lattice; without `whole`, no edge spans a whole word."""
         own = _Corpus.of(pieces, [1] * len(pieces))
         ends = np.flatnonzero(own.left == 0)
         found = []
@@ -162,7 +162,7 @@ class _Lattice:
         return cls(corpus, sources, targets, numbers, len(pieces))
 
     def expected(self, chances: Floats) -> Floats:
-        """(pieces,) how often each is used, over all cuts of all words by their probability."""
+        """Return the expected count of each piece (pieces,), over all segmentations of all words."""
         weights = chances[self.pieces]
         forward, backward = np.zeros(len(self.corpus.places)), np.zeros(len(self.corpus.places))
         forward[self.corpus.places == 0] = 1
@@ -178,7 +178,7 @@ class _Lattice:
         return counts
 
     def best(self, logs: Floats) -> Floats:
-        """(words,) the logarithm of the probability of the best cut of each; -inf where there is none."""
+        """Return the log probability of each word's best segmentation (words,); -inf if it has none."""
         best = np.full(len(self.corpus.places), -np.inf)
         best[self.corpus.places == 0] = 0
         for edges, starts, nodes in self._by_target:
@@ -195,11 +195,11 @@ class _Lattice:
         return list(_levels(self.sources, self.corpus.left[self.sources]))
 
 
-_Level = tuple[Ints, Ints, Ints]  # edges, where those of each node begin among them, and the nodes
+_Level = tuple[Ints, Ints, Ints]  # edges sorted by node, the start of each node's edges among them, and the nodes
 
 
 def _levels(nodes: Ints, distances: Ints) -> Iterator[_Level]:
-    """The edges of the nodes at every distance from 1 on."""
+    """Yield the edges of the nodes at each distance, from 1 on."""
     order = np.lexsort((nodes, distances))
     borders = np.searchsorted(distances[order], np.arange(1, int(distances.max(initial=0)) + 2))
     for start, stop in pairwise(borders.tolist()):

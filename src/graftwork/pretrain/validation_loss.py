@@ -1,4 +1,4 @@
-"""Validation: the mean loss per predicted token, with the same rows and masks every time."""
+"""Validation: the mean loss per predicted token, on the same rows and masks every time."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from graftwork.pretrain.objective import ByGradient, InOrder, Rows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.train.seeds import derive
 
-SEED = 0  # of rows and masks, whatever the run's: runs of one length and one batch are compared on the same ones
-MOST_POSITIONS = 50_000  # that one validation reads
+SEED = 0  # of rows and masks, for every run: runs with equal row length and batch are validated on the same ones
+MOST_POSITIONS = 50_000  # per validation, about
 
 
 @dataclass(frozen=True)
 class Held:
-    """A split that is not trained on."""
+    """A held-out split."""
 
     rows: Rows
     tokens: SplitTokens
-    batch: int  # rows of a pass
+    batch: int  # rows per pass
     length: int  # T
 
     @property
     def steps(self) -> int:
-        """Passes of one validation."""
+        """The number of passes of one validation."""
         wanted = min(len(self.rows), max(1, MOST_POSITIONS // self.length))
         return max(1, wanted // self.batch)
 
     def as_json(self) -> dict[str, int]:
-        """What decides which rows and masks it is: rows of a state that is carried on are streams."""
+        """Return the numbers that determine its rows and masks; `InOrder` rows are cut into streams by them."""
         return {"length": self.length, "rows": self.batch, "passes": self.steps}
 
 
 @dataclass(frozen=True)
 class ValidationScore:
-    """What a network makes of a split."""
+    """The score of a network on a split."""
 
     nats: float  # mean -log p per predicted token
     predicted: int  # tokens
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean loss; infinite where that is too large for a number."""
+        """exp of the mean loss; infinite on overflow."""
         return _exp(self.nats)
 
     def as_json(self, tokens: SplitTokens) -> dict[str, float]:
-        """With what does not depend on how the text is cut into tokens: bits per byte, and perplexity per word."""
+        """Return it as JSON, with scores independent of the tokenisation: bits per byte and word perplexity."""
         bits = self.nats / math.log(2) / tokens.bytes_per_token
         word = _exp(self.nats * len(tokens.ids) / max(1, tokens.words))
         named = {"perplexity": self.perplexity, "bits_per_byte": bits, "word_perplexity": word}
@@ -66,7 +66,7 @@ def _exp(nats: float) -> float:
 def validate(
     objective: ByGradient, network: nn.Module, vocabulary: Vocabulary, held: Held, device: str
 ) -> ValidationScore:
-    """The network is left in the mode that it was in."""
+    """Compute the validation score of a network; restores its training mode."""
     training = network.training
     network.eval()
     nats, predicted = 0.0, 0

@@ -1,4 +1,4 @@
-"""A vocabulary: how text becomes ids, which ids are special, and the files that transformers opens it from."""
+"""A vocabulary: encoding of text as ids, the special ids, and the files for transformers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_SIZE = 16_000  # tokens
 
 @dataclass(frozen=True)
 class Specials:
-    """The special tokens as they are written; they stand for no text."""
+    """The special tokens as strings; they represent no text."""
 
     pad: str
     unk: str
@@ -39,7 +39,7 @@ class Specials:
 
     @property
     def listed(self) -> list[str]:
-        """Every one of them once."""
+        """The distinct special tokens."""
         named = (self.pad, self.unk, self.start, self.end, self.mask)
         return list(dict.fromkeys(token for token in named if token is not None))
 
@@ -51,21 +51,21 @@ ELMO = Specials("<pad>", "<UNK>", "<S>", "</S>", None)
 
 @dataclass(frozen=True)
 class TokenizerKind:
-    """What is registered as a tokenizer.
+    """A registered tokenizer: its training function and defaults.
 
-    `train(texts, size, lowercase)` gives a vocabulary of at most `size` tokens, special ones included; equal texts in
-    equal order give it byte for byte. It may go through the texts several times, and gives fewer tokens where the
-    texts support no more.
+    `train(texts, size, lowercase)` returns a vocabulary of at most `size` tokens, special ones included, and fewer if
+    the texts support no more. Equal texts in equal order give an identical vocabulary. It may iterate over the texts
+    several times.
     """
 
     train: Callable[[Iterable[str], int, bool], Vocabulary]
-    lowercase: bool  # unless the user says otherwise
-    size: int = DEFAULT_SIZE  # unless the user says otherwise
+    lowercase: bool  # default
+    size: int = DEFAULT_SIZE  # default, in tokens
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A tokenizer of the `tokenizers` library and what its special tokens are for. Ids are below `size`."""
+    """A tokenizer of the `tokenizers` library and the roles of its special tokens. Ids are below `size`."""
 
     tokenizer: Tokenizer
     specials: Specials
@@ -73,28 +73,28 @@ class Vocabulary:
     def __post_init__(self) -> None:
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
-        self.tokenizer.encode_special_tokens = True  # "[MASK]" in a text is text
+        self.tokenizer.encode_special_tokens = True  # "[MASK]" in a text is encoded as text
 
     @cached_property
     def size(self) -> int:
-        """Tokens, special ones included: rows of the embedding."""
+        """The number of tokens, special ones included: rows of the embedding."""
         return int(self.tokenizer.get_vocab_size())
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of every text, no special token added."""
+        """Return the ids of every text, without special tokens."""
         encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text that ids stand for, special tokens left out."""
+        """Return the text of the ids, without special tokens."""
         return str(self.tokenizer.decode(list(ids))).strip()
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The tokens as they stand in the vocabulary."""
+        """Return the tokens of the ids as written in the vocabulary."""
         return [self.tokenizer.id_to_token(int(one)) or "" for one in ids]
 
     def id_of(self, token: str) -> int:
-        """Raises `ConfigError` when no token is written so."""
+        """Return the id of a token. Raises `ConfigError` if the vocabulary lacks it."""
         found = self.tokenizer.token_to_id(token)
         if found is None:
             raise ConfigError(
@@ -106,37 +106,37 @@ class Vocabulary:
 
     @property
     def pad(self) -> int:
-        """Fills rows up; never predicted."""
+        """The id of the padding token; never predicted."""
         return self.id_of(self.specials.pad)
 
     @property
     def unk(self) -> int:
-        """Stands for what the vocabulary lacks."""
+        """The id of the unknown token."""
         return self.id_of(self.specials.unk)
 
     @property
     def start(self) -> int:
-        """[CLS] or <s>: begins a row."""
+        """The id of [CLS] or <s>, which begins a row."""
         return self.id_of(self.specials.start)
 
     @property
     def end(self) -> int:
-        """[SEP] or </s>: ends a document, in a row and in the tokenised corpus."""
+        """The id of [SEP] or </s>, which ends a document, in a row and in the tokenised corpus."""
         return self.id_of(self.specials.end)
 
     @property
     def mask(self) -> int | None:
-        """[MASK]; None where the vocabulary was not made for it."""
+        """The id of [MASK]; None if the vocabulary has none."""
         return None if self.specials.mask is None else self.id_of(self.specials.mask)
 
     @property
     def special_ids(self) -> tuple[int, ...]:
-        """The ids that stand for no text, in order."""
+        """The ids of the special tokens, in order."""
         return tuple(sorted(self.id_of(token) for token in self.specials.listed))
 
     @cached_property
     def inside(self) -> NDArray[np.bool_]:
-        """(size,) whether a token goes on with the word of the one before it: whole words are masked by it."""
+        """(size,) bool, True if a token continues the word of the token before it; used for whole-word masking."""
         decoder = json.loads(self.tokenizer.to_str()).get("decoder") or {"type": "none"}
         tokens = self.tokens(range(self.size))
         match decoder["type"]:
@@ -152,7 +152,7 @@ class Vocabulary:
         return inside
 
     def characters(self) -> NDArray[np.int16]:
-        """(size, 50) every token as ELMo reads a word; the special ones by marks of their own, padding by zeros."""
+        """Return (size, 50): every token's character ids for ELMo; start and end have special ids, padding zeros."""
         table = np.array([character_ids(token) for token in self.tokens(range(self.size))], np.int16)
         table[self.pad] = 0
         table[self.start], table[self.end] = sentence_start_ids(), sentence_end_ids()
@@ -160,11 +160,11 @@ class Vocabulary:
 
     @cached_property
     def revision(self) -> str:
-        """sha256 of all that decides the ids."""
+        """sha256 of everything that determines the ids."""
         return digest([json.loads(self.tokenizer.to_str()), self.specials.listed])
 
     def save(self, folder: Path, max_length: int | None = None) -> None:
-        """tokenizer.json and tokenizer_config.json, as transformers reads them; `max_length` in tokens."""
+        """Write tokenizer.json and tokenizer_config.json for transformers; `max_length` in tokens."""
         own = self.specials
         config: dict[str, Any] = {
             "tokenizer_class": CLASS,
@@ -180,7 +180,7 @@ class Vocabulary:
 
     @classmethod
     def open(cls, folder: Path) -> Vocabulary:
-        """The vocabulary of a folder, ours or one of transformers. Raises `StorageError` or `ConfigError`."""
+        """Open the vocabulary of a folder, ours or transformers'. Raises `StorageError` or `ConfigError`."""
         path = model_file(folder, CONFIG)
         config = checked_json(path) if path.is_file() else {}
         if config.get("tokenizer_class") == CLASS and all(config.get(NAMES[part]) for part in ("pad", "start", "end")):
@@ -202,14 +202,14 @@ def _of_transformers(folder: Path) -> Vocabulary:
         return Vocabulary(
             tokenizer, Specials(outer.pad_token or end, outer.unk_token or end, start, end, outer.mask_token)
         )
-    for own in (BERT, ROBERTA):  # a folder without tokenizer_config.json does not say what its tokens are for
+    for own in (BERT, ROBERTA):  # a folder without tokenizer_config.json does not record the roles of its tokens
         if all(tokenizer.token_to_id(token) is not None for token in own.listed):
             return Vocabulary(tokenizer, own)
     raise ConfigError("the tokenizer has no token that ends a text", where=str(folder), do="have one trained instead")
 
 
 def framed(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:
-    """A vocabulary whose tokenizer puts start and end round a text and an end between two, where it is asked to."""
+    """Return a vocabulary whose tokenizer, on request, adds start and end to a text and an end between two texts."""
     tokenizer.add_special_tokens(specials.listed)
     start, end = specials.start, specials.end
     tokenizer.post_processor = TemplateProcessing(

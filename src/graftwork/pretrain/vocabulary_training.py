@@ -1,4 +1,4 @@
-"""Learning a vocabulary from a corpus: once, then it is found."""
+"""Training of a vocabulary on a corpus, cached."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from graftwork.pretrain.vocabulary import CONFIG, Vocabulary
 from graftwork.registry import tokenizers
 
 FORMAT = 1
-SAMPLE_BYTES = 200_000_000  # of text; more changes a vocabulary little, and its words have to fit into memory
-SMALLEST = 32  # tokens; fewer hold no alphabet
+SAMPLE_BYTES = 200_000_000  # of text; more changes a vocabulary little, and its words must fit into memory
+SMALLEST = 32  # tokens; fewer cannot hold an alphabet
 
 
 @dataclass(frozen=True)
 class TextSample:
-    """The texts of the train split, or of a larger corpus a share of them; it can be gone through again and again."""
+    """The texts of the train split, or a sample of them if the corpus is large; can be iterated repeatedly."""
 
     corpus: Corpus
     limit: int = SAMPLE_BYTES
@@ -30,7 +30,7 @@ class TextSample:
     def __iter__(self) -> Iterator[str]:
         share = min(1.0, self.limit / max(1, self.corpus.bytes_about()))
         for document in self.corpus.documents("train"):
-            # The upper bits of the key have decided the split: the lower ones decide this.
+            # The split depends on the upper bits of the key, the sample on the lower ones.
             if (document.key & 0xFFFFFFFF) < share * 2**32:
                 yield document.text
 
@@ -38,10 +38,10 @@ class TextSample:
 def learn(
     corpus: Corpus, tokenizer: str, root: Path, *, size: int | None = None, lowercase: bool | None = None
 ) -> Vocabulary:
-    """The vocabulary that the registered `tokenizer` learns from the train split, found below `root` or kept there.
+    """Train the registered `tokenizer` on the train split, or read its vocabulary from the cache below `root`.
 
-    Without `size` and `lowercase` those of the tokenizer, as far as the corpus supports it. Raises `UnknownName`,
-    `DataError`, `StorageError`, and `ConfigError` for a `size` that the corpus does not support.
+    `size` and `lowercase` default to the tokenizer's; a default size may be reduced to what the corpus supports. Raises
+    `UnknownName`, `DataError`, `StorageError`, and `ConfigError` for a `size` that the corpus does not support.
     """
     kind = tokenizers.get(tokenizer)
     if size is not None and size < SMALLEST:

@@ -1,4 +1,4 @@
-"""Whole words as tokens, the most frequent ones; all others are one unknown word."""
+"""Word-level vocabularies: the most frequent words are tokens, all others are the unknown token."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tokenizers.trainers import WordLevelTrainer
 
 from graftwork.pretrain.vocabulary import Specials, Vocabulary, framed
 
-# What a corpus has cut already stays whole: WikiText's <unk> and @-@. Of other text words, with their apostrophes, and
-# every sign by itself.
+# Tokens of pre-tokenised corpora stay whole: WikiText's <unk> and @-@. Other text is cut into words, apostrophes
+# included, and single punctuation characters.
 WORD = r"<unk>|@[-.,]@|\w+(?:['’]\w+)*|[^\w\s]"
 
 
 def word_level(texts: Iterable[str], size: int, lowercase: bool, specials: Specials, at_least: int) -> Vocabulary:
-    """Words that occur `at_least` so often, the most frequent first, equals by their letters."""
+    """Train a vocabulary of the words that occur at least `at_least` times, by frequency, ties alphabetically."""
     learner = Tokenizer(WordLevel(unk_token=specials.unk))
     learner.normalizer = Sequence([NFC(), Lowercase()] if lowercase else [NFC()])
     learner.pre_tokenizer = Split(Regex(WORD), "removed", invert=True)

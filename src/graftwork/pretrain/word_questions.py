@@ -1,7 +1,7 @@
-"""Word vectors judged by themselves: how alike people find two words, and what is to a word as b is to a.
+"""Intrinsic evaluation of word vectors: similarity ratings and analogies.
 
 WordSim-353 (Finkelstein et al. 2002), SimLex-999 (Hill et al. 2015, arXiv:1408.3456), analogies (Mikolov et al. 2013,
-arXiv:1301.3781), in the files that gensim keeps them in.
+arXiv:1301.3781), in gensim's file formats.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from graftwork.data.readers.lines import read_lines
 from graftwork.errors import DataError, clip
 from graftwork.pretrained.word_vector_table import WordVectors
 
-AMONG = 300_000  # words of a table that an analogy is answered from: the first, which are the frequent ones
-AT_ONCE = 256  # analogies
+AMONG = 300_000  # first (most frequent) words of a table, the candidates for an analogy
+AT_ONCE = 256  # analogies per batch
 NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """Pairs of words, and how alike people found them: the higher the more."""
+    """Pairs of words with human similarity ratings, higher for more similar."""
 
     name: str
     pairs: Sequence[tuple[str, str]]
@@ -32,7 +32,7 @@ class Ratings:
 
 @dataclass(frozen=True)
 class Analogies:
-    """a is to b as c is to d, by section."""
+    """Analogies (a, b, c, d), a is to b as c is to d, by section."""
 
     name: str
     sections: dict[str, list[tuple[str, ...]]]
@@ -40,11 +40,11 @@ class Analogies:
 
 @dataclass(frozen=True)
 class WordScore:
-    """A score, the 95 % interval around it, and how many of the questions had no unknown word."""
+    """A score, its 95 % confidence interval, and the number of questions without unknown words."""
 
     name: str
     metric: str  # "spearman" or "accuracy"
-    value: float | None  # None where nothing can be scored
+    value: float | None  # None if nothing can be scored
     low: float | None
     high: float | None
     known: int
@@ -52,7 +52,7 @@ class WordScore:
 
 
 def read_questions(path: Path) -> Ratings | Analogies:
-    """`word <tab> word <tab> number` a line, or sections `: name` of four words a line. `#` begins a remark.
+    """Read `word <tab> word <tab> number` per line, or sections `: name` of four words per line. `#` starts a comment.
 
     Raises `StorageError`, or `DataError` with the line.
     """
@@ -64,7 +64,7 @@ def read_questions(path: Path) -> Ratings | Analogies:
 
 
 def score_words(vectors: WordVectors, questions: Ratings | Analogies) -> list[WordScore]:
-    """Spearman's correlation with the ratings; of analogies the accuracy of every section, and of all at the end."""
+    """Return Spearman's correlation with the ratings, or the accuracy of each section of analogies, then of all."""
     if isinstance(questions, Ratings):
         return [_correlation(vectors, questions)]
     answered = {name: _answers(vectors, asked) for name, asked in questions.sections.items()}
@@ -101,7 +101,7 @@ def _analogies(path: Path, lines: Sequence[tuple[int, str]]) -> Analogies:
 
 
 def _correlation(vectors: WordVectors, questions: Ratings) -> WordScore:
-    """The interval is Fisher's, with the variance that Spearman's correlation has (Fieller et al. 1957)."""
+    """Compute Spearman's correlation; interval by Fisher's transformation with its variance (Fieller et al. 1957)."""
     from scipy.stats import spearmanr
 
     asked = zip(questions.pairs, questions.rated, strict=True)
@@ -118,7 +118,7 @@ def _correlation(vectors: WordVectors, questions: Ratings) -> WordScore:
 
 
 def _answers(vectors: WordVectors, asked: Sequence[tuple[str, ...]]) -> list[bool]:
-    """Of each analogy without an unknown word whether d is nearest to b - a + c, of all words but a, b and c."""
+    """Return, per analogy without unknown words, whether d is nearest to b - a + c among all words but a, b and c."""
     rows = [[vectors.row(word) for word in words] for words in asked]
     known = np.array([listed for listed in rows if all(row is not None and row < AMONG for row in listed)], dtype=int)
     right: list[bool] = []
@@ -126,14 +126,14 @@ def _answers(vectors: WordVectors, asked: Sequence[tuple[str, ...]]) -> list[boo
     for start in range(0, len(known), AT_ONCE):
         some = known[start : start + AT_ONCE]  # (Q, 4)
         a, b, c = (table[some[:, column]] for column in range(3))  # each (Q, D)
-        cosines = (b - a + c) @ table.T  # (Q, V), each row to its own scale
+        cosines = (b - a + c) @ table.T  # (Q, V), each row up to a factor
         np.put_along_axis(cosines, some[:, :3], -np.inf, axis=1)
         right += (cosines.argmax(axis=1) == some[:, 3]).tolist()
     return right
 
 
 def _accuracy(name: str, right: Sequence[bool], questions: int) -> WordScore:
-    """The interval is Wilson's (1927)."""
+    """Compute the accuracy, with Wilson's interval (1927)."""
     known = len(right)
     if not known:
         return WordScore(name, "accuracy", None, None, None, 0, questions)

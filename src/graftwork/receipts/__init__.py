@@ -1,1 +1,1 @@
-"""Receipts of finished runs: verified, compared and turned into a checklist for papers."""
+"""Receipts of finished runs: verification, comparison and a checklist for papers."""

@@ -1,8 +1,8 @@
-"""What a paper must say of an experiment, out of the receipts of a row's runs: a checklist, and a paragraph on methods.
+"""A reproducibility checklist and a methods paragraph for a paper, from the receipts of a row's runs.
 
-The questions are those that reproducibility checklists ask (Pineau et al. 2020, arXiv:2003.12206; Dodge et al. 2019,
-arXiv:1909.03004), in our words. No number is written by hand: each stands in a receipt, or is the mean, the spread or
-the count of some that do.
+The questions follow published checklists (Pineau et al. 2020, arXiv:2003.12206; Dodge et al. 2019, arXiv:1909.03004),
+in our words. No number is written by hand: each is in a receipt, or is the mean, the spread or the count of such
+numbers.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ NOT_HERE = "licences and consent of the data and the backbone, and what may be d
 
 @dataclass(frozen=True)
 class RunGroup:
-    """The receipts of runs that differ in the seed alone, by seed, and what came of verifying them."""
+    """The receipts of runs that differ only in the seed, by seed, and the verdicts of their verification."""
 
-    receipts: Sequence[Receipt]  # at least one, failed ones too
+    receipts: Sequence[Receipt]  # at least one, including failed runs
     verdicts: Sequence[Mapping[str, Any]] = ()  # lines of `verified.jsonl`
 
     @property
     def finished(self) -> list[Receipt]:
-        """Those that went well."""
+        """The receipts of successful runs."""
         return [receipt for receipt in self.receipts if receipt["outcome"]["status"] == "ok"]
 
     @property
     def first(self) -> Receipt:
-        """What is the same in all of them stands in this one."""
+        """A representative receipt, for the fields that all share."""
         return (self.finished or list(self.receipts))[0]
 
     @property
     def metrics(self) -> list[str]:
-        """The headline first."""
+        """The metrics, the headline first."""
         return list(self.first["method"]["question"]["metrics"])
 
     def scores(self, metric: str) -> list[float]:
-        """On test, of trials on validation, of the runs that went well."""
+        """Return the scores of the successful runs on test, or on validation for trials."""
         outcomes = [receipt["outcome"] for receipt in self.finished]
         return [(outcome["scores"] or outcome["validation"])[metric] for outcome in outcomes]
 
 
 def checklist(row: RunGroup) -> str:
-    """Every question with its answer, in Markdown."""
+    """Return every question with its answer, in Markdown."""
     answers = {
         "What was adapted, to what, and how?": _what(row.first),
         "Which data, and can it be told that it is the same?": _data(row.first),
@@ -69,7 +69,7 @@ def checklist(row: RunGroup) -> str:
 
 
 def paragraph(row: RunGroup) -> str:
-    """What would stand in a section on methods."""
+    """Return a paragraph for a methods section."""
     first = row.first
     parts = [
         f"We adapted {_what(first)}.",
@@ -84,7 +84,7 @@ def paragraph(row: RunGroup) -> str:
 
 
 def number(value: float) -> str:
-    """As text: whole numbers whole, others with four figures."""
+    """Format a number: integers in full, others with four significant figures."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
@@ -117,7 +117,7 @@ def _data(receipt: Receipt) -> str:
 
 
 def _name(file: Mapping[str, Any]) -> str:
-    """Without the folders of a machine; a set of the hub has a commit and no file."""
+    """Return a file's name without local folders, size and hash; for a hub data set its path and commit."""
     if file["sha256"] is None:
         return f"{file['path']}{', commit ' + file['commit'] if 'commit' in file else ''}"
     return f"{file['path'].rpartition('/')[2]} ({number(file['bytes'])} bytes), sha256 {file['sha256']}"
@@ -127,7 +127,7 @@ def _splits(receipt: Receipt) -> str:
     data = receipt["data"]
     sizes = ", ".join(f"{number(split['rows'])} rows of {name}" for name, split in data["splits"].items())
     leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
-    if "test_in_validation" in data:  # receipts of before tell of train alone
+    if "test_in_validation" in data:  # older receipts only cover train
         leaks += f", and in validation {number(data['test_in_validation'])} of test"
     drawn = _drawn(data)
     seed = f" and the seed {number(data['split_rule']['seed'])}" if data["split_rule"]["seed"] else ""
@@ -139,7 +139,7 @@ def _splits(receipt: Receipt) -> str:
 
 
 def _drawn(data: Mapping[str, Any]) -> list[str]:
-    """The splits that were; of a hub set's own ones receipts of before name no file, but its rule tells of them."""
+    """Return the splits that were drawn; a hub set's own splits have no file in older receipts, but are in the rule."""
     rule, named = data["split_rule"], data["files"]
     found = {name for name, split in data["splits"].items() if f"{name} {split['rows']:,} rows from " in rule["made"]}
     return [] if rule["seed"] is None else sorted(set(data["splits"]) - set(named) - found)
@@ -159,11 +159,11 @@ def _settings(receipt: Receipt) -> str:
 
 
 def _chosen(row: RunGroup) -> str:
-    """Numbers and words among the facts of every run that went well; what they share is told once."""
+    """List numbers and strings among the facts of the successful runs; equal values once."""
     told: dict[str, list[str]] = {}
     for receipt in row.finished:
         given = receipt["method"]["recipe"] | receipt["method"]["config"]
-        facts = receipt["outcome"].get("facts", {})  # receipts of before they were kept have none
+        facts = receipt["outcome"].get("facts", {})  # older receipts have none
         for name, value in _flat({key: fact for key, fact in facts.items() if fact != given.get(key)}):
             told.setdefault(name.replace("_", " "), []).append(_value(value))
     lines = [f"{name} {', '.join(values if len(set(values)) > 1 else values[:1])}" for name, values in told.items()]
@@ -197,7 +197,7 @@ def _trained(row: RunGroup) -> str:
 
 
 def _passes(row: RunGroup) -> str:
-    """Over the data, of a method that logs no steps. Receipts of before they were counted can't say that none were."""
+    """Describe the epochs of a method that logs no steps. Older receipts have no count and can't rule epochs out."""
     logs = [receipt["outcome"]["log"] for receipt in row.finished or row.receipts]
     told = [log.get("epochs", 0) for log in logs]
     if any(log["lines"] and "epochs" not in log for log in logs):
@@ -230,7 +230,7 @@ def _runs(row: RunGroup) -> str:
 
 
 def _decided(row: RunGroup) -> list[str]:
-    """The sources of variation that the seeds decide, where others are held as by seed 0; nothing where all vary."""
+    """Return the sources of variation that use the seeds, if others are held at seed 0; empty if all vary."""
     held = {source for receipt in row.receipts for source in receipt["randomness"]["held"]}
     return [source for source in row.first["randomness"]["derived"] if source not in held] if held else []
 
@@ -256,7 +256,7 @@ def _result(row: RunGroup) -> str:
 
 
 def _other_examples(finished: Sequence[Receipt]) -> str:
-    """The interval of each run; nothing for trials, and of before intervals were kept."""
+    """List the interval of each run; empty for trials and for older receipts without intervals."""
     intervals = [interval for receipt in finished if (interval := receipt["outcome"].get("interval"))]
     if not intervals:
         return ""
@@ -276,7 +276,7 @@ def _price(row: RunGroup) -> str:
 
 
 def _cost(row: RunGroup, name: str, words: str) -> str:
-    """The median of the runs, with the grade of how it is known."""
+    """Format the median cost of the runs, with its grade."""
     costs = [receipt["price_tag"][name] for receipt in row.receipts if receipt["price_tag"][name]["value"] is not None]
     if not costs:
         return ""

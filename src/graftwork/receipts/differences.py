@@ -1,4 +1,4 @@
-"""What differs between two receipts, in words: each difference has one name, and says what was recorded and found."""
+"""Differences between two receipts: each has a name, and the recorded and the found value in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WEIGHTS = (".safetensors", ".bin", ".hdf5", ".h5")
 TOKENIZER = (
     "tokenizer", "vocab", "merges", "spiece", "spm", "sentencepiece", "special_tokens", "added_tokens", "words.txt",
 )  # fmt: skip
-ARITHMETIC = {  # field of `numerics` -> what it is called
+ARITHMETIC = {  # field of `numerics` -> name in reports
     "processor": "processor",
     "cpu_capability": "processor's vector units",
     "accelerator": "accelerator",
@@ -31,13 +31,13 @@ ARITHMETIC = {  # field of `numerics` -> what it is called
     "attention": "attention kernel",
     "arithmetic": "arithmetic of the engine",
 }
-DATA_FILE = "data file of"  # a split
-NOT_COMPARED = ("search", "selection")  # of the method: what led to the run, and not what it does
+DATA_FILE = "data file of"  # followed by the split
+NOT_COMPARED = ("search", "selection")  # sections of the method that do not affect the run
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as recorded."""
+    """One value that differs from the recorded one."""
 
     about: str  # "labels", "row order", "tokenizer", "threads", "predictions", …
     group: str  # "input", "surroundings" of the run, its "record" on disk, or its "outcome"
@@ -45,19 +45,19 @@ class Difference:
     found: str
 
     def line(self) -> str:
-        """As a person reads it."""
+        """Format for people."""
         return f"{self.about}: recorded {self.recorded}, found {self.found}"
 
 
 def data_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Of the data: rows gone or added, texts, labels, the split, the order of rows, or the file's bytes alone."""
+    """Compare data: removed or added rows, texts, labels, the split, the order of rows, or only the file's bytes."""
     found = [] if old["digest"] == new["digest"] else [_rows(old["splits"], new["splits"])]
     if old["labels"] != new["labels"]:
         found.append(Difference("label map", INPUT, _labels(old["labels"]), _labels(new["labels"])))
     for split, file in old["files"].items():
         other = new["files"].get(split)
         if other is not None and file["sha256"] != other["sha256"]:
-            group = INPUT if found else SURROUNDINGS  # the same rows in other bytes, such as other line ends
+            group = INPUT if found else SURROUNDINGS  # the same rows in other bytes, such as other line endings
             found.append(Difference(f"{DATA_FILE} {split}", group, _file(file), _file(other)))
     return found
 
@@ -85,7 +85,7 @@ def _same(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
 
 
 def _hashes(about: str, old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> Difference:
-    """By the first split that differs."""
+    """Return a difference with the hashes of the first split that differs."""
     split = next((split for split in SPLITS if old[split][name] != new[split][name]), "train")
     return Difference(about, INPUT, *(f"{split} {short(splits[split][name])}" for splits in (old, new)))
 
@@ -93,9 +93,9 @@ def _hashes(about: str, old: Mapping[str, Any], new: Mapping[str, Any], name: st
 def model_differences(
     old: Mapping[str, Any] | None, files: Mapping[str, str], revision: str | None
 ) -> list[Difference]:
-    """Of the backbone: `files` are name -> sha256 of those that are there now, `revision` what it opened as, if it did.
+    """Compare backbones: `files` is name -> sha256 of the current files, `revision` that of the open backbone, if any.
 
-    Weights, tokenizer and other files are told apart.
+    Weights, tokeniser and other files are distinguished.
     """
     if old is None:
         return []
@@ -117,7 +117,7 @@ def model_differences(
 
 
 def name_of_file(name: str) -> str:
-    """What a file of a backbone is."""
+    """Return the type of a backbone's file, by its name."""
     last = name.rpartition("/")[2]
     if last.endswith(WEIGHTS):
         return "backbone weights"
@@ -125,7 +125,7 @@ def name_of_file(name: str) -> str:
 
 
 def method_differences(old: Mapping[str, Any], new: Mapping[str, Any], group: str = INPUT) -> list[Difference]:
-    """Of method, recipe, question: by field, as `recipe.epochs` or `learning_rate`; the version by its own name."""
+    """Compare method, recipe and question by field, such as `epochs` or `question.kind`, and the method's version."""
     return [
         Difference(_named(path), group, told, found)
         for path, told, found in leaves(old, new)
@@ -143,7 +143,7 @@ def _named(path: str) -> str:
 
 
 def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Of code, libraries and arithmetic, which may change the last bits and leave the result what it was."""
+    """Compare code, libraries and arithmetic, which may change the last bits of a result."""
     found = []
     code, here = old["code"], new["code"]
     if code["source_sha256"] != here["source_sha256"]:
@@ -154,7 +154,7 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         found.append(Difference("library version", SURROUNDINGS, f"{name} {told}", installed or "not installed"))
     numbers, these = numerics_of(old), numerics_of(new)
     for key, about in ARITHMETIC.items():
-        untold = key in OF_TORCH and None in (numbers[key], these[key])  # by a process that had no use for torch
+        untold = key in OF_TORCH and None in (numbers[key], these[key])  # not recorded by a process without torch
         if numbers[key] != these[key] and not untold:
             found.append(Difference(about, SURROUNDINGS, _plain(numbers[key]), _plain(these[key])))
     for told, found_now in _kernels(numbers["blas"], these["blas"]):
@@ -168,7 +168,7 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 
 def _short_of_memory(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """That the second execution ran out of memory where the first did not, so that its batches round otherwise."""
+    """Return the cuts due to low memory that only the second execution made, so that its batches round differently."""
     return [
         Difference("memory", SURROUNDINGS, _plain(old.get(name, "whole batches")), f"{name} {_plain(new[name])}")
         for name in (*IN_PARTS, "cuts")
@@ -177,7 +177,7 @@ def _short_of_memory(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Dif
 
 
 def _kernels(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Libraries that chose other kernels than they do here. Which of them are loaded depends on what was imported."""
+    """Yield the libraries whose chosen kernels differ. Libraries loaded in only one process are ignored."""
     for item in old:
         here = {other["kernels"] for other in new if other["name"] == item["name"]}
         if here and item["kernels"] not in here:
@@ -185,7 +185,7 @@ def _kernels(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]])
 
 
 def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Of what came of two executions; nothing where they are equal to the last bit."""
+    """Compare the outcomes of two executions; empty if they are equal to the last bit."""
     found = []
     if (old["status"], old["failure"]) != (new["status"], new["failure"]):
         found.append(Difference("failure", OUTCOME, _ended(old), _ended(new)))
@@ -204,22 +204,22 @@ def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
 
 
 def may_round(old: Mapping[str, Any], found: Sequence[Difference]) -> bool:
-    """Whether other bits are no fault: something around the run is another, or a GPU adds in any order; or memory ran
-    out in a pass of the frozen network or in answers. The same rows in other bytes change none."""
+    """Return whether different bits are legitimate: the surroundings differ, a GPU adds in any order, or memory ran
+    out in a frozen pass or in prediction. Data files with the same rows in other bytes don't count."""
     around = [one for one in found if one.group == SURROUNDINGS and not one.about.startswith(DATA_FILE)]
     numerics = numerics_of(old)
     return bool(around) or numerics["device"] != "cpu" or any(name in numerics for name in IN_PARTS)
 
 
 def failed_alike(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> bool:
-    """Whether two executions ended with an error of one class; what it says may hold numbers that were rounded."""
+    """Return whether two executions failed with the same error class; messages may differ in rounded numbers."""
     outcomes = [one["outcome"] for one in (old, new) if one is not None]
     ended = {(one["status"], one["failure"] and one["failure"]["class"]) for one in outcomes}
     return len(ended) == 1 and all(one["failure"] for one in outcomes)
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Path, old and new value of every place where two JSON values differ; a list is one value."""
+    """Yield path, old and new value of every difference between two JSON values; a list is one value."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):
             inside = f"{path}.{key}" if path else str(key)
@@ -232,7 +232,7 @@ def leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str, str]]
 
 
 def short(sha: str | None) -> str:
-    """The beginning of a hash."""
+    """Format the first 12 digits of a hash."""
     return f"sha256 {sha[:12]}…" if sha else "none"
 
 

@@ -1,4 +1,4 @@
-"""Whether the files of a run are those that it left, by themselves and beside those of another execution of it."""
+"""Integrity of a run's files, against its receipt and against another execution of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graftwork.train.seeds import seeds_of
 
 
 def read_spec(folder: Path) -> RunSpec:
-    """The `spec.json` of a run. Raises `StorageError`."""
+    """Read the `spec.json` of a run. Raises `StorageError`."""
     content = _content(folder)
     try:
         return RunSpec(**content)
@@ -30,7 +30,7 @@ def read_spec(folder: Path) -> RunSpec:
 
 
 def id_of(folder: Path, engine: int) -> str:
-    """The id that the run's `spec.json` has under that engine."""
+    """Return the id of the run's `spec.json` for that engine version."""
     return digest({"engine": engine} | _content(folder))[:12]
 
 
@@ -45,7 +45,7 @@ def _content(folder: Path) -> dict[str, Any]:
 
 
 def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
-    """What was changed in the run's folder after it was written. Raises `StorageError` for a file that is gone."""
+    """Return what was changed in the run's folder after it was written. Raises `StorageError` for a missing file."""
     found = [*_of_the_receipt(receipt), *_of_the_spec(folder, spec, receipt)]
     outcome = receipt["outcome"]
     found += _file(folder / "log.jsonl", "log", outcome["log"]["sha256"])
@@ -54,7 +54,7 @@ def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) 
     if outcome["weights"] is not None:
         module = folder / "module"
         found += _file(module / "delta.safetensors", "delta", outcome["weights"]["sha256"])
-        for name, sha in outcome["weights"].get("files", {}).items():  # receipts from before it have none
+        for name, sha in outcome["weights"].get("files", {}).items():  # older receipts have none
             found += _file(module / name, "self-test" if name.startswith("selftest") else "module", sha)
     try:
         return [*found, *_of_the_result(read_json(folder / "result.json"), receipt)]
@@ -72,7 +72,7 @@ def _of_the_receipt(receipt: Mapping[str, Any]) -> list[Difference]:
 
 
 def _of_the_spec(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
-    """Specification and receipt tell the same, and the specification has the run's id."""
+    """Compare specification and receipt, and check that the specification gives the run's id."""
     numerics = receipt["numerics"]
     model = receipt["model"]
     told = {
@@ -108,7 +108,7 @@ def _file(path: Path, about: str, sha: str) -> Iterator[Difference]:
 
 
 def _of_the_result(result: Mapping[str, Any], receipt: Mapping[str, Any]) -> Iterator[Difference]:
-    """`result.json` says what the receipt says."""
+    """Compare `result.json` with the receipt."""
     outcome = receipt["outcome"]
     failure = {"class": result["failure"], "message": result["error"]} if result["status"] != "ok" else None
     pairs = (
@@ -129,7 +129,7 @@ def _of_the_result(result: Mapping[str, Any], receipt: Mapping[str, Any]) -> Ite
 
 
 def losses_of(folder: Path) -> list[float]:
-    """The loss of every step, as it was logged. Raises `StorageError`."""
+    """Read the logged loss of every step. Raises `StorageError`."""
     path = folder / "log.jsonl"
     with storage_errors(path):
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -142,7 +142,7 @@ def losses_of(folder: Path) -> list[float]:
 
 
 def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:
-    """Split and example -> prediction, and its logits end to end. Raises `StorageError`."""
+    """Return split and example id -> prediction and flat logits. Raises `StorageError`."""
     return {
         f"{line['split']} {line['id']}": (line["prediction"], _flat(line["logits"]))
         for line in read_predictions(folder)
@@ -154,14 +154,14 @@ def _flat(logits: Any) -> list[float]:
 
 
 def parted(folder: Path, again: Path) -> list[Difference]:
-    """The first step whose loss is another."""
+    """Return the first step whose loss differs."""
     pairs = zip(losses_of(folder), losses_of(again), strict=False)
     first = next(((step, a, b) for step, (a, b) in enumerate(pairs) if a != b), None)
     return [Difference("losses", OUTCOME, f"step {first[0]}: {first[1]!r}", repr(first[2]))] if first else []
 
 
 def compared_predictions(folder: Path, again: Path) -> dict[str, Any]:
-    """How many predictions are the same, and the largest difference of a logit (None where they don't match)."""
+    """Return the number of equal predictions, and the largest logit difference (None if the rows don't match)."""
     stored, found = predictions_of(folder) if (folder / "predictions.jsonl").is_file() else {}, predictions_of(again)
     same = sum(key in stored and stored[key][0] == prediction for key, (prediction, _) in found.items())
     apart: float | None = 0.0

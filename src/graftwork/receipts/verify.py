@@ -1,4 +1,4 @@
-"""`verify`: is this receipt true? Its inputs are looked at, the run is executed again, and what came of it compared."""
+"""`verify`: check a receipt by comparing its inputs, executing the run again and comparing the outcomes."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ from graftwork.run.store import RunStore
 from graftwork.train.method_files import method_again
 
 EQUAL, IN_BAND, IN_TOLERANCE, DIFFERENT = "bitwise equal", "within the band", "within the tolerance", "different"
-SESSIONS_KEPT = 2  # of one board: methods with the backbone, and methods without
+SESSIONS_KEPT = 2  # sessions of one board: for methods with the backbone and for methods without
 VERIFIED = "verified.jsonl"
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Where the inputs of a run are now, where that is not where they were."""
+    """New locations of a run's inputs that were moved."""
 
     data: str | None = None
     validation: str | None = None
@@ -71,7 +71,7 @@ class Moved:
 
     @property
     def files(self) -> dict[str, str]:
-        """Those of the data."""
+        """The moved data files."""
         return {name: path for name in ("data", "validation", "test") if (path := getattr(self, name)) is not None}
 
 
@@ -80,38 +80,38 @@ HERE = Moved()
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdict on one run, and why."""
+    """The verdict on one run, and its reasons."""
 
     run: str
     method: str
     seed: int
     verdict: str  # EQUAL, IN_BAND, IN_TOLERANCE or DIFFERENT
     differences: tuple[Difference, ...]
-    executed: bool  # again; not where the inputs are others already
-    seconds: float  # of executing it
-    score: Mapping[str, Any] = field(default_factory=dict)  # metric, split, recorded, found: the headline
-    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal, and the largest difference of a logit
-    band: Band | None = None  # that the score was held against; None where the bits decided
+    executed: bool  # True if the run was executed again, False if its inputs differ
+    seconds: float  # time of the re-execution
+    score: Mapping[str, Any] = field(default_factory=dict)  # of the headline: metric, split, recorded, found
+    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal ones, and the largest logit difference
+    band: Band | None = None  # used to judge the score; None if the bits decided
 
     @property
     def holds(self) -> bool:
-        """Whether the receipt was found to be true."""
+        """True if the receipt was confirmed."""
         return self.verdict != DIFFERENT
 
     @property
     def failed_alike(self) -> bool:
-        """Whether it failed again in the same way, with other bits."""
+        """True if the run failed again with the same error class, but with other bits."""
         return self.verdict == IN_TOLERANCE and self.band is None
 
     def as_json(self) -> dict[str, Any]:
-        """For other programs."""
+        """Return as JSON."""
         return asdict(self)
 
 
 class Verifier:
-    """Verifies runs one by one; those over the same data and backbone share what was opened.
+    """Verifies runs one by one; runs over the same data and backbone share a session.
 
-    `scratch` is an empty folder for what is executed again.
+    `scratch` is an empty folder for the re-executed runs.
     """
 
     def __init__(self, scratch: Path, moved: Moved = HERE):
@@ -119,13 +119,13 @@ class Verifier:
         self._sessions: dict[str, Session] = {}
 
     def verify(self, folder: Path, progress: Progress = silent) -> Verification:
-        """The verdict on the run in `folder`.
+        """Verify the run in `folder`.
 
-        Nothing is fetched from the hub but what `moved` names. Raises `StorageError` where its receipt, its data or
-        its backbone is gone, or the receipt is not whole, and `ConfigError` for a pre-training and for what this
+        Nothing is downloaded from the hub except what `moved` names. Raises `StorageError` if its receipt, data or
+        backbone is missing, or the receipt is incomplete, and `ConfigError` for a pre-training and for what this
         machine can't do.
         """
-        folder = folder.resolve()  # "." has no parent that holds the other runs
+        folder = folder.resolve()  # for ".", whose parent must be the folder of the other runs
         spec, receipt = read_spec(folder), _whole_receipt(folder)
         found = record_differences(folder, spec, receipt)
         item, others = _method_here(spec, receipt)
@@ -148,7 +148,7 @@ class Verifier:
             return self._again(folder, spec, receipt, found, item, session, progress)
 
     def _session(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Session:
-        """Over the run's data and backbone, with its threads; opened once for runs that share them."""
+        """Return a session over the run's data and backbone, with its threads; opened once for runs that share them."""
         numerics = numerics_of(receipt)
         uses = item.method.uses_backbone
         task = _task(receipt, self.moved)
@@ -171,7 +171,7 @@ class Verifier:
         return replace(session, numerics=alike, cuts=cuts, max_memory=numerics.get("max_memory"))
 
     def _shop_differences(self, session: Session, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
-        """What was opened, beside what was recorded."""
+        """Compare the open session with the receipt."""
         here = inputs_of(session, spec)
         found = data_differences(receipt["data"], here["data"])
         if here["model"] is not None:
@@ -245,13 +245,13 @@ class Verifier:
 
 @contextlib.contextmanager
 def verifier(moved: Moved = HERE) -> Iterator[Verifier]:
-    """A `Verifier` whose scratch folder goes when the block ends."""
+    """Yield a `Verifier` whose scratch folder is removed when the block ends."""
     with tempfile.TemporaryDirectory(prefix="graftwork-verify-") as scratch:
         yield Verifier(Path(scratch), moved)
 
 
 def keep(folder: Path, verification: Verification) -> None:
-    """Add the verdict to `verified.jsonl` of the run: who re-ran it, when, on what. The run keeps its age."""
+    """Append the verdict to the run's `verified.jsonl` with time, versions and machine. Its folder's mtime is kept."""
     here, folder = environment(), folder.resolve()
     about = {key: here[key] for key in ("time", "graftwork", "commit", "python", "platform", "processor")}
     line = json.dumps({"format": 1} | about | verification.as_json(), ensure_ascii=False) + "\n"
@@ -264,9 +264,9 @@ def keep(folder: Path, verification: Verification) -> None:
 
 
 def runs_of_board(folder: Path) -> list[str]:
-    """The ids of all runs of a board, each once.
+    """Return the ids of all runs of a board, each once.
 
-    Raises `StorageError` where there is no `leaderboard.json`.
+    Raises `StorageError` if there is no `leaderboard.json`.
     """
     content = read_json(folder / "leaderboard.json")
     return list(dict.fromkeys(run for row in content["rows"] for run in row["runs"]))
@@ -290,7 +290,7 @@ def _whole_receipt(folder: Path) -> dict[str, Any]:
 
 
 def _of_the_spec(spec: RunSpec) -> set[str]:
-    """Names of differences after which it is not known which run is meant."""
+    """Return the names of differences that make the identity of the run ambiguous."""
     named = {"seed", "data", "backbone", "run id", "engine", "method version", "label map", *spec.numerics}
     return named | set(spec.method) | set(spec.recipe) | {f"question.{name}" for name in spec.question}
 
@@ -300,9 +300,9 @@ def _inputs(found: list[Difference]) -> bool:
 
 
 def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list[Difference]]:
-    """The method as this version knows it, and what is not as recorded.
+    """Return the method as this version defines it, and its differences from the record.
 
-    Raises `ConfigError` for one that is gone, `StorageError` for a file of it that is.
+    Raises `ConfigError` for a method that no longer exists, `StorageError` for a missing file of it.
     """
     item = method_again(spec.method, receipt["method"]["config"], receipt["rerun"].get("method", {}))
     found = []
@@ -313,16 +313,16 @@ def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list
 
 
 def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
-    """As it was asked, with files where they are now. Raises `StorageError` for one that is gone."""
+    """Return the recorded task with the files' current locations. Raises `StorageError` for a missing file."""
     known = {item.name for item in fields(Task)}
-    own = moved.data is not None and is_hub(Path(moved.data))  # a set of the hub has splits of its own
+    own = moved.data is not None and is_hub(Path(moved.data))  # a hub data set has its own splits
     asked: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in receipt["rerun"]["task"].items()
         if not (own and is_hub(value))
     }
     asked = {name: value for name, value in asked.items() if name in known} | _moved_files(moved)
-    asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are set aside again, and not written again
+    asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are skipped again, but not written
     asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
     task = Task(**asked)
     for split, path in paths_of(task).items():
@@ -339,7 +339,7 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
 
 
 def _moved_files(moved: Moved) -> dict[str, Any]:
-    """The files of the data that are elsewhere now; of a folder of splits all that it holds."""
+    """Return the moved data files; for a folder of splits all its files."""
     if moved.data is None:
         return moved.files
     inside = with_split_files(Task("moved", Task.find(moved.data)))
@@ -348,7 +348,7 @@ def _moved_files(moved: Moved) -> dict[str, Any]:
 
 
 def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]:
-    """Data files with other bytes, where they can't be read any more."""
+    """Return the data files whose bytes changed, for data that can no longer be read."""
     found = []
     for split, path in paths_of(_task(receipt, moved)).items():
         told = receipt["data"]["files"].get(split)
@@ -360,7 +360,7 @@ def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]
 
 
 def _changed_model(receipt: Mapping[str, Any]) -> list[Difference]:
-    """Files of the backbone with other bytes, where it can't be opened any more."""
+    """Return the backbone's files whose bytes changed, for a backbone that can no longer be opened."""
     model = receipt["model"]
     if model is None or model["folder"] is None or not Path(model["folder"]).is_dir():
         return []
@@ -370,7 +370,7 @@ def _changed_model(receipt: Mapping[str, Any]) -> list[Difference]:
 
 @contextlib.contextmanager
 def _threads(receipt: Mapping[str, Any]) -> Iterator[None]:
-    """As many threads as the run had, in torch and below numpy; afterwards as before."""
+    """Set the run's thread counts in torch and in numpy's BLAS for the block."""
     before, wanted = torch.get_num_threads(), receipt["numerics"]["threads"]
     of_blas = max((item["threads"] for item in receipt["numerics"]["blas"]), default=wanted)
     torch.set_num_threads(wanted)
@@ -382,7 +382,7 @@ def _threads(receipt: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
-    """More threads than cores are run all the same: it is slower, and said."""
+    """Report more threads than cores, with which the run is executed nevertheless, only slower."""
     cores, threads = usable_cores() or 0, receipt["numerics"]["threads"]
     if threads <= cores:
         return []
@@ -390,7 +390,7 @@ def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
 
 
 def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The headline on test, of an older version's trial on validation; nothing for a run that failed."""
+    """Return the headline score on test, or on validation for an older version's trial; empty for a failed run."""
     metric, outcome = receipt["method"]["selection"]["metric"], receipt["outcome"]
     split = "scores" if outcome["scores"] else "validation"
     if metric not in outcome[split]:

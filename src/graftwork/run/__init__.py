@@ -1,1 +1,1 @@
-"""The one place where task, backbone, method, recipe and seed meet; the store of runs; receipts and price tags."""
+"""Execution of a run from task, backbone, method, recipe and seed; the store of runs; receipts and price tags."""

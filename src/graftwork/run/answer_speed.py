@@ -1,4 +1,4 @@
-"""How fast a fitted method answers: one example at a time, and in batches."""
+"""Prediction speed of a fitted method: one example at a time, and in batches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from graftwork.core.media import Media
 from graftwork.core.method import Fitted
 
 WARM_UPS, REPEATS, SECONDS_AT_MOST = 3, 30, 0.5
-MANY = 256  # examples of the throughput, fewer where the split has fewer
+MANY = 256  # examples for the throughput, fewer if the split has fewer
 
 
 def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]:
-    """The prediction fields of `Readings`: latency is the median over repeats of one example of median length."""
+    """Measure the prediction fields of `Readings`; latency is the median over repeats of one median-length example."""
     by_length = sorted(examples, key=lambda example: sum(map(_length, example.inputs.values())))
     one = [by_length[len(by_length) // 2]]
-    flops, grade = fitted.flops(one)  # the first warm-up, too
+    flops, grade = fitted.flops(one)  # also the first warm-up
     for _ in range(WARM_UPS):
         fitted.logits(one)
     seconds: list[float] = []
@@ -39,5 +39,5 @@ def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]
 
 
 def _length(given: Input | Media) -> int:
-    """Characters, words, the width of an image, the frames of a sound."""
+    """Return the number of characters or words, the width of an image, or the frames of a sound."""
     return given.size[0] if isinstance(given, Media) else len(given)

@@ -1,4 +1,4 @@
-"""The data report as a command of its own: what stands in the files of a task, before anything is trained on them."""
+"""The data report as a command of its own: the findings in a task's files, before any training."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict[str, Any]:
-    """What was found in the data of `task`, as JSON: rows, classes, duplicates exact and near, conflicts, cues, order.
+    """Return the data report of `task` as JSON: rows, classes, exact and near duplicates, conflicts, cues, order.
 
-    With a `backbone` lengths are counted in its tokens, and so is what it cuts; otherwise in words. `warnings` are
-    sentences for a person. Raises `GraftworkError` for bad data or settings.
+    With a `backbone`, lengths are counted in its tokens, and truncated rows are reported; otherwise in words.
+    `warnings` are sentences for people. Raises `GraftworkError` for bad data or settings.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
@@ -35,7 +35,7 @@ def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict
 
 
 def require_reads(backbone: Backbone | None, task: Task) -> None:
-    """Raise `ConfigError` for a backbone of texts where the data are images, and the like."""
+    """Raise `ConfigError` if the backbone's modality is not that of the data."""
     if backbone is not None and backbone.card.modality != task.reads:
         raise ConfigError(
             f"the backbone {backbone.card.id!r} reads {backbone.card.modality}s, and the data are {task.reads}s",
@@ -44,7 +44,7 @@ def require_reads(backbone: Backbone | None, task: Task) -> None:
 
 
 def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dict[str, Any]:
-    """The data report with what the backbone sees of every split: lengths in its tokens, what is cut, words unknown."""
+    """Return the data report extended by the backbone's view: lengths in its tokens, truncated rows, unknown words."""
     from graftwork.data.checks.split_checks import lengths
 
     card = backbone.card

@@ -1,4 +1,4 @@
-"""Executes one run: fit, answer the test split once, store the module, read the price tag, write the receipt."""
+"""Execution of one run: fit, predict the test split once, store the module, read the price tag, write the receipt."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.seeds import seeds_of
 
 T = TypeVar("T")
-SECONDS_BETWEEN_LOOKS = 0.2  # at a run that another process executes
+SECONDS_BETWEEN_LOOKS = 0.2  # polling interval for a run that another process executes
 
 
 def execute(
     session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress, search: SearchRecord = NOTHING_TRIED
 ) -> tuple[RunResult, bool]:
-    """The result of a run, and whether it was there already. Failures come back as results, interrupts do not.
+    """Return the result of a run, and True if it was in the store already. Failures are results, interrupts are not.
 
-    `search` is what was tried before it, for the receipt. A run that another process executes is waited for.
+    `search` records the trials before it, for the receipt. Waits for a run that another process executes.
     """
     return next(in_turn([lambda: execute_if_free(session, method, recipe, seed, progress, search)]))[1]
 
@@ -66,7 +66,7 @@ def execute(
 def execute_if_free(
     session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress, search: SearchRecord = NOTHING_TRIED
 ) -> tuple[RunResult, bool] | None:
-    """As `execute`; None at once while another process executes the run."""
+    """As `execute`, but return None without waiting while another process executes the run."""
     spec = session.spec(method, recipe, seed)
     known = session.store.find(spec.id)
     if known is None:
@@ -82,7 +82,7 @@ def execute_if_free(
 
 
 def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
-    """What each job gives, with its place, as it can be had: one that gives None is come back to, again and again."""
+    """Yield (index, result) of each job as it becomes available; a job that returns None is retried."""
     waiting = list(enumerate(jobs))
     while waiting:
         held = []
@@ -100,12 +100,12 @@ def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
 def execute_spec(
     session: Session, method: Named, spec: RunSpec, progress: Progress, search: SearchRecord = NOTHING_TRIED
 ) -> RunResult:
-    """The run that `spec` says, in a session over its data and backbone, into the session's store.
+    """Execute the run of `spec`, in a session over its data and backbone, into the session's store.
 
-    Where it was interrupted it goes on from its last checkpoint, and ends as if it had not been.
+    An interrupted run resumes from its last checkpoint, with the same result as without the interruption.
     """
     began = datetime.now(UTC)
-    data_of(session)  # as the files are now, and not when the run ends: somebody may go on labelling meanwhile
+    data_of(session)  # hash the files now, not when the run ends: they may be edited meanwhile
     with session.store.writing(spec.id) as folder:
         result = _Execution(session, method, spec, folder, progress).run()
         write_receipt(folder, session, method, spec, result, search, began)
@@ -119,13 +119,13 @@ def _forget(checkpoints: Path) -> None:
 
 
 def workbench(session: Session, method: Named, recipe: Recipe, seed: int) -> Workbench:
-    """What `execute` would fit this run in: for whoever measures or studies a fit by itself. Nothing is written."""
+    """Return the workbench in which `execute` would fit this run, to study a fit by itself. Nothing is written."""
     spec = session.spec(method, recipe, seed)
     return _Execution(session, method, spec, session.store.root / spec.id, silent).bench()
 
 
 class _Execution:
-    """One run on its way: the folder it fills and what was read so far."""
+    """One run in progress: the folder it fills and its readings so far."""
 
     def __init__(self, session: Session, method: Named, spec: RunSpec, folder: Path, progress: Progress):
         self.session, self.method, self.spec, self.folder, self.progress = session, method, spec, folder, progress
@@ -137,13 +137,13 @@ class _Execution:
         self.watch, self.profile = Stopwatch(), Profile()
         self.memory = Memory(session.max_memory, session.cuts)
         self.keeping: RunCheckpoint | None = None
-        self.earlier, self.attempts = Phase(), 1  # what attempts took that were interrupted, and how many there were
-        self.shared = Phase()  # what work would have taken that was there already
+        self.earlier, self.attempts = Phase(), 1  # time of interrupted attempts; number of attempts
+        self.shared = Phase()  # time of shared work that was computed earlier
         self.begun: dict[str, Any] = {}  # the marks of the meters
-        self.marks: dict[str, Any] = {}  # the same, as they stood after the last phase
+        self.marks: dict[str, Any] = {}  # the same, as of the end of the last phase
 
     def run(self) -> RunResult:
-        """Everything, failures caught: a failed run has a price tag too."""
+        """Execute the run, catching failures: a failed run has a price tag too."""
         with self.profile.phase("meter"):
             self.begun = self.marks = begin_all()
         parts: dict[str, Any] = {"status": "ok"}
@@ -217,7 +217,7 @@ class _Execution:
         return {"validation": scores["validation"], "scores": scores["test"], "interval": interval, "facts": facts}
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
-        """The answers to the test split; what an earlier run computed of them is charged in full."""
+        """Return the logits of the test split; work shared with an earlier run is charged in full."""
         once = self.session.tested
         if once is None:
             return fitted.logits(test.examples)
@@ -231,7 +231,7 @@ class _Execution:
         return logits
 
     def bench(self) -> Workbench:
-        """What the method fits in."""
+        """Return the method's workbench."""
         data = self.session.dataset
         headline = data.task.metrics[0]
         bench: Workbench = Workbench(
@@ -253,7 +253,7 @@ class _Execution:
         return bench
 
     def _order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
-        """Of a shortened epoch the first batches only: they come shuffled, so any of them are a fair draw."""
+        """Return an epoch's batches; of a shortened epoch the first ones, a random sample since they are shuffled."""
         recipe = self.spec.recipe
         seed = seeds_of(self.spec.seed, self.spec.held)["order"]
         batches = bucket(lengths, recipe["batch_size"], seed, epoch)
@@ -272,14 +272,14 @@ class _Execution:
         return found
 
     def _facts(self, fitted: Fitted) -> dict[str, Any]:
-        """What the method says of itself, and what the engine did with the part that never changed."""
+        """Return the method's facts, how the frozen blocks were run, and the rows dropped from train."""
         backbone, dropped = self.setting.backbone, self.session.dataset.report.get("dropped")
-        leaks = {"dropped_from_train": dropped} if dropped else {}  # the digest of the data is of what was left
+        leaks = {"dropped_from_train": dropped} if dropped else {}  # the data's digest covers the remaining rows
         frozen = {"frozen": _frozen_fact(backbone, fitted.facts)} if backbone else {}
         return _small(fitted.facts) | frozen | leaks
 
     def _score(self, metric: str, split: Split, logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
-        """Of all examples of a split, or of some."""
+        """Score all examples of a split, or some."""
         predictions = self.setting.kind.predictions(logits, self.setting.task)
         targets = split.targets if examples is None else split.targets[examples]
         return score(metrics.get(metric), targets, predictions, self.setting.task)
@@ -330,7 +330,7 @@ def _status(error: Exception) -> str:
 
 
 def _frozen_fact(backbone: Backbone, facts: Mapping[str, Any]) -> str:
-    """How the blocks that no training changed were run."""
+    """Describe how the frozen blocks were run."""
     card, start = backbone.card, facts.get("start_block")
     if start is None:
         return "in eval mode, once for all epochs: every block is frozen, their features are kept"
@@ -341,5 +341,5 @@ def _frozen_fact(backbone: Backbone, facts: Mapping[str, Any]) -> str:
 
 
 def _small(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts for the result: long lists (a vocabulary) stay in the module."""
+    """Return the facts without long lists (a vocabulary), which only the module keeps."""
     return {key: value for key, value in facts.items() if not (isinstance(value, list) and len(value) > 100)}

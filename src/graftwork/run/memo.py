@@ -1,4 +1,4 @@
-"""Work that no seed decides, done once for the runs of a process and charged to each of them in full."""
+"""Memoised seed-independent work, done once for the runs of a process and charged to each of them in full."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 @dataclass
 class MemoEntry:
-    """What was computed for one data set on one backbone, by name: the value, what it took, its arithmetic."""
+    """Results for one data set on one backbone by name, each with its time and FLOP."""
 
     known: dict[str, tuple[Any, Phase, Tally]] = field(default_factory=dict)
 
     def get(self, bench: Workbench, name: str, work: Callable[[Tally], T]) -> T:
-        """The value of `work`, computed now or earlier; `bench` is charged for it either way."""
+        """Return the value of `work`, computed or cached; `bench` is charged for it either way."""
         if name in self.known:
             bench.charged.add(self.known[name][1])
         else:

@@ -1,4 +1,4 @@
-"""The price tag of a run: every registered meter, begun before the first work and read after the last."""
+"""The price tag of a run: every registered meter, started before the first work and read after the last."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from graftwork.registry import meters
 
 
 def begin_all() -> dict[str, Any]:
-    """Start every meter; the marks are for `read_costs`."""
+    """Start every meter; return the marks for `read_costs`."""
     return {name: meters.get(name)().begin() for name in meters.names()}
 
 
 def stopped(marks: Mapping[str, Any]) -> dict[str, Any]:
-    """The marks for `read_costs`, as after a phase that may be the run's last: what is done from now on is metering."""
+    """Return the marks for `read_costs` after a phase, with the meters that implement `Stops` read at this point."""
     parts: dict[str, Meter] = {name: meters.get(name)() for name in marks}
     can_stop = {name: meter for name, meter in parts.items() if isinstance(meter, Stops)}
     return {name: can_stop[name].stop(mark) if name in can_stop else mark for name, mark in marks.items()}
 
 
 def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> dict[str, Cost]:
-    """The price tag: a cost per meter of `marks`, sorted by name. A meter sees only the costs that it `needs`.
+    """Return the price tag: a cost per meter of `marks`, sorted by name. A meter sees only the costs that it `needs`.
 
-    Raises `UnknownName` when a meter needs a cost that none measures, `graphlib.CycleError` when two need each other.
+    Raises `UnknownName` if a needed cost has no meter, `graphlib.CycleError` if two meters need each other.
     """
     costs: dict[str, Cost] = {}
     for name, meter in by_need({name: meters.get(name)() for name in marks}).items():
@@ -39,7 +39,7 @@ def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> 
 
 
 def repriced(result: RunResult, prices: Prices) -> RunResult:
-    """A finished run by the price list that is given now: its money and CO2e. Energy stays as it was known then."""
+    """Return a finished run with its money and CO2e recomputed with `prices`. Energy stays as it was measured."""
     costs = dict(result.costs)
     for name in (name for name in result.costs if meaning_of(name).of_prices):
         meter = meters.get(name)()
@@ -49,7 +49,7 @@ def repriced(result: RunResult, prices: Prices) -> RunResult:
 
 
 def by_need(parts: Mapping[str, Meter]) -> dict[str, Meter]:
-    """The same meters, each after those it needs."""
+    """Return the same meters, each after those it needs."""
     order = TopologicalSorter({name: meter.needs for name, meter in parts.items()}).static_order()
     sorted_parts = {}
     for name in order:

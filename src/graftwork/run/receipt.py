@@ -1,6 +1,6 @@
-"""`receipt.json`: all that decided a run and what came of it, in numbers and hashes.
+"""`receipt.json`: everything that determined a run, and its outcome, in numbers and hashes.
 
-It stands beside `spec.json` and `result.json`; runs from before it have none. Nothing in it is part of a run's id.
+It is stored beside `spec.json` and `result.json`; runs older than receipts have none. It is no part of a run's id.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from graftwork.train.seeds import seeds_of
 NAME = "receipt.json"
 FORMAT = 1
 FIRST_LOSSES = 10
-GENERATORS = {"torch": "mt19937", "numpy": "PCG64"}  # of tensors and of arrays
+GENERATORS = {"torch": "mt19937", "numpy": "PCG64"}  # random generators of tensors and of arrays
 
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """What was tried before a run, and that it was chosen by."""
+    """The trials before a run, by which its hyper-parameters were chosen."""
 
-    space: Mapping[str, Any] = field(default_factory=dict)  # hyper-parameter -> the values that were tried
+    space: Mapping[str, Any] = field(default_factory=dict)  # hyper-parameter -> values tried
     tried: tuple[str, ...] = ()  # ids of the trials
 
     @classmethod
     def read(cls, line: Mapping[str, Any]) -> SearchRecord:
-        """From JSON."""
+        """Read from JSON."""
         return cls(line.get("space", {}), tuple(line.get("tried", ())))
 
 
@@ -59,7 +59,7 @@ def write_receipt(
     search: SearchRecord,
     began: datetime,
 ) -> None:
-    """Write the receipt of the run that has filled `folder`: its log, and where it went well predictions and module."""
+    """Write the receipt of the run in `folder`, which holds its log and, on success, its predictions and module."""
     content = inputs_of(session, spec)
     resumes = result.facts.get("attempts", 1) - 1
     parted = result.facts.get("accumulation")
@@ -77,7 +77,7 @@ def write_receipt(
             "started": began.isoformat(timespec="milliseconds"),
             "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "wall_seconds": result.spent.wall_seconds,
-            "interruptions": resumes,  # of one that had kept nothing yet nobody knows
+            "interruptions": resumes,  # interruptions before the first checkpoint are unknown
             "resumes": resumes,
         },
         "rerun": rerun_of(session, lasting_files(method.config, spec.method)),
@@ -86,15 +86,15 @@ def write_receipt(
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The receipt with the sha256 of everything else in it: any later change shows."""
+    """Return the receipt with a seal, the sha256 of all its other content, which reveals later changes."""
     rest = finite({key: value for key, value in content.items() if key != "seal"})
     return {**rest, "seal": digest(rest)}
 
 
 def read_receipt(folder: Path) -> dict[str, Any]:
-    """The receipt of a run. Raises `StorageError` where it has none, or one of another format.
+    """Read the receipt of a run. Raises `StorageError` if it has none, or one of another format.
 
-    A pre-training has none ever, which is a `ConfigError`.
+    Raises `ConfigError` for a pre-training, which never has one.
     """
     path = folder / NAME
     if not path.is_file():
@@ -121,7 +121,7 @@ def _refuse_pretraining(folder: Path) -> None:
 
 
 def inputs_of(session: Session, spec: RunSpec) -> dict[str, Any]:
-    """What is known before the run begins: identity, code, model, data, method, randomness and numerics."""
+    """Return what is known before the run starts: identity, code, model, data, method, randomness and numerics."""
     by = session.opened_by
     name = by.setup.backbone if by and spec.backbone else None
     return {
@@ -144,15 +144,15 @@ def inputs_of(session: Session, spec: RunSpec) -> dict[str, Any]:
 
 
 def data_of(session: Session) -> dict[str, Any]:
-    """What is recorded of the session's data; the files are hashed by the first call, which comes before the first run.
+    """Return the record of the session's data; the files are hashed by the first call, before the first run.
 
-    Raises `StorageError` for a file that is gone.
+    Raises `StorageError` for a missing file.
     """
     known, asked = (
         f"data {session.dataset.digest}",
         session.opened_by.task if session.opened_by else session.dataset.task,
     )
-    if "files" not in session.recorded:  # sessions over the draws of one data set, read once, remember together
+    if "files" not in session.recorded:  # shared by the sessions over the draws of one data set
         session.recorded["files"] = recorded_files(asked)
     if known not in session.recorded:
         session.recorded[known] = recorded_data(session.dataset, session.recorded["files"])
@@ -161,7 +161,7 @@ def data_of(session: Session) -> dict[str, Any]:
 
 
 def randomness_of(spec: RunSpec, split: int | None) -> dict[str, Any]:
-    """The seed of every source of variation; `split` is None where none was drawn. Seed 0 draws a board's bootstrap."""
+    """Return the seed of every source of variation; `split` is None if none was drawn. A board's bootstrap uses 0."""
     return {
         "seed": spec.seed,
         "held": list(spec.held),
@@ -173,7 +173,7 @@ def randomness_of(spec: RunSpec, split: int | None) -> dict[str, Any]:
 
 
 def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
-    """What came of the run, and the hashes of the files that hold it."""
+    """Return the outcome of the run, and the hashes of the files that hold it."""
     failure = {"class": result.failure, "message": result.error} if result.status != "ok" else None
     return {
         "status": result.status,
@@ -189,9 +189,9 @@ def outcome_of(folder: Path, result: RunResult) -> dict[str, Any]:
 
 
 def rerun_of(session: Session, read: Mapping[str, str] = {}) -> dict[str, Any] | None:
-    """What to open for the same run, from any folder; None for a session that was not opened by names.
+    """Return the task and backbone to reopen for the same run, from any folder; None if not opened by names.
 
-    `read` holds the files that its method reads.
+    `read` holds the files that the method reads.
     """
     if session.opened_by is None:
         return None
@@ -205,7 +205,7 @@ def rerun_of(session: Session, read: Mapping[str, str] = {}) -> dict[str, Any] |
 
 
 def _parents(name: str) -> list[str]:
-    """The run that made the backbone, where it was pre-trained here."""
+    """Return the id of the run that made the backbone, if it was pre-trained here."""
     made = Path(lasting_name(name).removeprefix(FRESH)) / "result.json"
     return [read_json(made)["id"]] if made.is_file() else []
 
@@ -223,16 +223,16 @@ def _model(session: Session) -> dict[str, Any]:
         "family": card.family,
         "modality": card.modality,
         "seed": session.backbone_seed,
-        "folder": str(folder.resolve()) if folder else None,  # None: it is made by code
+        "folder": str(folder.resolve()) if folder else None,  # None: generated by code
         "files": {str(path.relative_to(folder)): files[str(path)] for path in paths} if folder else {},
         "parameters": card.parameters,
         "pooling": card.pooling,
         "max_length": card.max_length,
-    } | ({"commit": commit} if commit else {})  # of the hub's repository
+    } | ({"commit": commit} if commit else {})  # commit of the hub repository
 
 
 def _model_files(session: Session) -> dict[str, str]:
-    """Path -> sha256. A family that hashes what it has read, and not its files (word vectors), has them hashed here."""
+    """Return path -> sha256. Files of a family that only hashes its parsed content (word vectors) are hashed here."""
     assert session.backbone is not None
     known = f"files of {session.backbone.card.revision}"
     if not session.model_files and known not in session.recorded:
@@ -245,7 +245,7 @@ def _model_files(session: Session) -> dict[str, str]:
 
 
 def _log(path: Path) -> dict[str, Any]:
-    """Every loss stands in the log; the first ones here too, as they are."""
+    """Summarise the log: counts, the first losses and the hash."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
     losses = [line["loss"] for line in lines if "step" in line]
     return {
@@ -265,7 +265,7 @@ def _predictions(path: Path) -> dict[str, Any] | None:
 
 
 def _weights(module: Path) -> dict[str, Any] | None:
-    """The delta: what training changed, or all that a method without a backbone learned. None where none was stored."""
+    """Describe the delta: the trained weights, or all that a method without a backbone learned. None if not stored."""
     if not (module / "module.json").is_file():
         return None
     tensors = header_of(module / "delta.safetensors").tensors
@@ -277,7 +277,7 @@ def _weights(module: Path) -> dict[str, Any] | None:
     beside = [path for path in sorted(module.iterdir()) if path.name not in ("delta.safetensors", "README.md")]
     return {
         "sha256": description["delta_sha256"],
-        "files": {path.name: file_digest(path) for path in beside},  # that the module answers and is tested by
+        "files": {path.name: file_digest(path) for path in beside},  # files needed for prediction and the self-test
         "tensors": len(tensors),
         "stored_parameters": sum(groups.values()),
         "trained_parameters": description["trained_parameters"],

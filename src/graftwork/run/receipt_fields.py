@@ -1,4 +1,4 @@
-"""Which fields a receipt has, and whether they are all there."""
+"""The fields of a receipt, and the check that they are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MISSING = object()
 
 
 def _is(*types: type) -> Check:
-    """A value of one of these types; True and False are no numbers."""
+    """Return a check for these types; True and False do not count as numbers."""
     return lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool))
 
 
@@ -30,12 +30,12 @@ def _hash(value: Any) -> bool:
 
 
 def _all(check: Check) -> Check:
-    """A table whose every value is so."""
+    """Return a check for a table whose values all pass `check`."""
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
 
 
 def _cuts(value: Any) -> bool:
-    """Where batches were cut."""
+    """Check the list of the cuts of batches."""
     return isinstance(value, list) and all(
         isinstance(cut, dict)
         and cut.keys() == {"step", "positions", "why"}
@@ -81,11 +81,11 @@ FIELDS: Mapping[str, Check] = {
     "timeline.interruptions": COUNT, "timeline.resumes": COUNT,
     "rerun": _or_none(TABLE), "seal": _hash,
 }  # fmt: skip
-OF_TORCH: Mapping[str, Check] = {  # None where nothing had imported it, which a run with a backbone does
+OF_TORCH: Mapping[str, Check] = {  # None if torch was not imported; a run with a backbone imports it
     "numerics.interop_threads": COUNT, "numerics.deterministic": FLAG, "numerics.matmul_precision": TEXT,
     "numerics.cpu_capability": TEXT, "numerics.mkldnn": FLAG, "numerics.built_with": LIST,
 }  # fmt: skip
-SINCE: Mapping[str, Check] = {  # not in older ones
+SINCE: Mapping[str, Check] = {  # fields that older receipts lack
     "outcome.weights.files": _all(_hash), "rerun.method": _all(TEXT), "outcome.interval": _or_none(LIST),
     "data.test_in_validation": COUNT, "outcome.log.epochs": COUNT, "numerics.max_memory": _or_none(COUNT),
     "numerics.cuts": _cuts, **{f"numerics.{name}": _all(COUNT) for name in IN_PARTS}, "method.words": COUNT,
@@ -111,9 +111,9 @@ OF_A_RERUN: Mapping[str, Check] = {"task": TABLE, "backbone": TEXT}
 
 
 def problems(receipt: Mapping[str, Any]) -> list[str]:
-    """What is missing or of the wrong form in a receipt, a line each; nothing for a whole one.
+    """Return the missing or malformed fields of a receipt, a line each; empty for a valid one.
 
-    What can't be known (the commit of an installed package) is there and None. Whatever else was changed since it was
+    Unknowable values (the commit of an installed package) are present and None. Any other change since it was
     written breaks its seal.
     """
     found = missing(receipt)
@@ -122,19 +122,19 @@ def problems(receipt: Mapping[str, Any]) -> list[str]:
 
 
 def missing(receipt: Mapping[str, Any]) -> list[str]:
-    """The fields that are missing or of the wrong form, a line each."""
+    """Return the fields that are missing or malformed, a line each."""
     return [line for path, check in _expected(receipt).items() if (line := _wrong(receipt, path, check))]
 
 
 def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
-    """Path -> check, of the fields that a receipt of this run must have, and of those that it may have."""
+    """Return path -> check of the required fields of this receipt and of the optional ones that it has."""
     fields = dict(FIELDS) | {path: check for path, check in SINCE.items() if _at(receipt, path) is not _MISSING}
     if _at(receipt, "model") is not None:
         fields |= _inside("model", OF_A_MODEL) | {"code.distributions.torch": TEXT}
     imported = "code.distributions.torch" in fields or _at(receipt, "code.distributions.torch") is not _MISSING
     fields |= {path: check if imported else _or_none(check) for path, check in OF_TORCH.items()}
     recipe = _at(receipt, "method.recipe")
-    if isinstance(recipe, dict) and recipe.keys() - {"rates"}:  # otherwise the method takes none
+    if isinstance(recipe, dict) and recipe.keys() - {"rates"}:  # otherwise the method uses no recipe
         fields |= _inside("method.recipe", OF_A_RECIPE)
     for split in SPLITS:
         fields |= _inside(f"data.splits.{split}", OF_A_SPLIT)
@@ -142,7 +142,7 @@ def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
     for split in files if isinstance(files, dict) else ():
         fields |= _inside(f"data.files.{split}", OF_A_FILE)
     costs = _at(receipt, "price_tag")
-    for name in costs if isinstance(costs, dict) else ():  # of the meters that there were: others came and went since
+    for name in costs if isinstance(costs, dict) else ():  # the meters at that time, not today's
         fields |= _inside(f"price_tag.{name}", OF_A_COST)
     if _at(receipt, "rerun") is not None:
         fields |= _inside("rerun", OF_A_RERUN) | {"rerun.task.data": TEXT}
@@ -150,9 +150,9 @@ def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
 
 
 def _of_the_outcome(receipt: Mapping[str, Any]) -> dict[str, Check]:
-    """A run that went well has predictions, scores and weights; any other says why not.
+    """Return the fields of the outcome: predictions, scores and weights of a successful run, else the failure.
 
-    Trials of older versions, which trained for a share of the steps, have validation scores alone.
+    Trials of older versions, which trained for a fraction of the steps, have only validation scores.
     """
     if _at(receipt, "outcome.status") != "ok":
         return _inside("outcome.failure", OF_A_FAILURE)

@@ -1,4 +1,4 @@
-"""The code's part of a receipt: the sources that ran, and the version of everything that they import."""
+"""The code's part of a receipt: the sources that ran, and the versions of all imported distributions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCK = "constraints.txt"
 
 
 def recorded_code() -> dict[str, Any]:
-    """As JSON. What is not known of an installed package (commit, difference, lock) is None."""
+    """Return the record as JSON. Values unknown for an installed package (commit, diff, lock file) are None."""
     at = commit(CHECKOUT) or {"hash": None, "dirty": None}
     lock = CHECKOUT / LOCK
     return {
@@ -38,13 +38,13 @@ def recorded_code() -> dict[str, Any]:
 
 @functools.cache
 def source_digest(package: Path) -> str:
-    """sha256 over every Python file of the package, by path: the same code has it, committed, changed or installed."""
+    """Return the sha256 over every Python file of the package, by path: equal for equal code, however installed."""
     return digest([[path.relative_to(package).as_posix(), file_digest(path)] for path in sorted(package.rglob("*.py"))])
 
 
 @functools.cache
 def diff_digest(checkout: Path) -> str | None:
-    """sha256 of how `CODE` differs from the commit, and of its files that are not in it; None when git can't tell."""
+    """Return the sha256 of the diff of `CODE` to the commit and of its untracked files; None if git fails."""
     changed = git(checkout, "diff", "HEAD", "--binary", "--", *CODE)
     new = git(checkout, "ls-files", "--others", "--exclude-standard", "--", *CODE)
     if changed is None or new is None:
@@ -54,7 +54,7 @@ def diff_digest(checkout: Path) -> str | None:
 
 
 def imported() -> dict[str, str]:
-    """Distribution -> version of everything this process has imported."""
+    """Return distribution -> version of everything this process has imported."""
     owners = _owners()
     tops = {name.partition(".")[0] for name in list(sys.modules)}
     names = {_name(owner) for top in tops for owner in owners.get(top, ())}
@@ -62,14 +62,14 @@ def imported() -> dict[str, str]:
 
 
 def other_versions(recorded: Mapping[str, str]) -> dict[str, tuple[str, str | None]]:
-    """Distribution -> version recorded and version here (None: not installed), of those that differ."""
+    """Return distribution -> (recorded version, installed version or None) of those that differ."""
     here = {name: version(name) for name in recorded}
     return {name: (told, here[name]) for name, told in recorded.items() if here[name] != told}
 
 
 @functools.cache
 def _owners() -> Mapping[str, tuple[importlib.metadata.Distribution, ...]]:
-    """Imported name -> the distributions that install it. `importlib.metadata` knows it too, ten times as slowly."""
+    """Return module name -> distributions that install it; ten times as fast as `importlib.metadata`'s function."""
     owners: defaultdict[str, list[importlib.metadata.Distribution]] = defaultdict(list)
     for distribution in importlib.metadata.distributions():
         tops = (distribution.read_text("top_level.txt") or "").split() or _tops(distribution.read_text("RECORD") or "")
@@ -80,11 +80,11 @@ def _owners() -> Mapping[str, tuple[importlib.metadata.Distribution, ...]]:
 
 @functools.cache
 def _name(owner: importlib.metadata.Distribution) -> str:
-    """Read only of what is imported: it stands in a file of each."""
+    """Return the distribution's name, cached because it is read from a file."""
     return owner.name
 
 
 def _tops(record: str) -> Iterable[str]:
-    """The importable names among the files of a distribution."""
+    """Return the importable top-level names among the files of a distribution."""
     first = {line.partition(",")[0].partition("/")[0] for line in record.splitlines()}
     return {name.partition(".")[0] for name in first if not name.endswith((".dist-info", ".data", "..", ".pth"))}

@@ -1,6 +1,6 @@
-"""The data's part of a receipt: the files' bytes, the rows that were read of them, and how they were split.
+"""The data's part of a receipt: the files' bytes, the rows read from them, and the split.
 
-Rows are hashed several ways, so that it can be told later what changed: a row more, a text, a label, or the order.
+Rows are hashed in several ways, so that a later change can be identified: an added row, a text, a label, the order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOD = 1 << 256
 
 
 def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
-    """As JSON, of a data set, or a draw of it, and of what `recorded_files` said of the files it was read from."""
+    """Return the record of a data set, or a draw of it, as JSON; `files` is the result of `recorded_files`."""
     task, report = dataset.task, dataset.report
     return {
         "name": task.name,
@@ -35,19 +35,19 @@ def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
         "duplicates_across": dict(report.get("duplicates_across", {}).get("rows", {})),
         "test_in_validation": report.get("test_in_validation", {}).get("rows", 0),
         "labels": {"count": len(task.labels), "sha256": digest(list(task.labels))},
-        "rejected_rows": sum(report.get("rejected", {}).values()),  # without --rejects a bad row stops a command
+        "rejected_rows": sum(report.get("rejected", {}).values()),  # without --rejects a bad row is an error
         "mended": {what: dict(counts) for what, counts in report.get("mended", {}).items()},
     }
 
 
 def paths_of(task: Task) -> dict[str, Path]:
-    """Split -> the file or folder that the task names for it."""
+    """Return split -> the file or folder that the task names for it."""
     named = {"train": task.data, "validation": task.validation, "test": task.test}
     return {split: path for split, path in named.items() if path is not None}
 
 
 def lasting_path(path: Path) -> str:
-    """As it means the same from every folder; a data set inside the package by its name there."""
+    """Return the absolute path, `builtin:NAME` for the package's data sets, and a hub path unchanged."""
     if is_hub(path):
         return str(path)
     path = path.expanduser()
@@ -55,14 +55,14 @@ def lasting_path(path: Path) -> str:
 
 
 def recorded_files(asked: Task) -> dict[str, Any]:
-    """Split -> its file, of the task as it was asked. Raises `StorageError` for one that is gone."""
+    """Return split -> record of its file, for the task as the user gave it. Raises `StorageError` if one is missing."""
     return {split: recorded_file(path) for split, path in paths_of(asked).items()}
 
 
 def recorded_file(path: Path) -> dict[str, Any]:
-    """Where it is, its bytes and their sha256; of a folder over the paths and hashes of all files in it.
+    """Return path, size in bytes and sha256 of a file; a folder's sha256 is over the paths and hashes of its files.
 
-    A set of the hub has no file of its own: its rows are hashed.
+    A hub data set has no file of its own: only its rows are hashed.
     """
     told: dict[str, Any] = {"path": lasting_path(path)}
     if is_hub(path):
@@ -78,7 +78,7 @@ def recorded_file(path: Path) -> dict[str, Any]:
 
 
 def recorded_split(split: Split) -> dict[str, Any]:
-    """Rows, and hashes of their ids, inputs and targets in order; and of inputs, and of whole rows, in any order."""
+    """Return the row count, ordered hashes of ids, inputs and targets, and order-free hashes of inputs and of rows."""
     ids, inputs, targets = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
     any_inputs = any_rows = 0
     for example in split.examples:
@@ -101,7 +101,7 @@ def recorded_split(split: Split) -> dict[str, Any]:
 
 
 def added_up(splits: Mapping[str, Mapping[str, Any]], name: str) -> int:
-    """Of all splits together: two data sets with the same rows have the same sum, however they are split."""
+    """Return the sum of an order-free hash over all splits: equal for data sets with the same rows, however split."""
     return sum(int(split[name], 16) for split in splits.values()) % MOD
 
 
@@ -112,7 +112,7 @@ def _inputs(example: Example) -> bytes:
 
 
 def _media(examples: Sequence[Example]) -> int:
-    """How many different files its inputs are."""
+    """Return the number of distinct files among the inputs."""
     return len({item.sha256 for example in examples for item in example.inputs.values() if isinstance(item, Media)})
 
 

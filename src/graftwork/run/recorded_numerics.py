@@ -1,4 +1,4 @@
-"""The arithmetic's part of a receipt: everything known to change the last bits of a result."""
+"""The numerics part of a receipt: everything known to change the last bits of a result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LIBRARIES = re.compile(r"^ +- ((?:Intel\(R\) (?:oneAPI )?M|OpenBLAS|NNPACK|LAPA
 
 
 def recorded_numerics(session: Session, spec: RunSpec) -> dict[str, Any]:
-    """As JSON. A run without a backbone computes on the processor, whatever the others use; precision and attention are
-    None: it uses neither. So is what is torch's own where nothing has imported it."""
+    """Return the record as JSON. A run without a backbone always computes on the CPU; its precision and attention are
+    None. Fields of torch are None if it was not imported."""
     torch = torch_in_use()
     network = getattr(session.backbone, "module", None) if spec.backbone else None
     device = session.numerics["device"] if spec.backbone else "cpu"
@@ -27,7 +27,7 @@ def recorded_numerics(session: Session, spec: RunSpec) -> dict[str, Any]:
     return {
         "device": device,
         "precision": spec.numerics.get("precision"),
-        "trained_in": "fp32",  # master weights, whatever the frozen ones are in
+        "trained_in": "fp32",  # precision of the master weights, independent of that of frozen weights
         "autocast": False,
         "attention": getattr(getattr(network, "config", None), "_attn_implementation", None),
         "threads": spec.numerics["threads"],
@@ -53,7 +53,7 @@ def recorded_numerics(session: Session, spec: RunSpec) -> dict[str, Any]:
 
 
 def numerics_of(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    """As they were. Receipts of before tell the GPU that others used beside a run that computed on the processor."""
+    """Return a receipt's numerics; remove the GPU that older receipts record for runs that computed on the CPU."""
     numerics = receipt["numerics"]
     used = numerics["device"] if receipt["model"] else "cpu"
     none = {"accelerator": None, "cuda": None, "cudnn": None} if used == "cpu" else {}
@@ -62,7 +62,7 @@ def numerics_of(receipt: Mapping[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _built_with() -> list[str]:
-    """The libraries that torch multiplies with."""
+    """Return the linear-algebra libraries that torch was built with."""
     import torch
 
     shown: str = torch.__config__.show()

@@ -1,4 +1,4 @@
-"""The checkpoints of a run on its way, with its accounts: log, price and profile go on where they were interrupted."""
+"""Checkpoints of a run in progress, with its account: log, costs and profile continue from the interruption."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from graftwork.train.checkpoint_files import EVERY_SECONDS, Checkpoints, Interva
 
 LOG = "log"  # the tensor that holds log.jsonl
 T = TypeVar("T")
-PassName = tuple[str, int | None]  # of a frozen pass: split and depth
+PassName = tuple[str, int | None]  # split and depth of a frozen pass
 
 
 def computed_in(numerics: Mapping[str, Any]) -> dict[str, Any]:
-    """All that decides the next bits of a training, beside what the run's id is of: processor, libraries, code."""
+    """Return what determines the bits of a training besides the run's id: processor, libraries, code."""
     libraries = {name: version(name) for name in (*DISTRIBUTIONS, "gensim")}
     return arithmetic(numerics) | {"libraries": libraries, "sources": source_digest(PACKAGE)}
 
 
 class RunCheckpoint:
-    """Implements `Keeper` for the fit in one workbench. What an interrupted attempt had paid is paid for good."""
+    """The `Keeper` of the fit in one workbench. Costs charged to an interrupted attempt stay charged."""
 
     def __init__(self, checkpoints: Checkpoints, lines: io.StringIO, bench: Workbench):
-        """`lines` is the log of the run."""
+        """Keep checkpoints of the fit in `bench`; `lines` is the log of the run."""
         self.checkpoints, self.lines, self.bench = checkpoints, lines, bench
-        self.attempts, self.earlier = 1, Phase()  # and what the fits of those before this one took
+        self.attempts, self.earlier = 1, Phase()  # attempts so far; fit time of the earlier ones
         self._watch, self._interval = Stopwatch(), Interval(EVERY_SECONDS)
-        self._paid: set[PassName] = set()  # the passes that were opened before, by name only
+        self._paid: set[PassName] = set()  # passes opened by earlier attempts
         self._opened: set[PassName] = set()
 
     def found(self) -> Checkpoint | None:
-        """The last checkpoint; log, price and profile are from now on as they were then."""
+        """Return the last checkpoint or None; restore log, costs and profile to its state."""
         found = self.checkpoints.read()
         if found is None:
             return None
@@ -58,22 +58,22 @@ class RunCheckpoint:
 
     @contextmanager
     def steps(self) -> Iterator[Keep]:
-        """Between steps a checkpoint is written when it is due, or when a signal waits."""
+        """Return a context that writes a checkpoint between steps, when one is due or a signal is pending."""
         with waiting() as signals:
             yield _Keep(self, signals)
 
     def is_paid(self, split: str, depth: int | None) -> bool:
-        """Whether this pass is in the price already, by an earlier attempt; it is opened now."""
+        """Return whether an earlier attempt was charged for this pass; mark it as opened."""
         self._opened.add((split, depth))
         return (split, depth) in self._paid
 
     @property
     def is_due(self) -> bool:
-        """Whether a checkpoint is."""
+        """True if a checkpoint is due."""
         return self._interval.is_due()
 
     def with_account(self, checkpoint: Checkpoint) -> Checkpoint:
-        """And with log, price and profile as they are now."""
+        """Return the checkpoint extended by the current log, costs and profile."""
         spent = self._watch.read() + self.earlier
         account = {
             "attempts": self.attempts,
@@ -90,7 +90,7 @@ class RunCheckpoint:
         return Checkpoint({"account": account, "training": checkpoint.numbers}, tensors)
 
     def write(self, whole: Checkpoint) -> None:
-        """One with its account. That it can't be written is no reason to end the run."""
+        """Write a checkpoint with its account. A write error does not end the run."""
         began = time.monotonic()
         with self.bench.profile.phase("write"):
             self.checkpoints.try_write(whole)
@@ -99,19 +99,19 @@ class RunCheckpoint:
 
 @dataclass
 class _Keep:
-    """Implements `Keep`."""
+    """The `Keep` of a `RunCheckpoint`."""
 
     keeping: RunCheckpoint
     signals: Waiting
 
     def __call__(self, made: Made) -> None:
-        """Written when one is due, or when a signal waits."""
+        """Write a checkpoint when one is due or a signal is pending."""
         if self.signals.came or self.keeping.is_due:
             self.keeping.write(self.keeping.with_account(made()))
         if self.signals.came:
             self.signals.let_go()
 
     def through(self, made: Made, work: Callable[[], T]) -> T:
-        """Of work that a signal ended nothing is in the account: what it opened and counted comes anew."""
+        """Run `work`; if a signal interrupts it, write the checkpoint and account from before it."""
         whole = self.keeping.with_account(made())
         return self.signals.during(work, partial(self.keeping.write, whole))

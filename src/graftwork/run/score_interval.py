@@ -1,4 +1,4 @@
-"""How far a score can be trusted: a bootstrap over the rows of its split, paired between runs."""
+"""Confidence intervals of scores: a bootstrap over the rows of a split, paired between runs."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from graftwork.run.store import read_logits
 
 DRAWS = 1_000
 INTERVAL = (2.5, 97.5)  # percentiles
-ROUNDING = 1e-12  # of a score: what a sum of numbers that are no counts makes of nothing
-BLOCK_BYTES = 24_000_000  # of the draws that are held at once
+ROUNDING = 1e-12  # rounding error of a score: smaller differences count as 0
+BLOCK_BYTES = 24_000_000  # memory of the draws held at once
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The headline score of one run on one split, and what it would be on other draws of its rows."""
+    """The headline score of one run on one split, and its bootstrap distribution over rows."""
 
     score: float  # a fraction
-    draws: NDArray[np.float64]  # (DRAWS,), the same rows in the same draw of every run
+    draws: NDArray[np.float64]  # (DRAWS,), with the same rows in the same draw of every run
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %."""
+        """The 95 % confidence interval."""
         low, high = np.percentile(self.draws, INTERVAL)
         return float(low), float(high)
 
     @property
     def spread(self) -> tuple[float, float] | None:
-        """The interval; None where all draws score alike (every answer right, one row): that is no certainty."""
+        """The interval; None if all draws score alike (every prediction right, one row), which is not certainty."""
         low, high = self.interval
         return (low, high) if high - low > ROUNDING else None
 
     def gain_over(self, other: Evidence) -> tuple[float, float]:
-        """The 95 % interval of what this run scores above `other`, paired: both are scored on the same rows."""
+        """Return the 95 % interval of this run's score minus that of `other`, paired: on the same rows."""
         gains = self.draws - other.draws
         low, high = np.percentile(np.where(np.abs(gains) > ROUNDING, gains, 0.0), INTERVAL)
         return float(low), float(high)
@@ -50,59 +50,59 @@ class Evidence:
 
 @dataclass(frozen=True)
 class RowTally:
-    """Per-example statistics (N, K), every distinct row of them once, so that a draw of examples is a few counts.
+    """Per-example statistics (N, K) as distinct rows and indices, so that a draw of examples reduces to counts.
 
-    Of right and wrong there are two, however many examples.
+    For right and wrong there are two distinct rows, whatever N.
     """
 
     rows: NDArray[np.float64]  # (U, K)
-    places: NDArray[np.intp]  # (N,) which of `rows` each example has
+    places: NDArray[np.intp]  # (N,) index into `rows` of each example
     mean: NDArray[np.float64]  # (K,) over the examples
 
     @classmethod
     def of(cls, statistics: NDArray[Any]) -> RowTally:
-        """Of (N, K), N above 0."""
+        """Build from statistics (N, K), N above 0."""
         seen: dict[bytes, int] = {}
         places = [seen.setdefault(row.tobytes(), len(seen)) for row in statistics]
         rows = np.frombuffer(b"".join(seen), dtype=statistics.dtype).reshape(len(seen), -1)
         return cls(rows.astype(np.float64), np.array(places, dtype=np.intp), statistics.mean(axis=0))
 
     def means(self, draws: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-        """(B, K) over each of these draws of examples (N,).
+        """Return the means (B, K) over B draws of examples (N,).
 
-        Sums of whole numbers are exact: statistics that are counts have the same means in any order.
+        Sums of integers are exact: statistics that are counts have the same means in any order.
         """
         counts = np.stack([np.bincount(self.places[drawn], minlength=len(self.rows)) for drawn in draws])  # (B, U)
         return np.asarray(counts @ self.rows / len(self.places))
 
     def differing(self, other: RowTally) -> NDArray[np.bool_]:
-        """(N,) which of the same examples have other statistics there."""
+        """Return (N,) bool, True for the examples whose statistics differ from those in `other`."""
         pairs, which = np.unique(self.places * len(other.rows) + other.places, return_inverse=True)
         own, others = np.divmod(pairs, len(other.rows))
         return np.asarray((self.rows[own] != other.rows[others]).any(axis=1)[which])
 
 
 def validation_evidence(dataset: Dataset, folder: Path) -> Evidence:
-    """From the stored logits of the run in `folder`."""
+    """Return the evidence on validation, from the stored logits of the run in `folder`."""
     return evidence_of(dataset, "validation", read_logits(folder, "validation"))
 
 
 def evidence_of(dataset: Dataset, split: str, logits: Logits) -> Evidence:
-    """That of these logits of a split."""
+    """Return the evidence of these logits of a split."""
     task, metric = dataset.task, metrics.get(dataset.task.metrics[0])
     predictions = kinds.get(task.kind).predictions(logits, task)
     return weigh(metric.statistics(dataset.splits[split].targets, predictions, task), metric)
 
 
 def weigh(statistics: NDArray[Any], metric: Metric) -> Evidence:
-    """The evidence in per-example `statistics` (N, K) of `metric`."""
+    """Return the evidence of per-example `statistics` (N, K) of `metric`."""
     return weigh_together([(RowTally.of(statistics), metric)])[0]
 
 
 def weigh_together(found: Sequence[tuple[RowTally, Metric]]) -> list[Evidence]:
-    """That of several metrics, or runs, over the same N examples, which are drawn once for all of them.
+    """Return the evidence of several metrics, or runs, over the same N examples, drawn once for all of them.
 
-    Equal to the evidence of each by itself: the draws depend on N alone.
+    Equal to the evidence of each alone: the draws depend only on N.
     """
     rows, random = len(found[0][0].places), np.random.default_rng(0)
     means: list[list[NDArray[np.float64]]] = [[] for _ in found]

@@ -1,4 +1,4 @@
-"""What the runs of one process share, and how it is opened."""
+"""A session: data, backbone and store shared by the runs of one process, and its opening."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """What the runs of one process share: the data, the open backbone, frozen passes, the store and the prices."""
+    """State shared by the runs of one process: data, open backbone, frozen passes, store and prices."""
 
     dataset: Dataset
     backbone: Backbone | None
     backbone_seed: int
-    load: Phase  # what opening the backbone took
+    load: Phase  # time to open the backbone
     store: RunStore
-    frozen: FrozenStore | None  # None, like the backbone, where no method uses one
+    frozen: FrozenStore | None  # None, like the backbone, if no method uses one
     numerics: Mapping[str, Any]
     prices: Prices
     opened_by: OpenedBy | None = None
-    max_memory: int | None = None  # bytes that training may take
-    cuts: Sequence[Cut] = ()  # of batches, of the run that is done again
-    runs_at_once: int = 1  # how many runs go on side by side
-    done: MemoEntry = field(default_factory=MemoEntry)  # what no seed decides
-    tested: PooledOnce | None = None  # of test examples that runs over several data sets answer
-    model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of what the backbone was read from
-    recorded: dict[str, Any] = field(default_factory=dict)  # what receipts say of data and backbone, once it is known
+    max_memory: int | None = None  # memory limit of training, in bytes
+    cuts: Sequence[Cut] = ()  # cuts of batches, of the run that is repeated
+    runs_at_once: int = 1  # number of concurrent runs
+    done: MemoEntry = field(default_factory=MemoEntry)  # seed-independent results
+    tested: PooledOnce | None = None  # pooled test features, for runs over several data sets with one test split
+    model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of the backbone's files
+    recorded: dict[str, Any] = field(default_factory=dict)  # cached parts of receipts about data and backbone
 
     def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
-        """The identity of a run of this session."""
+        """Return the identity of a run of this session."""
         uses = method.method.uses_backbone
         assert self.backbone is not None or not uses
         resolved = self.resolved(method, recipe) if uses else {}
@@ -80,7 +80,7 @@ class Session:
         )
 
     def word_rule(self, method: Named) -> int:
-        """The rule that a method cuts these texts by: the first one for what it cuts in the same way."""
+        """Return the word-splitting rule of a method on these texts: the first rule if it gives the same words."""
         below = innermost(method.method)
         if not (isinstance(below, CutsWords) and below.CUTS_WORDS):
             return FIRST_RULE
@@ -91,7 +91,7 @@ class Session:
         return rule
 
     def resolved(self, method: Named, recipe: Recipe) -> dict[str, Any]:
-        """What `recipe` comes to on these data, whether or not `method` takes one. Raises `ConfigError`."""
+        """Resolve `recipe` for these data, even if `method` takes none. Raises `ConfigError`."""
         task, train = self.dataset.task, self.dataset.train
         rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
         schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
@@ -99,9 +99,9 @@ class Session:
         return resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
 
     def _rates(self, method: Named) -> dict[str, Any]:
-        """For a backbone with parts that are registered elsewhere than they work: their rates are of where they work.
+        """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.
 
-        Nothing where no rate hangs on depth.
+        Empty if the learning rate does not depend on depth.
         """
         below = innermost(method.method)
         placed = self.backbone is not None and bool(learns_like(self.backbone))
@@ -109,7 +109,7 @@ class Session:
         return {"rates": "of all parts by depth"} if placed and decay != 1 else {}
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
-        """For a backbone that can augment, how it does."""
+        """Return the recipe entry for augmentation, if the backbone can augment."""
         backbone = self.backbone
         known = backbone.augmentation if isinstance(backbone, Augments) else ""
         return {"augmentation": known if recipe.augment else "none"} if known else {}
@@ -117,16 +117,16 @@ class Session:
 
 @dataclass(frozen=True)
 class OpenBackbone:
-    """What sessions over several tasks share: the open backbone and its frozen passes."""
+    """The open backbone and its frozen passes, shared by sessions over several tasks."""
 
-    backbone: Backbone | None  # None where no method uses one
-    load: Phase  # what opening it took: every run is charged for it
+    backbone: Backbone | None  # None if no method uses one
+    load: Phase  # time to open it: charged to every run
     frozen: FrozenStore | None
-    files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all that the backbone was read from
+    files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all files of the backbone
 
 
 def open_shared(methods: Sequence[Named], setup: RunSettings) -> OpenBackbone:
-    """Open the backbone if any of `methods` uses one, and the store of its passes."""
+    """Open the backbone if any of `methods` uses one, and the store of its frozen passes."""
     if not _use_backbone(methods):
         return OpenBackbone(None, Phase(), None)
     from graftwork.train.frozen_pass import FrozenStore
@@ -141,9 +141,9 @@ def open_shared(methods: Sequence[Named], setup: RunSettings) -> OpenBackbone:
 
 
 def settled(setup: RunSettings, methods: Sequence[Named]) -> tuple[Prices, dict[str, Any], int | None]:
-    """Its price list, the arithmetic of runs of `methods`, and the bytes that training may take.
+    """Return the price list, the numerics of runs of `methods`, and the memory limit of training in bytes.
 
-    Raises `GraftworkError` for a setting that makes no sense, whatever the data.
+    Raises `GraftworkError` for an invalid setting, independent of the data.
     """
     parse_bytes(setup.cache_size)
     max_memory = parse_bytes(setup.max_memory) if setup.max_memory is not None else None
@@ -159,10 +159,10 @@ def open_session(
     checked: bool = True,
     out: Path | None = None,
 ) -> Session:
-    """Read the data, then open the backbone if any of `methods` uses one; only then is anything written.
+    """Read the data, then open the backbone if any of `methods` uses one; nothing is written before that.
 
-    `shared` is what `open_shared` opened for the same methods and settings, for the sessions of several tasks; without
-    `checked` the data are not reported on. `out` is a further folder that will be written to.
+    `shared` is the result of `open_shared` for the same methods and settings, for sessions over several tasks; without
+    `checked` the data report is omitted. `out` is a further folder that will be written to.
     """
     listed, computed_in, max_memory = settled(setup, methods)
     require_outside(task, [setup.runs, *filter(None, [out])])
@@ -197,7 +197,7 @@ def open_session(
 
 
 def reopened(session: Session, by: OpenedBy) -> Session:
-    """A session over the same data, on the backbone that `by` names in place of its own."""
+    """Return a session over the same data, with the backbone that `by` names."""
     methods = [named_from_config(config) for config in by.methods]
     computed_in = numerics(by.setup.precision, by.setup.device, _use_backbone(methods))
     setup = _as_resolved(by.setup, computed_in, methods)
@@ -218,12 +218,12 @@ def _use_backbone(methods: Sequence[Named]) -> bool:
 
 
 def _as_resolved(setup: RunSettings, computed_in: Mapping[str, Any], methods: Sequence[Named]) -> RunSettings:
-    """With the precision that "auto" came to: another process is to take the same, whatever it would measure."""
+    """Return the settings with "auto" precision resolved, so that another process uses the same."""
     return replace(setup, precision=computed_in["precision"]) if _use_backbone(methods) else setup
 
 
 def _disk(setup: RunSettings, computed_in: Mapping[str, Any]) -> PrefixStore | None:
-    """Where passes are kept between processes; None when the user wants none kept."""
+    """Return the on-disk store of frozen passes; None if the user disabled it."""
     cap = parse_bytes(setup.cache_size)
     if not cap:
         return None

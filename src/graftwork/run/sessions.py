@@ -1,4 +1,4 @@
-"""The sessions of many runs: over all rows of the data or over those of a draw, on one backbone or on several."""
+"""Sessions over all rows of the data or over those of a draw, on one backbone or several."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from graftwork.train.shared_features import PooledOnce
 
 
 class Sessions:
-    """Sessions over the same data, the first of them and others. Of draws one is held at a time."""
+    """The first session and others over the same data. One draw is held at a time."""
 
     def __init__(self, first: Session, *others: Session):
         self.whole = [first, *others]
-        self._once: dict[int, PooledOnce] = {}  # of the test split, which all draws share
-        self._drawn: dict[int, Session] = {}  # over the draw that was asked for last
+        self._once: dict[int, PooledOnce] = {}  # session -> pooled features of the test split, which all draws share
+        self._drawn: dict[int, Session] = {}  # sessions over the last requested draw
         self._told: Mapping[str, Any] | None = None
         self._rows: Dataset | None = None
 
     def of(self, which: int, drawn: Dataset | None) -> Session:
-        """Session number `which`, over the rows of a draw where one is given: what was kept of another's is let go."""
+        """Return session number `which`, over the rows of a draw if one is given; data of another draw are released."""
         whole = self.whole[which]
         if drawn is None:
             return whole
@@ -40,7 +40,7 @@ class Sessions:
         return self._drawn[which]
 
     def drawn(self, told: Mapping[str, Any] | None) -> Dataset | None:
-        """The draw that a report tells of, drawn again where the last one was another; None for none."""
+        """Return the draw that a report describes, redrawn unless it was the last one; None for None."""
         if told is not None and told != self._told:
             self._told, self._rows = told, drawn_again(self.whole[0].dataset, told)
         return self._rows if told is not None else None

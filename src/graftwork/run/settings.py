@@ -1,7 +1,7 @@
-"""How runs are computed and where they are kept: what every function that makes runs of tasks takes by the same names.
+"""Settings of computation and storage, shared by name by every function that makes runs.
 
-A new setting is a field here twice, and a flag in `cli/options.py`; the functions between hand on the whole. What it
-says stands here once, for the flag's help and for that of the functions.
+A new setting is a field in both classes here, and a flag in `cli/options.py`; the functions between pass all settings
+on. Its help text is defined once here, for the flag and for the functions' docstrings.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from graftwork.core.task import Task
 from graftwork.io.cache_folder import CACHE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])
-TOLD_BY_FILES = ("backbone", "epochs", "batch_size", "augment", "cache", "cache_size")  # in task files too
+TOLD_BY_FILES = ("backbone", "epochs", "batch_size", "augment", "cache", "cache_size")  # also in task files
 
 
 class GivenSettings(TypedDict, total=False):
-    """What of a `RunSettings` was asked for, as keyword arguments, and what it says. None is as good as nothing."""
+    """The keyword arguments for a `RunSettings`, with their help texts. None means not given."""
 
     backbone: Annotated[
         str | None,
@@ -44,12 +44,12 @@ class GivenSettings(TypedDict, total=False):
 
 
 _HINTS = get_type_hints(GivenSettings, include_extras=True)
-WHAT: Mapping[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}  # setting -> what it says
+WHAT: Mapping[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}  # setting -> help text
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Every choice made, by the names of `GivenSettings`. Pure data."""
+    """All settings, with the names of `GivenSettings` and defaults filled in. Pure data."""
 
     backbone: str = DEFAULT_BACKBONE
     epochs: int | None = None
@@ -65,19 +65,19 @@ class RunSettings:
 
     @classmethod
     def of(cls, given: GivenSettings) -> RunSettings:
-        """With the defaults for what was not given."""
+        """Build from the given settings and the defaults."""
         asked = said(given)
         return cls(**asked | {key: str(value) for key, value in asked.items() if isinstance(value, Path)})
 
     @property
     def recipe(self) -> Recipe:
-        """How long to train, at the method's own learning rate."""
+        """The recipe, with the method's default learning rate."""
         return Recipe(epochs=self.epochs, batch_size=self.batch_size, augment=self.augment)
 
 
 @dataclass(frozen=True)
 class OpenedBy:
-    """What opens a session: for another process, and for receipts. Pure data."""
+    """The arguments that open a session, for another process and for receipts. Pure data."""
 
     task: Task
     methods: tuple[Mapping[str, Any], ...]  # `Named.config` of each
@@ -85,7 +85,7 @@ class OpenedBy:
 
 
 def takes_settings(function: F) -> F:
-    """Of a function with `**given: Unpack[Given]`: its signature and its docstring name every setting."""
+    """Decorate a function with `**given: Unpack[GivenSettings]`: add every setting to its signature and docstring."""
     signature = inspect.signature(function)
     own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
     settings = [
@@ -101,10 +101,10 @@ def takes_settings(function: F) -> F:
 
 
 def said(given: GivenSettings) -> dict[str, Any]:
-    """Without what is None."""
+    """Return the settings that are not None."""
     return {key: value for key, value in given.items() if value is not None}
 
 
 def over(settings: Mapping[str, Any], given: GivenSettings) -> GivenSettings:
-    """What was given, before what a task file says of the same."""
+    """Return the given settings, with those of a task file as defaults."""
     return cast(GivenSettings, {name: settings[name] for name in TOLD_BY_FILES if name in settings} | said(given))

@@ -1,7 +1,7 @@
-"""The store of runs: `runs/<id>/`, complete as soon as it is there, because it is renamed into place last.
+"""The store of runs: `runs/<id>/`, complete whenever it exists, because it is renamed into place last.
 
-Beside the runs stand, hidden, what is on its way: `.<id>.claim`, locked by the process that executes the run, and the
-folder that it fills. Nobody's claim is nobody's folder: whoever takes the claim next removes what a killed one left.
+Runs in progress have hidden entries beside it: `.<id>.claim`, a file locked by the process that executes the run, and
+the folder that it fills. The next process to lock the claim removes what a killed process left behind.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from graftwork.io.locks import holding
 
 FORMAT = 1
 PLACING_ATTEMPTS = 3
-LISTED = 10  # runs that a message names, the latest
-ON_THE_WAY = re.compile(r"\.([0-9a-f]+)\.(claim|[a-z0-9_]{8}(\.replaced)?)")  # of a run; its checkpoint is not
-SCRATCH = re.compile(r"\.forecast\.[a-z0-9_]{8}")  # of a forecast
-SCRATCH_SECONDS = 86_400.0  # older ones belong to nobody
+LISTED = 10  # number of latest runs that a message lists
+ON_THE_WAY = re.compile(r"\.([0-9a-f]+)\.(claim|[a-z0-9_]{8}(\.replaced)?)")  # of a run in progress, not its checkpoint
+SCRATCH = re.compile(r"\.forecast\.[a-z0-9_]{8}")  # scratch folder of a forecast
+SCRATCH_SECONDS = 86_400.0  # older ones are abandoned
 
 
 class RunStore:
-    """Looks a run up before it is computed. Several processes may share one store: a run is renamed into place whole.
+    """The store of runs in one folder, which several processes may share: a finished run is placed by a rename.
 
-    `root` is an existing folder; it is written to only by `claim`, `writing` and `sweep`.
+    `root` is an existing folder; only `claim`, `writing` and `sweep` write to it.
     """
 
     def __init__(self, root: Path):
         self.root = root
-        self._refused: dict[str, int | None] = {}  # run -> `_stamp` when another process was first found to execute it
+        self._refused: dict[str, int | None] = {}  # run -> `_stamp` when another process was first seen executing it
 
     def find(self, run_id: str) -> RunResult | None:
-        """The finished, successful run of this id; failed ones are tried again."""
+        """Return the successful run with this id, else None: failed runs are retried."""
         result = self._read(run_id)
         return result if result is not None and result.status == "ok" else None
 
     def find_claimed(self, run_id: str) -> RunResult | None:
-        """`find`, and a run that failed in another process while this one was waiting for it: it is not tried again."""
+        """As `find`, but also return a run that failed in another process while this one waited: it is not retried."""
         result = self._read(run_id)
         fresh = run_id in self._refused and self._refused[run_id] != self._stamp(run_id)
         return result if result is not None and (fresh or result.status == "ok") else None
 
     @contextlib.contextmanager
     def claim(self, run_id: str) -> Iterator[bool]:
-        """Whether this process may execute the run, for as long as the block lasts: no other one is at it.
+        """Try to lock the run for the block; yield whether this process may execute it.
 
-        A claim ends with its process, however that ends. Where the file system knows no locks everyone may: of a run
-        that two have executed the first stays. Raises `StorageError`.
+        A claim ends with its process, however that ends. On a file system without locks every process may execute the
+        run, and the first result is kept. Raises `StorageError`.
         """
         with contextlib.ExitStack() as held:
             with storage_errors(self.root):
@@ -74,18 +74,18 @@ class RunStore:
             yield ours is not False
 
     def refuse(self, run_id: str, stamp: int | None) -> None:
-        """Another process executes the run, and `stamp` told then what stood in its place: what is placed later counts.
+        """Record that another process executes the run, and the `stamp` of its result then: a later result counts.
 
-        It is what `refused` gave, here or in a process that works for the same command.
+        `stamp` comes from `refused`, here or in another process of the same command.
         """
         self._refused.setdefault(run_id, stamp)
 
     def refused(self, run_id: str) -> int | None:
-        """The stamp of what stood there when another process was first found to execute the run; None: of nothing."""
+        """Return the stamp of the result when another process was first seen executing the run; None: no result."""
         return self._refused[run_id]
 
     def sweep(self) -> None:
-        """Remove what killed processes left of runs that nobody executes now. Raises `StorageError`."""
+        """Remove the remains of killed processes for runs that no process executes now. Raises `StorageError`."""
         with storage_errors(self.root):
             names = [path.name for path in self.root.glob(".*")]
         for run_id in sorted({found[1] for name in names if (found := ON_THE_WAY.fullmatch(name))}):
@@ -97,19 +97,19 @@ class RunStore:
                     shutil.rmtree(folder, ignore_errors=True)
 
     def checkpoint(self, run_id: str) -> Path:
-        """Where the checkpoints of a run on its way are; nothing, once it is finished."""
+        """Return the path of the checkpoints of a run in progress; they are removed when it is finished."""
         return self.root / f".{run_id}.checkpoint"
 
     @contextlib.contextmanager
     def writing(self, run_id: str) -> Iterator[Path]:
-        """A folder to fill; it becomes `runs/<id>` when the block ends well and is removed otherwise.
+        """Yield a folder to fill; it becomes `runs/<id>` if the block succeeds and is removed otherwise.
 
-        Raises `StorageError`, also where something removed the folder meanwhile.
+        Raises `StorageError`, also if the folder was removed meanwhile.
         """
         final = self.root / run_id
         with storage_errors(final):
             if final.is_symlink() or final.is_file():
-                final.mkdir(exist_ok=True)  # what is no folder is told before hours of work
+                final.mkdir(exist_ok=True)  # raises before hours of work if it is not a folder
         with storage_errors(self.root):
             folder = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{run_id}."))
         try:
@@ -121,7 +121,7 @@ class RunStore:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _place(self, folder: Path, final: Path) -> None:
-        """Rename into place. A run that another process finished first is kept; a failed one is replaced."""
+        """Rename the folder into place, replacing a failed run; keep a successful run that was placed first."""
         aside = folder.with_name(f"{folder.name}.replaced")
         with storage_errors(final):
             folder.chmod(0o755)
@@ -132,7 +132,7 @@ class RunStore:
                         return
                     if os.path.lexists(final):
                         _remove(aside)
-                        os.rename(final, aside)  # in one step, so that nobody sees half of it
+                        os.rename(final, aside)  # atomically, so that no process sees a partial run
                     try:
                         os.rename(folder, final)
                         break
@@ -144,7 +144,7 @@ class RunStore:
             sync_folder(self.root)
 
     def _settle(self, aside: Path, final: Path) -> None:
-        """Remove a failed run that was replaced, or put it back."""
+        """Remove a failed run that was replaced, or restore it."""
         if final.exists():
             _remove(aside)
         else:
@@ -152,7 +152,7 @@ class RunStore:
                 os.rename(aside, final)
 
     def _clean(self, run_id: str) -> None:
-        """Remove what was on its way to this run. A failed run that was to be replaced comes back."""
+        """Remove unfinished folders of this run; restore a failed run that was about to be replaced."""
         for path in self.root.glob(f".{run_id}.*"):
             found = ON_THE_WAY.fullmatch(path.name)
             if found is not None and found[3]:
@@ -161,7 +161,7 @@ class RunStore:
                 _remove(path)
 
     def _read(self, run_id: str) -> RunResult | None:
-        """The result that stands there; another process may be replacing a failed one."""
+        """Return the stored result, if any; retries while another process replaces a failed one."""
         path = self.root / run_id / "result.json"
         while path.is_file():
             try:
@@ -172,13 +172,13 @@ class RunStore:
         return None
 
     def _stamp(self, run_id: str) -> int | None:
-        """Changes when a result is placed."""
+        """Return the modification time of the result in ns, which changes when a result is placed; None without one."""
         with contextlib.suppress(FileNotFoundError):
             return (self.root / run_id / "result.json").stat().st_mtime_ns
         return None
 
     def ids(self) -> list[str]:
-        """Every complete run, oldest first."""
+        """Return the ids of all complete runs, oldest first."""
         found = []
         for path in self.root.glob("[!.]*/result.json"):
             with contextlib.suppress(FileNotFoundError):  # a failed run that another process is replacing
@@ -186,7 +186,7 @@ class RunStore:
         return [name for _, name in sorted(found)]
 
     def folder(self, start: str) -> Path:
-        """The run whose id begins with `start`. Raises `UnknownName`, or `StorageError` when several do."""
+        """Return the folder of the run with this id prefix. Raises `UnknownName`, or `StorageError` for several."""
         matching = [run_id for run_id in self.ids() if run_id.startswith(start)]
         if not matching:
             listed = self.ids()
@@ -203,14 +203,14 @@ class RunStore:
 
 
 def _remove(folder: Path) -> None:
-    """A folder or a link to one; what can't be removed is left for the next."""
+    """Remove a folder or a link to one; ignore errors, a later process will retry."""
     with contextlib.suppress(OSError):
         folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
 def _kept_open(folder: Path) -> Iterator[int | None]:
-    """A handle of the folder, by which it is known from one of the same name; None on Windows, which opens none."""
+    """Yield a file descriptor of the folder, which identifies it; None on Windows, which can't open folders."""
     handle = None if sys.platform == "win32" else os.open(folder, os.O_RDONLY)
     try:
         yield handle
@@ -233,17 +233,17 @@ def _require_same(folder: Path, handle: int | None) -> None:
 
 
 def write_run(folder: Path, spec: RunSpec, result: RunResult) -> None:
-    """`spec.json`, and `result.json` last, so that its presence means complete."""
+    """Write `spec.json`, then `result.json` last, so that its presence means that the run is complete."""
     write_json(folder / "spec.json", {"format": FORMAT} | spec.content())
     write_json(folder / "result.json", {"format": FORMAT} | asdict(result))
 
 
 def read_result(path: Path) -> RunResult:
-    """A `result.json`."""
+    """Read a `result.json`."""
     content = read_json(path)
     if content.pop("format") != FORMAT:
         raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
-    content.pop("seeds", None)  # which only the receipt tells now
+    content.pop("seeds", None)  # now only in the receipt
     content["interval"] = tuple(content["interval"]) if content.get("interval") else None
     content["costs"] = {name: Cost(**cost) for name, cost in content["costs"].items()}
     content |= {name: Phase(**content.get(name, {})) for name in ("spent", "shared", "opening")}
@@ -251,7 +251,7 @@ def read_result(path: Path) -> RunResult:
 
 
 def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], decoded: Mapping[str, list[Any]]) -> None:
-    """`predictions.jsonl`: a line per validation and test example, with its logits at full precision."""
+    """Write `predictions.jsonl`: a line per validation and test example, with its logits at full precision."""
     lines = []
     for split, logits in splits:
         for example, answer, row in zip(split.examples, decoded[split.name], logits.tolist(), strict=True):
@@ -262,12 +262,12 @@ def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], deco
 
 
 def read_logits(folder: Path, split: str) -> Logits:
-    """Those of one split, in the data set's order, as they were written. Raises `StorageError`."""
+    """Read the stored logits of one split, in the data set's order. Raises `StorageError`."""
     return from_lists([line["logits"] for line in read_predictions(folder) if line["split"] == split])
 
 
 def read_predictions(folder: Path) -> list[dict[str, Any]]:
-    """The lines of `predictions.jsonl`. Raises `StorageError`, also where one is torn."""
+    """Read the lines of `predictions.jsonl`. Raises `StorageError`, also for a malformed line."""
     path = folder / "predictions.jsonl"
     with storage_errors(path):
         lines = path.read_bytes().split(b"\n")

@@ -20,17 +20,17 @@ from graftwork.train.wrapper_method import takes_a_recipe
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its result and where it stands."""
+    """A finished run: its result and its folder."""
 
     result: RunResult
     folder: Path
-    reused: bool  # it was there already
+    reused: bool  # True if it was in the store already
     warnings: tuple[str, ...] = ()  # of the data report
-    unused: tuple[str, ...] = ()  # settings that were given and changed nothing
+    unused: tuple[str, ...] = ()  # given settings that had no effect
 
     @property
     def module(self) -> TaskModule:
-        """The task module that it left, opened and tested."""
+        """The run's task module, loaded and self-tested."""
         return TaskModule.load(self.folder / "module")
 
 
@@ -44,8 +44,8 @@ def train(
     progress: Progress = silent,
     **given: Unpack[GivenSettings],
 ) -> Run:
-    """Fit `method` to `task` once. A run that is in `runs` already costs nothing, also one on fewer threads, as those
-    of a comparison are.
+    """Fit `method` to `task` once. A run that is already in `runs` is reused, also one with fewer threads, such as
+    those of a comparison.
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """
@@ -71,7 +71,7 @@ def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
 
 
 def require_fit(session: Session, method: Named) -> None:
-    """Raise `ConfigError` where the method can't be used for the task of this session."""
+    """Raise `ConfigError` if the method can't be used for the task of this session."""
     reason = method.method.unfit(session.dataset.task, session.backbone.card if session.backbone else None)
     if reason:
         raise ConfigError(
@@ -80,7 +80,7 @@ def require_fit(session: Session, method: Named) -> None:
 
 
 def train_in(session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress) -> Run:
-    """One run of an open session, found where it is there already. Raises `GraftworkError` as `train` does."""
+    """Execute one run of an open session, or reuse it from the store. Raises `GraftworkError` as `train` does."""
     require_fit(session, method)
     session = _as_it_was_run(session, method, recipe, seed)
     result, known = execute(session, method, recipe, seed, progress)
@@ -95,7 +95,7 @@ def train_in(session: Session, method: Named, recipe: Recipe, seed: int, progres
 
 
 def _as_it_was_run(session: Session, method: Named, recipe: Recipe, seed: int) -> Session:
-    """The session with as many threads as a finished run of this kind had, at most its own; as it is without one."""
+    """Return the session with the thread count of an existing such run, at most its own; unchanged without one."""
     most = session.numerics["threads"]
     for threads in range(most, 0, -1):
         other = replace(session, numerics={**session.numerics, "threads": threads})

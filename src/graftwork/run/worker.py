@@ -1,8 +1,8 @@
-"""A process that executes runs one by one for another: `python -m graftwork.run.worker`, JSON lines in and out.
+"""A worker process that executes runs one by one: `python -m graftwork.run.worker`, JSON lines in and out.
 
-The first line is an `Opening`, every further one a run. Out go signs of progress and warnings, then `done` with the
-run's id: its receipt is in the store; or `held`, where another process executes it, with what stood there then: whoever
-is asked for it later is told by `refused`. An error that is no run's ends the process.
+The first input line is an `Opening`, every further one a run. The output is progress and warnings, then `done` with the
+run's id, whose receipt is in the store; or `held`, if another process executes it, with the stamp of its result then,
+which a later request for the run passes on as `refused`. An error outside a run ends the process.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Opening:
-    """What a worker opens its session by, and its share of the machine. Pure data."""
+    """The arguments that open a worker's session, and its share of the machine. Pure data."""
 
     session: OpenedBy
-    data: str  # Dataset.digest: the files must still hold what the other process read
+    data: str  # Dataset.digest: the files must not have changed since the parent process read them
     threads: int
     runs_at_once: int
-    others: tuple[OpenedBy, ...] = ()  # over the same data, opened when a run first asks for one
+    others: tuple[OpenedBy, ...] = ()  # over the same data, opened when a run first needs one
 
     @classmethod
     def of(cls, sessions: Sessions) -> Opening:
-        """What opens the same sessions in another process."""
+        """Build the opening of the same sessions in another process."""
         first, opened_by = sessions.whole[0], [session.opened_by for session in sessions.whole]
         by, *others = [one for one in opened_by if one is not None]
         assert len(others) == len(sessions.whole) - 1
         return cls(by, first.dataset.digest, first.numerics["threads"], first.runs_at_once, tuple(others))
 
     def line(self) -> Line:
-        """As JSON."""
+        """Return as JSON."""
         line = asdict(self)
         for session in (line["session"], *line["others"]):
             session["task"] |= {name: str(path) for name, path in session["task"].items() if isinstance(path, Path)}
@@ -59,11 +59,11 @@ class Opening:
 
     @classmethod
     def read(cls, line: Line) -> Opening:
-        """From JSON."""
+        """Read from JSON."""
         return cls(**{**line, "session": _opened_by(line["session"]), "others": tuple(map(_opened_by, line["others"]))})
 
     def shop_of(self, order: Line, sessions: Sessions) -> Session:
-        """The session that an order asks for; one that is not open yet is opened."""
+        """Return the session that an order requests, opening it if necessary."""
         which = order.get("session", 0)
         while len(sessions.whole) <= which:
             sessions.whole.append(reopened(sessions.whole[0], self.others[len(sessions.whole) - 1]))
@@ -78,7 +78,7 @@ def _opened_by(line: Line) -> OpenedBy:
 
 
 def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
-    """Execute what `lines` ask for. Raises `GraftworkError` for what is no failure of a run."""
+    """Execute the runs that `lines` request. Raises `GraftworkError` for errors other than a failed run."""
     import torch
 
     from graftwork.run.execute import execute_if_free
@@ -103,7 +103,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
 
 
 def _signs(say: Callable[[Line], None]) -> Progress:
-    """Progress, not more often than a person can read."""
+    """Return a progress callback that emits at most one line per `SECONDS_BETWEEN_SIGNS`."""
     last = 0.0
 
     def progress(done: float, text: str) -> None:
@@ -117,29 +117,29 @@ def _signs(say: Callable[[Line], None]) -> Progress:
 
 
 class _Telling(logging.Handler):
-    """Hands warnings to whoever started this process, who has several like it and says each once."""
+    """A logging handler that passes warnings to the parent process, which shows each once for all workers."""
 
     def __init__(self, say: Callable[[Line], None]):
         super().__init__(logging.WARNING)
         self.say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line."""
+        """Emit one line."""
         self.say({"warning": record.getMessage()})
 
 
 def main() -> int:
-    """Read from standard input until it ends; what libraries print goes to the error stream."""
+    """Process standard input until it ends; libraries' output to standard output is redirected to standard error."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)  # both end a run so that nothing half-written stays
+        signal.signal(number, signal.default_int_handler)  # both end a run without leaving partial files
 
     def say(line: Line) -> None:
         try:
             answers.write(f"{json.dumps(line)}\n")
             answers.flush()
-        except BrokenPipeError:  # nobody listens any more: no failure of the run, which can go on another day
+        except BrokenPipeError:  # the parent is gone: not a failure of the run, which can resume later
             signal.raise_signal(signal.SIGTERM)
 
     log = logging.getLogger("graftwork")
@@ -153,7 +153,7 @@ def main() -> int:
         say({"error": parts})
         return 2
     except KeyboardInterrupt:
-        os._exit(130)  # what was half-written is gone; tearing the libraries down would take a second more
+        os._exit(130)  # partial files are removed; a regular shutdown of the libraries would take another second
     return 0
 
 

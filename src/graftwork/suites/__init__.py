@@ -1,1 +1,1 @@
-"""Suites of published tasks, one per file: how their official files are read, and what is handed in."""
+"""Suites of published tasks, one per file: readers of their official files, and formats of submissions."""

@@ -1,6 +1,6 @@
 """Flower photos, a folder of images per class (The TensorFlow Team, "Flowers", 2019).
 
-Where lists of files stand beside the folders, they are the split: `train_list` with `test_list`, `val_list` (or
+If lists of files exist beside the folders, they give the split: `train_list` with `test_list`, `val_list` (or
 `validate_list`) or both, as `.txt` (path, space, label) or `.tsv` (a header with file and label).
 """
 
@@ -18,12 +18,12 @@ from graftwork.registry import suites
 
 TITLE = "Flower photos (The TensorFlow Team 2019)"
 NAME = "flowers"
-HELD_OUT = ("test_list", "val_list", "validate_list")  # the first that is there is scored on, the next is validation
+HELD_OUT = ("test_list", "val_list", "validate_list")  # the first that exists is the test split, the next validation
 DRAWN = "there is no list of a test split: a fifth of the images, drawn by a hash of their content, is scored on"
 
 
 def tasks(folder: Path) -> list[OfficialTask]:
-    """One, by the lists where there are some."""
+    """Return the one task, split by the lists if there are any."""
     train, held_out = _list(folder, "train_list"), [found for name in HELD_OUT if (found := _list(folder, name))]
     if train is not None and held_out:
         of_train, scored, *others = [Source(path, partial(_listed, path)) for path in (train, *held_out)]
@@ -50,7 +50,7 @@ def _in_folders(folder: Path) -> Iterator[Row]:
 
 
 def _listed(path: Path) -> Iterator[Row]:
-    """Raises `DataError` with file:line for a line that is not a path and a label."""
+    """Yield the rows of a list. Raises `DataError` with file:line for a line that is not a path and a label."""
     is_table = path.suffix == ".tsv"
     for number, line in read_lines(path):
         fields = line.rstrip("\r\n").split("\t") if is_table else line.split()

@@ -1,4 +1,4 @@
-"""GLUE, nine tasks of one text or a pair (Wang et al. 2019, arXiv:1804.07461), from the folder of its download script.
+"""GLUE, nine tasks of single texts or pairs (Wang et al. 2019, arXiv:1804.07461), from its download script's folder.
 
 Its TSV files are never quoted: a lone quotation mark is text.
 """
@@ -21,11 +21,11 @@ TITLE = "GLUE (Wang et al. 2019)"
 PAIR = {"text_a": "sentence1", "text_b": "sentence2"}
 QUESTIONS = {"text_a": "question1", "text_b": "question2"}
 STRINGS = {"text_a": "#1 String", "text_b": "#2 String"}
-LEAST, MOST = 0.0, 5.0  # of STS-B
+LEAST, MOST = 0.0, 5.0  # range of STS-B similarities
 
 
 def tasks(folder: Path) -> list[OfficialTask]:
-    """All nine."""
+    """Return all nine tasks."""
     return [
         _cola(folder / "CoLA"),
         _task(folder, "SST-2", {"text": "sentence"}),
@@ -40,7 +40,7 @@ def tasks(folder: Path) -> list[OfficialTask]:
 
 
 def hand_in(name: str, answered: Iterable[tuple[Row, Any]]) -> Iterator[str]:
-    """The lines of `CoLA.tsv` and the others: index and prediction, a similarity kept within 0 and 5."""
+    """Yield the lines of `CoLA.tsv` and the others: index and prediction; similarities are clipped to 0 … 5."""
     yield "index\tprediction"
     for row, answer in answered:
         shown = f"{min(MOST, max(LEAST, answer)):.3f}" if isinstance(answer, float) else answer
@@ -59,7 +59,7 @@ def _task(
     positive: str | None = None,
     torn: bool = False,
 ) -> OfficialTask:
-    """A task whose files are `NAME/train.tsv`, `dev.tsv` and `test.tsv`, with a header each."""
+    """Return a task with the files `NAME/train.tsv`, `dev.tsv` and `test.tsv`, each with a header."""
     columns, hidden = {**inputs, "label": label}, {**inputs, "index": index}
     train, dev = (_source(folder / name / f"{split}.tsv", columns, torn) for split in ("train", "dev"))
     test = _source(folder / name / "test.tsv", hidden, torn)
@@ -67,7 +67,7 @@ def _task(
 
 
 def _cola(folder: Path) -> OfficialTask:
-    """Labelled files without a header: source, label, the author's mark, sentence. The test file has one."""
+    """Return CoLA: labelled files have no header (source, label, the author's mark, sentence), the test file has."""
     columns = {"text": "sentence", "label": "label"}
     header = ("source", "label", "mark", "sentence")
     train, dev = (_source(folder / f"{split}.tsv", columns, header=header) for split in ("train", "dev"))
@@ -76,7 +76,7 @@ def _cola(folder: Path) -> OfficialTask:
 
 
 def _mnli(folder: Path) -> OfficialTask:
-    """Two dev and two test files: of the genres of train (matched), and of others; and the diagnostic set AX."""
+    """Return MNLI: two dev and two test files (matched genres, as in train, and mismatched), and the diagnostic AX."""
     files, labelled, plain = folder / "MNLI", PAIR | {"label": "gold_label"}, PAIR | {"index": "index"}
     dev = {
         f"MNLI-{short}": _source(files / f"dev_{name}.tsv", labelled)
@@ -92,7 +92,7 @@ def _mnli(folder: Path) -> OfficialTask:
 
 
 def _mrpc(folder: Path) -> OfficialTask:
-    """`train.tsv` and `dev.tsv` as the download script writes them, else Microsoft's files, cut by `dev_ids.tsv`."""
+    """Return MRPC: `train.tsv` and `dev.tsv` of the download script, else Microsoft's files, split by `dev_ids.tsv`."""
     columns = STRINGS | {"label": "Quality"}
     if (folder / "train.tsv").is_file() or not (folder / "msr_paraphrase_train.txt").is_file():
         train, dev = (_source(folder / f"{split}.tsv", columns) for split in ("train", "dev"))
@@ -107,7 +107,7 @@ def _mrpc(folder: Path) -> OfficialTask:
 
 
 def _by_ids(whole: Path, ids: Path, is_dev: bool) -> Iterator[Row]:
-    """The rows whose pair of ids stands in the list, or the others."""
+    """Yield the rows whose pair of ids is in the list, or the others."""
     listed = {tuple(line.split()) for _, line in read_lines(ids)}
     for row in columns_of(whole, STRINGS | {"label": "Quality", "a": "#1 ID", "b": "#2 ID"}):
         assert row is not None
@@ -128,10 +128,10 @@ def _source(path: Path, columns: Mapping[str, str], torn: bool = False, header: 
 def columns_of(
     path: Path, columns: Mapping[str, str], torn: bool = False, header: Sequence[str] = ()
 ) -> Iterator[Row | None]:
-    """Of every row the cells of `columns` (role -> column). A `header` is that of a file that has none.
+    """Yield the cells of `columns` (role -> column) of every row. `header` names the columns of a file without one.
 
-    Raises `DataError` with file:line for a row with more or fewer fields than the header. In a `torn` file, some of
-    whose rows the distribution itself has cut off, those are None; of rows to answer, what is lost is empty.
+    Raises `DataError` with file:line for a row with more or fewer fields than the header. In a `torn` file, which the
+    distribution itself has truncated rows in, these are None; in rows to predict, missing cells are empty.
     """
     lines = ((number, without_eol(line).split("\t")) for number, line in read_lines(path))
     names = list(header) or next((fields for _, fields in islice(lines, 1)), [])

@@ -1,4 +1,4 @@
-"""SQuAD 1.1 and 2.0, answers as stretches of a passage (Rajpurkar et al. 2016, arXiv:1606.05250; 2018,
+"""SQuAD 1.1 and 2.0, answers as spans of a passage (Rajpurkar et al. 2016, arXiv:1606.05250; 2018,
 arXiv:1806.03822), from the JSON files of its site."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REMEDY = "take it from the site of SQuAD as it is"
 
 
 def tasks(folder: Path) -> list[OfficialTask]:
-    """Both versions, each of `train-vX.json` and `dev-vX.json`."""
+    """Return both versions, each with `train-vX.json` and `dev-vX.json`."""
     return [_task(folder, version) for version in VERSIONS]
 
 
@@ -33,7 +33,7 @@ def _task(folder: Path, version: str) -> OfficialTask:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """A row per question. Raises `DataError` for what is not laid out as SQuAD is."""
+    """Yield a row per question. Raises `DataError` for a file that is not in SQuAD's format."""
     content = whole_json(path, REMEDY)
     articles = content.get("data") if isinstance(content, dict) else None
     if not isinstance(articles, list):
@@ -47,7 +47,7 @@ def _rows(path: Path) -> Iterator[Row]:
 
 
 def _row(asked: dict[str, Any], context: str, title: str) -> Row:
-    """Of questions without an answer the list of answers is empty, whatever stands beside it."""
+    """Convert a question to a row; if it is marked as impossible, its answers are ignored."""
     answers = [] if asked.get("is_impossible") else asked["answers"]
     return {
         "id": asked["id"],

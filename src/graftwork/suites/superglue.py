@@ -1,4 +1,4 @@
-"""SuperGLUE (Wang et al. 2019, arXiv:1905.00537), from the folder of its download: a JSONL file for each split."""
+"""SuperGLUE (Wang et al. 2019, arXiv:1905.00537), from its download folder: a JSONL file for each split."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Inputs = Callable[[Item], Row]  # a line of a file -> its inputs by role
 
 
 def tasks(folder: Path) -> list[OfficialTask]:
-    """The six that are one text, a pair, or a choice."""
+    """Return the six tasks of single texts, pairs, or choices."""
     premise = _columns(text_a="premise", text_b="hypothesis")
     return [
         _task(folder, "BoolQ", _columns(text_a="question", text_b="passage")),
@@ -41,7 +41,7 @@ def tasks(folder: Path) -> list[OfficialTask]:
 
 
 def hand_in(name: str, answered: Iterable[tuple[Row, Any]]) -> Iterator[str]:
-    """The lines of `BoolQ.jsonl` and the others: idx and label, each as the server takes it."""
+    """Yield the lines of `BoolQ.jsonl` and the others: idx and label, in the server's format."""
     for row, answer in answered:
         label: Any = answer
         if name == "COPA.jsonl":
@@ -75,7 +75,7 @@ def _columns(**roles: str) -> Inputs:
 
 
 def _choices(item: Item) -> Row:
-    """Premise and choices, the question written out as the authors of COPA ask it."""
+    """Return premise, choices and the question, in the words of COPA's authors."""
     asked = {key: _text(item[key]) for key in ("premise", "choice1", "choice2")}
     if item["question"] not in list(ASKED):
         raise ValueError(f"{shown(item['question'])} is neither cause nor effect")
@@ -97,7 +97,7 @@ def _marked_word(item: Item) -> Row:
 
 
 def _marked_mentions(item: Item) -> Row:
-    """The places count words between white space."""
+    """Mark the two mentions of WSC; their positions count words separated by white space."""
     words = _text(item["text"]).split()
     for number, sign in ((1, "*"), (2, "#")):
         first = item["target"][f"span{number}_index"]
@@ -116,7 +116,7 @@ def _text(value: Any) -> str:
 
 
 def _rows(path: Path, inputs: Inputs, wanted: str) -> Iterator[Row]:
-    """Every row with its label or, of a test file, its number. Raises `DataError` with file:line."""
+    """Yield every row with its label or, for a test file, its index. Raises `DataError` with file:line."""
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -138,7 +138,7 @@ def _rows(path: Path, inputs: Inputs, wanted: str) -> Iterator[Row]:
 
 
 def _label(value: Any, item: Item) -> str:
-    """Yes or no as JSON writes it; of a choice the name of its key."""
+    """Return the label as text: a boolean as in JSON; for a choice the name of its key."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if "choice1" not in item:

@@ -1,1 +1,1 @@
-"""What kinds predict: labels, tags, spans, passages, choices and ranks, as numbers and back."""
+"""Targets and predictions of kinds, encoded and decoded: labels, tags, spans, passages, choices and ranks."""

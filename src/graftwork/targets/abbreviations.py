@@ -1,4 +1,4 @@
-"""Abbreviations and what they stand for, found in the text that explains them (Schwartz & Hearst 2003).
+"""Abbreviations and their long forms, found in the text that defines them (Schwartz & Hearst 2003).
 
 *A simple algorithm for identifying abbreviation definitions in biomedical text*, Pacific Symposium on Biocomputing 8,
 written from the paper.
@@ -17,7 +17,7 @@ _BRACKETS = {"(": ")", "[": "]"}
 
 
 class Definition(NamedTuple):
-    """A short form and the long form that it stands for, as characters `start … end - 1` of the text."""
+    """A short form and its long form, which is characters `start … end - 1` of the text."""
 
     short: str
     long: str
@@ -26,7 +26,7 @@ class Definition(NamedTuple):
 
 
 def definitions(text: str) -> list[Definition]:
-    """What the text defines as `long form (short form)` or `short form (long form)`, in order."""
+    """Find all definitions `long form (short form)` or `short form (long form)` in the text, in order."""
     found = []
     for start, sentence in _sentences(text):
         for opening, inside in _in_brackets(sentence):
@@ -38,7 +38,7 @@ def definitions(text: str) -> list[Definition]:
 
 
 def is_short_form(text: str) -> bool:
-    """Two to ten characters in at most two words, a letter among them, the first of them a letter or a digit."""
+    """Return whether it has 2 to 10 characters in at most 2 words, a letter, and a letter or digit first."""
     return (
         SHORTEST <= len(text) <= LONGEST
         and len(text.split()) <= MOST_WORDS
@@ -48,9 +48,9 @@ def is_short_form(text: str) -> bool:
 
 
 def best_long_form(short: str, before: str) -> int | None:
-    """Where in `before` the shortest long form for `short` begins that ends where `before` does; None if there is none.
+    """Return where the shortest long form of `short` begins in `before`, at whose end it ends; None if there is none.
 
-    From their ends on, every letter and digit of `short` is looked for in `before`, in order; the first one must begin
+    From the end backwards, every letter and digit of `short` is matched in `before`, in order; the first one must begin
     a word.
     """
     at = len(before)
@@ -67,7 +67,7 @@ def best_long_form(short: str, before: str) -> int | None:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """First character and text of every sentence."""
+    """Yield the first character and the text of every sentence."""
     start = 0
     for border in _SENTENCE.finditer(text):
         yield start, text[start : border.start()]
@@ -76,7 +76,7 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _in_brackets(sentence: str) -> Iterator[tuple[int, str]]:
-    """Where a bracket opens after a space, and what stands in it."""
+    """Yield the position and content of every bracket that opens after a space."""
     for opening, char in enumerate(sentence):
         if char in _BRACKETS and opening > 0 and sentence[opening - 1] == " ":
             closing = _closing(sentence, opening)
@@ -85,7 +85,7 @@ def _in_brackets(sentence: str) -> Iterator[tuple[int, str]]:
 
 
 def _closing(sentence: str, opening: int) -> int | None:
-    """Where the bracket that opens there is closed."""
+    """Return the position of the bracket that closes the one at `opening`, or None."""
     own, depth = sentence[opening], 0
     for place in range(opening, len(sentence)):
         depth += (sentence[place] == own) - (sentence[place] == _BRACKETS[own])
@@ -95,8 +95,8 @@ def _closing(sentence: str, opening: int) -> int | None:
 
 
 def _defined(sentence: str, opening: int, inside: str) -> tuple[str, int, int] | None:
-    """Short form, and first character of the long form and the one behind it, or None."""
-    content = re.split(r"[,;] | or ", inside, maxsplit=1)[0].strip()  # what follows is a remark on it
+    """Return the short form and the start and end of the long form, or None."""
+    content = re.split(r"[,;] | or ", inside, maxsplit=1)[0].strip()  # the rest is a remark
     if is_short_form(content):
         end = opening - 1
         words = _limit(content)
@@ -112,13 +112,13 @@ def _defined(sentence: str, opening: int, inside: str) -> tuple[str, int, int] |
 
 
 def _limit(short: str) -> int:
-    """How many words a long form may have."""
+    """Return the maximum number of words of a long form."""
     characters = sum(char.isalnum() for char in short)
     return min(characters + 5, characters * 2)
 
 
 def _last_words(text: str, count: int) -> int:
-    """Where the last `count` words of `text` begin."""
+    """Return where the last `count` words of `text` begin."""
     begin = len(text)
     for _ in range(count):
         begin = text.rfind(" ", 0, max(0, begin - 1)) + 1
@@ -128,8 +128,8 @@ def _last_words(text: str, count: int) -> int:
 
 
 def _checked(sentence: str, short: str, start: int, end: int) -> tuple[str, int, int] | None:
-    """Unless the long form is no longer than the short form, has too many words, or has the short form as a word."""
-    start += sentence[start] in _BRACKETS and _closing(sentence[start:end], 0) is None  # it opens around both forms
+    """Return None if the long form is not longer, has too many words, or contains the short form as a word."""
+    start += sentence[start] in _BRACKETS and _closing(sentence[start:end], 0) is None  # the bracket encloses both forms
     long = sentence[start:end]
     words = re.split(r"[\s-]+", long)
     if len(long) <= len(short) or len(words) > _limit(short) or short in words:

@@ -1,7 +1,7 @@
-"""How like two answers are, as texts: exact match and F1 of words (Rajpurkar et al. 2016, arXiv:1606.05250).
+"""The similarity of two answers as texts: exact match and F1 of words (Rajpurkar et al. 2016, arXiv:1606.05250).
 
-Case, ASCII punctuation, the articles a, an and the, and white space don't count. An answer is scored against the right
-answer that it is most like. A question without an answer has the empty text for one (2018, arXiv:1806.03822).
+Case, ASCII punctuation, the articles a, an and the, and white space are ignored. An answer is scored against the right
+answer most similar to it. A question without an answer has the empty text as its answer (2018, arXiv:1806.03822).
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> str:
-    """What of an answer counts: in lower case, without punctuation, then without articles, one space between words."""
+    """Normalise an answer: lower case, no punctuation, then no articles, one space between words."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def exact_match(golds: Sequence[str], found: str, may_be_none: bool) -> float:
-    """1 where `found` is one of `golds`, else 0."""
+    """Return 1 if `found` is one of `golds` once normalised, else 0."""
     return float(normalised(found) in map(normalised, _right(golds, may_be_none)))
 
 
 def words_f1(golds: Sequence[str], found: str, may_be_none: bool) -> float:
-    """F1 of the words that `found` shares with the gold where that is highest, 0 … 1."""
+    """Return the highest F1 of words, 0 … 1, between `found` and any gold."""
     words = normalised(found).split()
     return max(_f1(normalised(gold).split(), words, may_be_none or not golds) for gold in _right(golds, may_be_none))
 
 
 def _right(golds: Sequence[str], may_be_none: bool) -> list[str]:
-    """The answers to score against; among questions that may have none, golds of which nothing counts are none."""
+    """Return the answers to score against; if questions may have none, golds that normalise to nothing are dropped."""
     kept = [gold for gold in golds if normalised(gold)] if may_be_none else list(golds)
     return kept or [""]
 
 
 def _f1(gold: list[str], found: list[str], may_be_none: bool) -> float:
-    """Among questions that may have none, no words equal no words; otherwise nothing is shared, and F1 is 0."""
+    """Return the F1 of words; two empty answers score 1 if questions may have none, else 0."""
     if may_be_none and not (gold and found):
         return float(gold == found)
     shared = (Counter(gold) & Counter(found)).total()

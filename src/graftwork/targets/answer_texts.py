@@ -1,4 +1,4 @@
-"""Encoded answers as texts: what a prediction says, beside the texts that are right."""
+"""Encoded answers decoded to texts, and their similarity to the right answers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.targets.passages import Golds
 
-Like = Callable[[Sequence[str], str, bool], float]  # the right texts, the text found, whether there may be no answer
+Like = Callable[[Sequence[str], str, bool], float]  # (right texts, predicted text, may have no answer) -> score
 
 
 def likeness(targets: Numbers, predictions: Numbers, task: Task, metric: str, like: Like) -> NDArray[np.float64]:
-    """(N, 1): how like each predicted answer is to the right ones.
+    """Return the similarity (N, 1) of each predicted answer to the right ones, by `like`.
 
     Rows of a prediction are (is start, is end, …), the first row for "no answer". Raises `ConfigError` naming the
-    `metric` where answers are no stretches of a text.
+    `metric` where answers are not spans of a text.
     """
     if not isinstance(targets, Ragged) or not isinstance(predictions, Ragged) or targets.about is None:
         raise unscorable(metric, "stretches of a text", task)
@@ -29,7 +29,7 @@ def likeness(targets: Numbers, predictions: Numbers, task: Task, metric: str, li
 
 
 def found_texts(predictions: Ragged, about: Sequence[Golds] | NDArray[np.object_]) -> list[str]:
-    """What each prediction says: a stretch of its passage, or nothing."""
+    """Return the text of each prediction: a span of its passage, or empty for "no answer"."""
     first = predictions.starts
     starts, ends = (np.flatnonzero(predictions.flat[:, column]) - first for column in (0, 1))  # each (N,)
     return [

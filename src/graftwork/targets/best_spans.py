@@ -1,6 +1,6 @@
-"""Which stretch of a passage answers: start logit + end logit, highest over all its words, against "no answer".
+"""Decoding of passage answers: the span with the highest start logit + end logit, against "no answer".
 
-The logits of an example are rows (start, end): the first row stands for "no answer", each of the others for a word.
+The logits of an example are rows (start, end): the first row is "no answer", each of the others a word.
 They are compared over the whole passage, however many windows it was read in (Clark & Gardner 2018, arXiv:1710.10723).
 """
 
@@ -18,23 +18,23 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds
 
-SURE = 10.0  # the logits of the start and the end that a rule answers; all others are 0
+SURE = 10.0  # start and end logit of a rule's answer; all others are 0
 
 
 @dataclass(frozen=True)
 class BestSpans:
-    """Of each of N examples the best stretch of words, and how it compares with none."""
+    """The best span of words of each of N examples, and its score beside that of "no answer"."""
 
-    start: NDArray[np.int64]  # (N,) first word, by its number in the passage
+    start: NDArray[np.int64]  # (N,) first word, its index in the passage
     end: NDArray[np.int64]  # (N,) last word
     score: NDArray[np.float64]  # (N,) start logit + end logit
-    none: NDArray[np.float64]  # (N,) of "no answer"
+    none: NDArray[np.float64]  # (N,) score of "no answer"
 
 
 def best_spans(logits: Ragged, longest: int) -> BestSpans:
-    """(W, 2) logits -> the best stretch of at most `longest` words of each example: of equals the first, the shortest.
+    """Find each example's best span of at most `longest` words from logits (W, 2); ties: the first, then the shortest.
 
-    Every example has a word.
+    Every example must have a word.
     """
     first, owners = logits.starts, logits.owners
     start, end = (logits.flat[:, column].astype(np.float64) for column in (0, 1))  # each (W,)
@@ -54,7 +54,7 @@ def best_spans(logits: Ragged, longest: int) -> BestSpans:
 
 
 def ranked_spans(rows: NDArray[np.float64], longest: int, count: int) -> list[tuple[int, int]]:
-    """(W, 2) logits of the words of one example -> first and last word of its `count` best stretches, best first."""
+    """Return first and last word of the `count` best spans, best first, from one example's word logits (W, 2)."""
     places = np.arange(len(rows))
     starts, more = (grid.reshape(-1) for grid in np.meshgrid(places, np.arange(longest), indexing="ij"))
     inside = starts + more < len(rows)
@@ -65,19 +65,22 @@ def ranked_spans(rows: NDArray[np.float64], longest: int, count: int) -> list[tu
 
 
 def without_passages(task: Task) -> str:
-    """Why what answers with a stretch of a passage can't do this task, or an empty string."""
+    """Return why a method that answers with passage spans cannot do this task, or an empty string."""
     asks = isinstance(kinds.get(task.kind), AsksPassages)
     return "" if asks else "it answers questions about passages, and this task has none"
 
 
 def longest_of(setting: Setting) -> int:
-    """Words of an answer, at most. The task must ask about passages."""
+    """Return the maximum words of an answer. The task must ask about passages."""
     assert isinstance(setting.kind, AsksPassages)
     return setting.kind.longest
 
 
 def sure_of(spans: Sequence[tuple[int, int]], words: Sequence[int], longest: int) -> Ragged:
-    """(W, 2) logits of a rule that answers these (first, last) words of passages of so many, `longest` at most."""
+    """Return logits (W, 2) of a rule that answers these (first, last) `spans`, cut to `longest` words.
+
+    `words` are the numbers of words of the passages.
+    """
     counts = np.array(words, dtype=np.int64) + 1
     first, last = np.array(spans, dtype=np.int64).reshape(-1, 2).T
     flat, starts = np.zeros((int(counts.sum()), 2)), np.cumsum(counts) - counts

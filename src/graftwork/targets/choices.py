@@ -1,4 +1,4 @@
-"""Choices: examples that have several candidates, of which one or some are right, a row for each candidate."""
+"""Targets of examples with several candidates, of which one or more are right: one row per candidate."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from graftwork.errors import DataError, clip
 
 
 def encode_marks(marks: Sequence[Sequence[int]]) -> Ragged:
-    """Of every example 1 or 0 per candidate -> (W, 2) int64: that mark, and the number of the example.
+    """Encode the marks, 1 or 0 per candidate of every example, as (W, 2) int64: mark and example number.
 
-    Where the rows of a batch stand end to end, the second column tells which of them belong together.
+    In a batch, where the rows are concatenated, the second column tells which of them belong together.
     """
     rows = [[(mark, number) for mark in listed] for number, listed in enumerate(marks)]
     found = Ragged.of(rows, np.int64)
@@ -24,14 +24,14 @@ def encode_marks(marks: Sequence[Sequence[int]]) -> Ragged:
 
 
 def place_shares(targets: Ragged) -> NDArray[np.float64]:
-    """(places, 1) logarithms of how often the first, the second, … candidate is right: an answer that reads nothing."""
+    """Return the log frequencies (places, 1) of the first, second, … candidate being right: a constant answer."""
     places = np.arange(len(targets.flat)) - np.repeat(targets.starts, targets.counts)
     right = np.bincount(places, weights=targets.flat[:, 0])
     return np.asarray(np.log(np.maximum(right / max(1, len(targets)), 1e-9)))[:, None]
 
 
 def pairs_of(examples: Sequence[Example]) -> list[Example]:
-    """Each candidate with its text, as an example of two texts."""
+    """Return one example per candidate, a pair of the text and that candidate."""
     return [
         Example(f"{example.id}/{place}", {"text_a": example.inputs["text"], "text_b": choice})
         for example in examples
@@ -40,7 +40,7 @@ def pairs_of(examples: Sequence[Example]) -> list[Example]:
 
 
 def parse_marks(text: str | tuple[str, ...], where: str) -> tuple[int, ...]:
-    """The marks of an example's candidates, 1 where right and 0 elsewhere. Raises `DataError` for anything else."""
+    """Parse the marks of an example's candidates, 1 where right, else 0. Raises `DataError` for anything else."""
     listed = (text,) if isinstance(text, str) else text
     for mark in listed:
         if mark not in ("0", "1"):
@@ -55,7 +55,7 @@ def parse_marks(text: str | tuple[str, ...], where: str) -> tuple[int, ...]:
 
 
 def check_choices(choices: Sequence[str], where: str) -> None:
-    """Raise `DataError` unless these are two candidates or more, none of them blank."""
+    """Raise `DataError` unless there are at least two candidates, none of them blank."""
     if len(choices) < 2:
         raise DataError(
             "a row with a single choice" if choices else "a row without choices",
@@ -76,7 +76,7 @@ def check_choices(choices: Sequence[str], where: str) -> None:
 
 
 def settle_marks(marks: tuple[int, ...], inputs: Mapping[str, Any], where: str) -> None:
-    """Raise `DataError` unless there is a mark for each choice, and the same one for choices that are the same."""
+    """Raise `DataError` unless there is one mark per choice, and equal choices have equal marks."""
     choices = inputs["choices"]
     check_choices(choices, where)
     if len(marks) != len(choices):
@@ -99,5 +99,5 @@ def settle_marks(marks: tuple[int, ...], inputs: Mapping[str, Any], where: str) 
 
 
 def scored(logits: Ragged) -> Ragged:
-    """(W, 1) logits -> (W, 2) float64: the scores, and the number of the example of each."""
+    """Map logits (W, 1) to (W, 2) float64: the scores and their example numbers."""
     return Ragged(np.stack([logits.flat[:, 0], logits.owners.astype(np.float64)], axis=1), logits.counts)

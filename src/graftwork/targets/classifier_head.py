@@ -1,4 +1,4 @@
-"""The head of transformers' sequence classifiers: the first token as it is, one hidden layer, a linear layer."""
+"""The head of transformers' sequence classifiers: the first token, unscaled, a hidden layer and a linear layer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from graftwork.core.task import Task
 from graftwork.nn.activation import ACTIVATIONS
 from graftwork.registry import kinds
 
-NO_LAYER = "none"  # in the place of the hidden layer's activation
+NO_LAYER = "none"  # activation name that means no hidden layer
 
 
 class ClassifierHead(nn.Module):
     """`Features -> logits (B, C)` = W f(V t + v) + w of the first token t, unscaled; without a hidden layer W t + w.
 
-    Always in fp32, as every head.
+    Always in fp32, like every head.
     """
 
     def __init__(self, width: int, outputs: int, activation: str):
@@ -29,7 +29,7 @@ class ClassifierHead(nn.Module):
         self.activation = activation
 
     def forward(self, features: Features) -> Tensor:
-        """(B, T, D) -> (B, C). The network must read a pair of texts as one sequence."""
+        """Map (B, T, D) to (B, C). The network must read a pair of texts as one sequence."""
         token = features.sequence[:, 0]  # (B, D)
         with torch.autocast(token.device.type, enabled=False):
             token = token.float()
@@ -39,7 +39,7 @@ class ClassifierHead(nn.Module):
 
 
 def unfit_for_head(task: Task, card: BackboneCard | None) -> str:
-    """Why a method with such a head can't do this task on this backbone, or an empty string."""
+    """Return why a method with this head cannot do the task on this backbone, or an empty string."""
     if not isinstance(kinds.get(task.kind), OneClass):
         return f"its head answers classification, not {task.kind}"
     if card is not None and card.towers > 1 and task.text_a is not None:
@@ -52,6 +52,6 @@ def unfit_for_head(task: Task, card: BackboneCard | None) -> str:
 
 
 def read_first_token(model: Model, activation: str) -> None:
-    """Give `model` such a head in place of its own."""
+    """Replace the head of `model` by a `ClassifierHead`."""
     outputs = next(model.head.parameters())
     model.head = ClassifierHead(model.backbone.card.width, outputs.shape[0], activation).to(model.device)

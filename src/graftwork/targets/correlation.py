@@ -12,7 +12,7 @@ from graftwork.targets.indicators import ratio
 
 
 def moments(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N,), (N,) -> (N, 5): x, y, x², y², xy of the standardised variables; 0 throughout for a constant one.
+    """Map (N,), (N,) to (N, 5): x, y, x², y², xy of the standardised variables; 0 for a constant one.
 
     Standardising changes no correlation and keeps the difference of means below from cancelling.
     """
@@ -21,7 +21,7 @@ def moments(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def correlation(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(…, 5) means of `moments` -> (…) correlations, 0 where one of the variables is constant."""
+    """Map means of `moments` (…, 5) to correlations (…), 0 where one of the variables is constant."""
     u, v, uu, vv, uv = np.moveaxis(means, -1, 0)
     variances = np.maximum(uu - u * u, 0) * np.maximum(vv - v * v, 0)
     scale = uu * vv
@@ -30,7 +30,7 @@ def correlation(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def require_numbers(encoded: Numbers, task: Task, metric: str) -> NDArray[np.float64]:
-    """`encoded` (N,) as float64. Raises `ConfigError` for classes, naming the `metric` that cannot score them."""
+    """Return `encoded` (N,) as float64. Raises `ConfigError` for classes, naming the `metric` that cannot score them."""
     if isinstance(encoded, Ragged) or encoded.ndim != 1 or not np.issubdtype(encoded.dtype, np.floating):
         raise unscorable(metric, "numbers", task)
     return encoded.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Encoded classes as one yes or no per class: what the metrics over classes count."""
+"""Encoded classes as one boolean per class, which the metrics over classes count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graftwork.core.task import Task
 
 
 def indicators(encoded: Numbers, task: Task, metric: str) -> NDArray[np.bool_]:
-    """Classes (N,) or 0/1 labels (N, C) -> (N, C), True where an example has the class.
+    """Map classes (N,) or 0/1 labels (N, C) to bool (N, C), True where an example has the class.
 
     Raises `ConfigError` for numbers, naming the `metric` that cannot score them.
     """
@@ -22,13 +22,13 @@ def indicators(encoded: Numbers, task: Task, metric: str) -> NDArray[np.bool_]:
 
 
 def require_classes(encoded: Numbers, task: Task, metric: str) -> NDArray[np.generic]:
-    """`encoded` (N,), one class per example. Raises `ConfigError` for anything else."""
+    """Return `encoded` (N,), one class per example. Raises `ConfigError` for anything else."""
     if not isinstance(encoded, Ragged) and encoded.ndim == 1 and np.issubdtype(encoded.dtype, np.integer):
         return encoded
     raise unscorable(metric, "classes", task)
 
 
 def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`above / below`, 0 where `below` is 0 but for rounding."""
+    """Return `above / below`, 0 where `below` is 0 up to rounding."""
     defined = below > 1e-12
     return np.where(defined, above / np.where(defined, below, 1.0), 0.0)

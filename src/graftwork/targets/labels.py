@@ -1,4 +1,4 @@
-"""Label names and their indices: what the kinds whose targets are labels share."""
+"""Label names and their indices, shared by the kinds whose targets are labels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def is_number(text: str) -> bool:
-    """Whether this is a finite decimal number such as `3`, `-0.5` or `1e-3`."""
+    """Return whether this is a finite decimal number such as `3`, `-0.5` or `1e-3`."""
     return bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text))
 
 
 def labels_of(target: Any) -> tuple[str, ...]:
-    """The labels of a target of any kind: one, several, or none for a number or marks."""
+    """Return the labels of a target of any kind: one, several, or none for a number or marks."""
     if isinstance(target, str):
         return (target,)
     return tuple(item for item in target if isinstance(item, str)) if isinstance(target, tuple) else ()
@@ -47,7 +47,7 @@ def require_label(label: str, task: Task, where: str) -> None:
 
 
 def resolve_labels(task: Task, targets: Sequence[Any]) -> tuple[str, ...]:
-    """The task's labels, or those of the training targets, sorted. Raises `ConfigError` when one is listed twice."""
+    """Return the task's labels, or the sorted ones of the training targets. Raises `ConfigError` when one is listed twice."""
     twice = [label for label, count in Counter(task.labels).items() if count > 1]
     if twice:
         raise ConfigError(f"the task lists the label {twice[0]!r} twice", do="remove one of them")
@@ -55,20 +55,20 @@ def resolve_labels(task: Task, targets: Sequence[Any]) -> tuple[str, ...]:
 
 
 def label_sentence(label: str, probabilities: Mapping[str, float]) -> str:
-    """`refund   (refund 0.910, order 0.050, other 0.020)`: the three that are most probable."""
+    """Format the label and the three most probable: `refund   (refund 0.910, order 0.050, other 0.020)`."""
     ranked = sorted(probabilities.items(), key=lambda pair: -pair[1])[:3]
     return f"{label}   ({', '.join(f'{name} {chance:.3f}' for name, chance in ranked)})"
 
 
 def label_indices(task: Task) -> dict[str, int]:
-    """Label -> class."""
+    """Map each label to its class index."""
     return {label: index for index, label in enumerate(task.labels)}
 
 
 def positive_label(task: Task, labels: tuple[str, ...], counts: Counter[str]) -> str | None:
-    """The class that `f1` is of: the task's, else the rarer one of two, else None.
+    """Return the positive class of `f1`: the task's, else the rarer one of two, else None.
 
-    Raises `ConfigError` when the task names one that is no label.
+    Raises `ConfigError` when the task names a class that is not a label.
     """
     if task.positive is not None:
         if task.positive not in labels:

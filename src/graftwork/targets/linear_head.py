@@ -1,4 +1,4 @@
-"""The head that most kinds need: one linear layer on what is read of the network, pooled or word by word."""
+"""The default head: one linear layer on the pooled features, or on those of each word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graftwork.core.backbone import Features
 class PooledHead(nn.Module):
     """`Features -> logits (B, C)`, or (W, C) of words.
 
-    Always in fp32: a head is small, and its logits are what scores are made of.
+    Always in fp32: a head is small, and scores depend on its logits.
     """
 
     def __init__(self, width: int, outputs: int):
@@ -19,7 +19,7 @@ class PooledHead(nn.Module):
         self.out = nn.Linear(width, outputs)
 
     def forward(self, features: Features) -> Tensor:
-        """(B, P) pooled features -> (B, C), or (W, P) of words -> (W, C)."""
+        """Map pooled features (B, P) to (B, C), or (W, P) of words to (W, C)."""
         pooled = features.pooled
         with torch.autocast(pooled.device.type, enabled=False):
             logits: Tensor = self.out(pooled.float())

@@ -1,4 +1,4 @@
-"""What kinds over candidates share: a logit per candidate, judged beside the others of its example."""
+"""Shared code of kinds over candidates: one logit per candidate, compared within its example."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Listwise:
-    """Targets are a mark per candidate, 1 where right. A kind adds its metrics (`resolve`), `strata` and answers."""
+    """A base of kinds with one mark per candidate, 1 if right; a kind adds metrics (`resolve`), `strata` and answers."""
 
     per_word = False
     settings: tuple[str, ...] = ("choices", "count_from")
@@ -31,46 +31,46 @@ class Listwise:
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[int, ...]:
-        """One mark per candidate. Raises `DataError` for a grade or a word."""
+        """Parse one mark per candidate. Raises `DataError` for a grade or a word."""
         return parse_marks(text, where)
 
     def settle(
         self, target: tuple[int, ...], inputs: Mapping[str, Any], task: Task, where: str
     ) -> tuple[tuple[int, ...], int]:
-        """As it is. Raises `DataError` where marks and candidates don't belong together, and for unlike twins."""
+        """Return the target unchanged. Raises `DataError` if marks and candidates do not match, or equal choices differ."""
         settle_marks(target, inputs, where)
         return target, 0
 
     def encode(self, targets: Sequence[Any], task: Task) -> Ragged:
-        """(W, 2) int64: the marks, and the number of the example of each."""
+        """Encode the marks as (W, 2) int64: mark and example number."""
         return encode_marks(targets)
 
     def outputs(self, task: Task) -> int:
-        """1: a logit for each candidate."""
+        """Return 1: one logit per candidate."""
         return 1
 
     def build_head(self, task: Task, width: int) -> nn.Module:
-        """A linear layer (P -> 1), the same for every candidate."""
+        """Build a linear layer (P -> 1), the same for every candidate."""
         from graftwork.targets.linear_head import PooledHead
 
         return PooledHead(width, 1)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Listwise softmax cross entropy of (W, 1) logits, mean over the examples with a right candidate, in nats."""
+        """Return the listwise softmax cross entropy of logits (W, 1), mean over examples with a right candidate, in nats."""
         from graftwork.nn.listwise_loss import listwise_loss
 
         return listwise_loss(logits, targets)
 
     def weight(self, targets: Tensor) -> float:
-        """The examples with a right candidate."""
+        """Return the number of examples with a right candidate."""
         from graftwork.nn.listwise_loss import answered
 
         return answered(targets)
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
-        """(places, 1) log shares of the places of right candidates."""
+        """Return the log shares (places, 1) of the positions of right candidates."""
         return place_shares(targets)
 
     def predictions(self, logits: Ragged, task: Task) -> Ragged:
-        """(W, 1) -> (W, 2) float64: the scores, and the number of the example of each."""
+        """Map (W, 1) to (W, 2) float64: the scores and their example numbers."""
         return scored(logits)

@@ -1,7 +1,7 @@
-"""Where a passage says most of what a question says: the longest n-grams that both have, and what stands beside them.
+"""A rule for passage questions: the words around the longest n-gram that question and passage share.
 
 The window baselines of machine comprehension (Hirschman et al. 1999, *Deep Read*; Richardson et al. 2013, *MCTest*)
-score places of a text by the words that they share with the question. Here it is the longest run of shared words.
+score positions of a text by the words that they share with the question. Here it is the longest run of shared words.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ PLACES = ("behind", "before", "sentence", "rest")
 
 @dataclass(frozen=True)
 class AnswerWindow:
-    """What of the best sentence is answered: `words` behind or before the shared n-gram, all of it, or the rest of it.
+    """The part of the best sentence that answers: `words` behind or before the shared n-gram, all of it, or the rest.
 
-    The rest is its longest stretch without a word of the question and without a punctuation mark.
+    The rest is its longest span without a word of the question and without a punctuation mark.
     """
 
     place: str  # one of `PLACES`
-    words: int = 0  # at most, for behind and before
+    words: int = 0  # maximum, for behind and before
 
     @classmethod
     def of(cls, stored: Tensor) -> AnswerWindow:
-        """From `stored`."""
+        """Decode `stored`."""
         place, words = stored.tolist()
         return cls(PLACES[place], words)
 
     @property
     def stored(self) -> Tensor:
-        """(2,) int64: the number of the place, and the words."""
+        """(2,) int64: the index of `place` in `PLACES`, and `words`."""
         return torch.tensor([PLACES.index(self.place), self.words])
 
 
@@ -53,17 +53,17 @@ WINDOWS = (
 
 
 def sentences(words: Sequence[str]) -> list[tuple[int, int]]:
-    """First word, and the word behind the last, of every sentence: a stop ends one."""
+    """Return the first word and the end (exclusive) of every sentence; a stop ends one."""
     cuts = [place + 1 for place, word in enumerate(words) if word in STOPS]
     edges = [0, *(cut for cut in cuts if cut < len(words)), len(words)]
     return [(start, end) for start, end in itertools.pairwise(edges) if end > start]
 
 
 def best_sentence(question: Sequence[str], words: Sequence[str]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The sentence that has the longest n-gram of the question, and that n-gram, as (first word, word behind the last).
+    """Return the sentence with the longest n-gram of the question, and that n-gram, as (first word, end exclusive).
 
-    Upper and lower case are one. Of n-grams of one length the sentence that shares more different words with the
-    question wins, then the earlier one. Without any shared word the n-gram is empty, at the sentence's beginning.
+    Case is ignored. Among n-grams of equal length the sentence that shares more different words with the question
+    wins, then the earlier one. Without any shared word the n-gram is empty, at the sentence's beginning.
     """
     asked, said = [word.lower() for word in question], [word.lower() for word in words]
     signs = {word for word in asked if is_sign(word)}
@@ -78,7 +78,7 @@ def best_sentence(question: Sequence[str], words: Sequence[str]) -> tuple[tuple[
 
 
 def longest_run(asked: Sequence[str], said: Sequence[str]) -> tuple[int, int]:
-    """The longest run of words of `said` that stands in `asked` too, the first of equals; signs alone are none."""
+    """Return the longest run of words of `said` that is in `asked`, the first of equals; runs of only signs are skipped."""
     best, before = (0, 0), [0] * (len(asked) + 1)
     for place, word in enumerate(said):
         lengths = [0] * (len(asked) + 1)
@@ -93,15 +93,15 @@ def longest_run(asked: Sequence[str], said: Sequence[str]) -> tuple[int, int]:
 
 
 def answer_in(question: str, words: Sequence[str], window: AnswerWindow) -> tuple[int, int]:
-    """The first and the last word of what `window` answers."""
+    """Return the first and the last word of the answer of `window`."""
     asked = cut_words(question)
     return _within(asked, words, window, *best_sentence(asked, words))
 
 
 def best_window(examples: Sequence[Example]) -> tuple[AnswerWindow, dict[str, float]]:
-    """The window with the highest F1 on questions that have an answer, the first of equals, and what each scores.
+    """Return the window with the highest F1 on answerable questions, the first of equals, and all scores.
 
-    At most `TRIED_ON` of these examples, evenly spread; the right answers are their targets.
+    Uses at most `TRIED_ON` of these examples, evenly spread; the right answers are their targets.
     """
     answered = [example for example in examples if example.target]
     tried = answered[:: max(1, -(-len(answered) // TRIED_ON))]
@@ -119,7 +119,7 @@ def best_window(examples: Sequence[Example]) -> tuple[AnswerWindow, dict[str, fl
 def _within(
     asked: Sequence[str], words: Sequence[str], window: AnswerWindow, sentence: tuple[int, int], shared: tuple[int, int]
 ) -> tuple[int, int]:
-    """What `window` answers of a sentence that shares an n-gram with the question, without signs at its borders."""
+    """Return the answer of `window` in a sentence with a shared n-gram, without signs at its borders."""
     (start, end), (first, behind) = sentence, shared
     if window.place == "behind" and behind < end:
         start, end = behind, min(end, behind + window.words)
@@ -135,7 +135,7 @@ def _within(
 
 
 def _longest_rest(asked: set[str], words: Sequence[str], start: int, end: int) -> tuple[int, int]:
-    """The longest stretch without a word in `asked` and without signs, the first of equals; else the whole."""
+    """Return the longest span without words in `asked` or signs, the first of equals; else the whole sentence."""
     best, begun = (start, start), start
     for place in range(start, end + 1):
         if place == end or words[place].lower() in asked or is_sign(words[place]):
@@ -146,5 +146,5 @@ def _longest_rest(asked: set[str], words: Sequence[str], start: int, end: int) -
 
 
 def is_sign(word: str) -> bool:
-    """Whether it is a punctuation mark or another sign by itself."""
+    """Return whether the word consists of punctuation marks or other signs only."""
     return all(unicodedata.category(char)[0] in "PS" for char in word)

@@ -1,4 +1,4 @@
-"""Passages: texts that are asked about, and the stretches of them that answer."""
+"""Passages that questions are about, and the spans of them that answer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from graftwork.targets.words import cut_words, word_places
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """A text and its words; one object for all questions about it."""
+    """A text and its words; one object is shared by all questions about it."""
 
     text: str
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> Passage:
-        """Cut into words as `cut_words` does."""
+        """Cut a text into words with `cut_words`."""
         return cls(text, cut_words(text))
 
     @cached_property
@@ -31,7 +31,7 @@ class Passage:
 
     @cached_property
     def ends(self) -> list[int]:
-        """The character behind every word."""
+        """The end of every word: the position after its last character."""
         return [end for _, end in self._places]
 
     @cached_property
@@ -39,41 +39,41 @@ class Passage:
         return word_places(self.words, self.text)
 
     def between(self, first: int, last: int) -> str:
-        """The text from word `first` to word `last`, both included."""
+        """Return the text from word `first` to word `last`, both included."""
         return self.text[self.starts[first] : self.ends[last]]
 
     def words_at(self, start: int, end: int) -> tuple[int, int]:
-        """The first and the last word that the characters `start … end - 1` touch: borders inside words go outward."""
+        """Return the first and the last word that overlap the characters `start … end - 1`."""
         return bisect_right(self.ends, start), bisect_left(self.starts, end) - 1
 
 
 class Gold(NamedTuple):
-    """A right answer."""
+    """A correct answer."""
 
     text: str
     start: int  # its first character in the passage
 
 
 class Golds(tuple[Gold, ...]):
-    """The right answers to one question, none where it has no answer, with the passage that they stand in.
+    """The correct answers to one question, empty if it has no answer, with the passage that contains them.
 
-    Equal to, and written as, a plain tuple of them.
+    Equal to, and serialised as, a plain tuple of them.
     """
 
     passage: Passage
 
     def __new__(cls, golds: Iterable[Gold], passage: Passage) -> Golds:
-        """Of `passage`."""
+        """Make the answers, spans of `passage`."""
         made = super().__new__(cls, golds)
         made.passage = passage
         return made
 
     @property
     def texts(self) -> list[str]:
-        """What metrics compare."""
+        """The texts that metrics compare."""
         return [gold.text for gold in self]
 
 
 def question_of(place: str, question: str, passage: Passage, golds: Golds | None = None) -> Example:
-    """An example called `place`."""
+    """Build an example with the id `place`."""
     return Example(place, {"question": question, "words": passage.words}, golds, source=passage.text)

@@ -1,4 +1,4 @@
-"""What the metrics of rankings count: how many other candidates of an example are scored as high as one of them."""
+"""Counts for ranking metrics: how many other candidates of an example score at least as high as one of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from graftwork.core.task import Task
 def marked(
     targets: Numbers, predictions: Numbers, task: Task, metric: str
 ) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
-    """Of each example which of its candidates are right, and their scores; encoded targets and predictions are (W, 2).
+    """Return, per example, which candidates are right and all scores; encoded targets and predictions are (W, 2).
 
-    Raises `ConfigError` where examples have no candidates, naming the `metric` that can't score them.
+    Raises `ConfigError` where examples have no candidates, naming the `metric` that cannot score them.
     """
     if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and targets.flat.shape[1:] == (2,)):
         raise unscorable(metric, "candidates", task)
@@ -26,9 +26,9 @@ def marked(
 
 
 def as_high(of: NDArray[np.float64], among: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(n,) scores and (m,) others -> (n,) how many of the others are at least as high.
+    """Count, for scores (n,), how many of the others (m,) are at least as high -> (n,).
 
-    So of equal scores the wrong ones come first, and the order of a file helps nobody.
+    So among equal scores the wrong ones rank first, and the order of a file has no effect.
     """
     ordered = np.sort(among)
     return np.asarray(len(ordered) - np.searchsorted(ordered, of, side="left"), dtype=np.int64)

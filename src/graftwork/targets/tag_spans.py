@@ -1,7 +1,7 @@
 """Spans in tags: B-TYPE begins one, I-TYPE continues it, O is outside (Ramshaw & Marcus 1995, arXiv:cmp-lg/9505040).
 
-What I-TYPE means where nothing of that type goes before it is a matter of reading: strictly it is no part of any span,
-and to the script of the CoNLL shared tasks it begins one.
+An I-TYPE with no word of that type before it is read in two ways: in strict mode it is part of no span, and in the
+script of the CoNLL shared tasks it begins one.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ OUTSIDE, BEGIN, INSIDE = "O", "B-", "I-"
 
 @dataclass(frozen=True)
 class Spans:
-    """The spans of all examples, in order, as places in the words of all of them end to end."""
+    """The spans of all examples, in order, as positions in their concatenated words."""
 
     start: NDArray[np.int64]  # first word
-    end: NDArray[np.int64]  # the word behind the last
+    end: NDArray[np.int64]  # end word, exclusive
     type: NDArray[np.int64]  # a number per type, the same in every call with the same labels
 
 
 def marks_spans(labels: Sequence[str]) -> bool:
-    """Whether these tags are O, B-TYPE and I-TYPE, rather than one name per word."""
+    """Return whether these tags are O, B-TYPE and I-TYPE, rather than one name per word."""
     prefixed = [label.startswith((BEGIN, INSIDE)) for label in labels]
     return any(prefixed) and all(yes or label == OUTSIDE for label, yes in zip(labels, prefixed, strict=True))
 
 
 def mended(tags: Sequence[str]) -> tuple[str, ...]:
-    """With B- in place of every I- that continues nothing."""
+    """Replace I- by B- wherever it continues no span."""
     before, whole = OUTSIDE, []
     for tag in tags:
         stray = tag.startswith(INSIDE) and before[2:] != tag[2:]
@@ -45,13 +45,13 @@ def mended(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def spans_of(tags: Ragged, labels: Sequence[str], strict: bool) -> Spans:
-    """The spans that encoded `tags` mark, read strictly or as the CoNLL script reads them."""
+    """Return the spans of encoded `tags`, read strictly or like the CoNLL script."""
     types = {label[2:]: number for number, label in enumerate(labels) if label != OUTSIDE}
     type_of = np.array([-1 if label == OUTSIDE else types[label[2:]] for label in labels])
     begins = np.array([label.startswith(BEGIN) for label in labels])[tags.flat]  # (W,)
     inside = np.array([label.startswith(INSIDE) for label in labels])[tags.flat]
     kind = type_of[tags.flat]
-    same = np.zeros(len(kind), dtype=bool)  # whether the word before, of the same example, has the same type
+    same = np.zeros(len(kind), dtype=bool)  # True if the word before, of the same example, has the same type
     same[1:] = (kind[1:] == kind[:-1]) & (tags.owners[1:] == tags.owners[:-1])
     continues = inside & same
     start = np.flatnonzero(begins if strict else begins | (inside & ~continues))
@@ -60,9 +60,9 @@ def spans_of(tags: Ragged, labels: Sequence[str], strict: bool) -> Spans:
 
 
 def span_counts(targets: Numbers, predictions: Numbers, task: Task, metric: str, strict: bool) -> NDArray[np.float64]:
-    """(N, 2): twice the spans with right borders and type, and true and predicted spans together.
+    """Return (N, 2): twice the correct spans (borders and type), and the sum of true and predicted spans.
 
-    Raises `ConfigError` naming the `metric` where the task's answers mark no spans.
+    Raises `ConfigError` naming the `metric` where the task's tags mark no spans.
     """
     if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and marks_spans(task.labels)):
         raise unscorable(metric, "spans, tagged B-TYPE, I-TYPE and O", task)
@@ -76,5 +76,5 @@ def span_counts(targets: Numbers, predictions: Numbers, task: Task, metric: str,
 
 
 def _keys(spans: Spans, words: int, task: Task) -> NDArray[np.int64]:
-    """A number per span, equal for equal spans."""
+    """Return a number per span, equal for equal spans."""
     return (spans.start * (words + 1) + spans.end) * len(task.labels) + spans.type

@@ -1,7 +1,7 @@
-"""Words of a text: how one that is given whole is cut, and where each word stands.
+"""Segmentation of a text into words, and the position of each word.
 
 Unspaced scripts write no space between words: each of their letters is a word. Combining marks, such as the vowel signs
-of Hindi, belong to what stands before them, though Python's `\\w` has none of them.
+of Hindi, belong to the character before them, though Python's `\\w` has none of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graftwork.core.example import Example, Input
 
 
 def _ranges(blocks: Sequence[tuple[int, int]], categories: Iterable[str]) -> str:
-    """What of the blocks (first, last) has one of the Unicode categories, for the [] of a regular expression."""
+    """Return the characters of the blocks (first, last) in the Unicode categories, as the [] of a regular expression."""
     wanted, found = set(categories), list[list[int]]()
     for code in chain.from_iterable(range(first, last + 1) for first, last in blocks):
         if unicodedata.category(chr(code)) in wanted:
@@ -31,33 +31,33 @@ _OTHERS = (  # Thai and Lao, Burmese, Khmer, Japanese
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3000, 0x30FF), (0x31F0, 0x31FF), (0xA9E0, 0xA9FF),
     (0xAA60, 0xAA7F), (0xFF66, 0xFF9F), (0x1B000, 0x1B16F),
 )  # fmt: skip
-_MARKED = (  # all but what makes an emoji of a digit or sign, U+20E3 and U+FE00 to U+FE0F
+_MARKED = (  # all but U+20E3 and U+FE00 to U+FE0F, which turn a digit or sign into an emoji
     (0x0300, 0x20E2), (0x20E4, 0x33FF), (0xA000, 0xABFF), (0xFB00, 0xFDFF), (0xFE10, 0xFE2F), (0x10000, 0x1EFFF),
     (0xE0100, 0xE01EF),
 )  # fmt: skip
-UNSPACED = _HAN + _ranges(_OTHERS, ("Lo", "Lm", "Nl"))  # letters; digits of these scripts make numbers like others
+UNSPACED = _HAN + _ranges(_OTHERS, ("Lo", "Lm", "Nl"))  # letters; digits of these scripts form numbers as usual
 MARKS = _ranges(_MARKED, ("Mn", "Mc", "Me"))
 
-# Regular expressions. Possessive: what a part took is never tried again. The look-ahead spares ASCII the long class.
-_BEHIND = rf"(?![\0-\u02ff])[{MARKS}][{MARKS}\u200c\u200d]*+"  # a joiner behind a mark holds a word together
+# Regular expressions. Possessive: no backtracking. The look-ahead lets ASCII skip the long class.
+_BEHIND = rf"(?![\0-\u02ff])[{MARKS}][{MARKS}\u200c\u200d]*+"  # a joiner after a mark continues the word
 LETTERS = rf"[^\W{UNSPACED}]++(?:{_BEHIND}[^\W{UNSPACED}]*+)*+"  # letters and digits of all other scripts
 LETTER = rf"[{UNSPACED}](?:{_BEHIND})?+"  # one of an unspaced script
 WORD = rf"{LETTERS}|{LETTER}"
 TOKEN = rf"{WORD}|[^\w\s](?:{_BEHIND})?+"  # a word, or a punctuation mark
 APART = re.compile(rf"({LETTER})")
 _MARK = re.compile(f"[{MARKS}]")
-FIRST_RULE, RULE = 1, 2  # how words are cut; the first one knew neither unspaced scripts nor combining marks
+FIRST_RULE, RULE = 1, 2  # versions of segmentation; the first handled neither unspaced scripts nor marks
 _NOT_OF_THE_FIRST = re.compile(f"[{UNSPACED}{MARKS}]")
-UNSPACED_APART = "unspaced_apart"  # among a method's facts: its words are cut so; modules from before it do not have it
+UNSPACED_APART = "unspaced_apart"  # fact of a method: its words are cut this way; absent from older modules
 
 
 def cut_words(text: str) -> tuple[str, ...]:
-    """White space ends a word; every punctuation mark and sign is one by itself, but for those inside a number.
+    """Cut a text into words at white space; every punctuation mark or sign outside a number is a word by itself.
 
-    Every letter of an unspaced script is a word, and a combining mark belongs to what it stands on.
+    Every letter of an unspaced script is a word, and a combining mark belongs to its base character.
     """
     words: list[str] = []
-    goes_on = False  # whether the next letter belongs to the last word
+    goes_on = False  # True if the next letter belongs to the last word
     for place, char in enumerate(text):
         if char.isspace():
             goes_on = False
@@ -74,29 +74,29 @@ def cut_words(text: str) -> tuple[str, ...]:
 
 
 def rule_of(texts: Iterable[str]) -> int:
-    """`RULE`, or `FIRST_RULE` where no text holds anything that it cuts otherwise."""
+    """Return `RULE`, or `FIRST_RULE` if both cut these texts alike."""
     return RULE if any(not text.isascii() and _NOT_OF_THE_FIRST.search(text) for text in texts) else FIRST_RULE
 
 
 def apart(words: Iterable[str]) -> list[str]:
-    """Words, and of those that hold letters of unspaced scripts what these letters cut them into."""
+    """Split words at letters of unspaced scripts, each of which becomes a word."""
     return [part for word in words for part in APART.split(word) if part]
 
 
 def example_of(place: str, given: Input) -> Example:
-    """An example called `place` of these words, or of those of a text."""
+    """Build an example with the id `place` from words, or from a text cut into words."""
     if isinstance(given, str):
         return Example(place, {"words": cut_words(given)}, source=given)
     return Example(place, {"words": given})
 
 
 def _in_number(text: str, place: int) -> bool:
-    """Whether the sign at `place` is the point or comma of a number such as 3.5 or 1,000."""
+    """Return whether the sign at `place` is the point or comma of a number such as 3.5 or 1,000."""
     return text[place] in ".," and text[place - 1 : place].isdecimal() and text[place + 1 : place + 2].isdecimal()
 
 
 def word_places(words: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """First character of each word in the `text` that it was cut from, and the one behind its last."""
+    """Return the start and end (exclusive) of each word in the `text` that it was cut from."""
     places, at = [], 0
     for word in words:
         start = text.index(word, at)

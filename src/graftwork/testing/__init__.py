@@ -1,11 +1,11 @@
-"""The contracts that every part must pass, and the small data they are checked on; for the tests of plug-ins too.
+"""Contract checks that every part must pass, and the toy data they run on; also for the tests of plug-ins.
 
     from graftwork.testing import check_method
 
     def test_prefix():
         check_method("prefix", {"length": 4})
 
-A check raises `AssertionError` and says which promise is broken.
+A check raises `AssertionError` with the broken promise as its message.
 """
 
 from __future__ import annotations

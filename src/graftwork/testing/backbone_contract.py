@@ -15,11 +15,11 @@ from graftwork.testing.require import require
 from graftwork.testing.tiny_data import pooled, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
 
-NEAR = {torch.float32: 1e-4, torch.bfloat16: 0.1}  # of a feature: how far batch mates and starting late may move it
+NEAR = {torch.float32: 1e-4, torch.bfloat16: 0.1}  # tolerance of a feature across batches and starting blocks
 
 
 def check_backbone(backbone: Backbone, *, absent: Collection[str] = ("attention.qkv",)) -> None:
-    """What every backbone promises. `absent` lists the roles of `ROLES` that it has no site for.
+    """Check the promises of every backbone. `absent` lists the roles of `ROLES` that it has no site for.
 
     Raises `AssertionError`.
     """
@@ -50,7 +50,7 @@ def _check_pair(backbone: Backbone) -> None:
 
 
 def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
-    """Shapes, starting at any block, and no influence of the examples that share a batch."""
+    """Check shapes, starting at any block, and that features do not depend on the other examples of a batch."""
     card, encoded = backbone.card, backbone.encode(examples)
     rows = range(len(examples))
     inputs = backbone.collate(encoded, rows)
@@ -75,7 +75,7 @@ def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
 
 
 def _check_words(backbone: Backbone) -> None:
-    """Words are read at their first tokens, once each, and those of a long text in windows."""
+    """Check that each word is read once, at its first token, and that long texts are read in windows."""
     limit, many = backbone.card.max_length, backbone.card.max_length + 1
     listed = [("the", "film", "was", "unbelievably", "good"), ("bad",) * many, ("a",)]
     encoded = backbone.encode([Example(f"words/{row}", {"words": words}) for row, words in enumerate(listed)])
@@ -102,7 +102,7 @@ def _check_words(backbone: Backbone) -> None:
 
 
 def _check_question(backbone: Backbone, listed: Sequence[tuple[str, ...]]) -> None:
-    """A question stands before every window of its text, and has a row before those of the words."""
+    """Check that the question begins every window of its text, and that its row comes before those of the words."""
     asked = [Example(f"asked/{row}", {"question": "is it good?", "words": words}) for row, words in enumerate(listed)]
     encoded = backbone.encode(asked)
     assert encoded.words is not None, "a question about words is tokenised as a text"
@@ -125,7 +125,7 @@ def _check_roles(backbone: Backbone, absent: Collection[str]) -> None:
 
 
 def _check_rows_apart(backbone: Backbone, inputs: Inputs) -> None:
-    """Where rows are apart, what is done to those of one sequence at any site reaches no other."""
+    """Check that, where `rows_apart`, changing the rows of one sequence at any site affects no other sequence."""
     if not backbone.rows_apart:
         return
     twin, rows = backbone.twin(), len(inputs["attention_mask"])
@@ -152,7 +152,7 @@ def _check_rows_apart(backbone: Backbone, inputs: Inputs) -> None:
 
 
 def _check_independence(backbone: Backbone, inputs: Inputs) -> None:
-    """A copy has weights of its own, a twin modules of its own."""
+    """Check that a copy has its own weights, and a twin its own modules over the shared weights."""
     before, role = pooled(backbone, inputs), "block"
     own, twin = backbone.copy(), backbone.twin()
     require(list(own.sites(role)) == list(backbone.sites(role)), "a copy names its sites otherwise")

@@ -29,7 +29,7 @@ FOREIGN = "violet"  # neither a label of the samples nor a number
 
 
 def check_kind(name: str, texts: Sample = ()) -> None:
-    """What every kind promises. `texts` are targets as they stand in a file: if none, the first of `SAMPLES` it takes.
+    """Check the promises of every kind. `texts` are targets as written in a file; default: the first fitting `SAMPLES`.
 
     Raises `AssertionError`.
     """
@@ -46,7 +46,7 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     logits, outputs = certain(encoded, kind.outputs(task)), kind.outputs(task)
     found = kind.predictions(logits, task)
     given, wanted = flat(found), flat(encoded)
-    if isinstance(kind, OfChoices):  # scores, above 0 where they are certain, and marks
+    if isinstance(kind, OfChoices):  # `given` are scores, above 0 for the right choices; `wanted` are marks
         given, wanted = given[:, 0] > 0, wanted[:, 0]
     require(bool(np.allclose(given, wanted)), "predictions of certain logits are not targets")
     examples = [Example(f"train/{row}", _inputs(kind, target)) for row, target in enumerate(targets, 1)]
@@ -68,9 +68,9 @@ def check_kind(name: str, texts: Sample = ()) -> None:
 
 
 def certain(encoded: Numbers, outputs: int) -> Numbers:
-    """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model that is sure of them; so for words."""
+    """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model certain of them; likewise per word."""
     if isinstance(encoded, Ragged):
-        rows = encoded.flat[:, :1] if encoded.flat.ndim == 2 else encoded.flat  # the marks of choices
+        rows = encoded.flat[:, :1] if encoded.flat.ndim == 2 else encoded.flat  # column 0: the marks of choices
         return Ragged(flat(certain(rows, outputs)), encoded.counts)
     if encoded.ndim == 2:
         return np.asarray(20.0 * (2.0 * encoded - 1.0))
@@ -87,14 +87,14 @@ def _is_json(value: Any) -> bool:
 
 
 def _inputs(kind: Kind, target: Any) -> dict[str, Any]:
-    """As many words as there are tags, as many choices as there are marks, or any text."""
+    """Return inputs for a target: one word per tag, one choice per mark, or any text."""
     if isinstance(kind, OfChoices):
         return {"text": "a text", "choices": tuple("abcdefgh"[: len(target)])}
     return {"words": tuple("abcdefgh"[: len(target)])} if kind.per_word else {"text": "a text"}
 
 
 def _check_choices(answer: Mapping[str, Any], target: tuple[int, ...], choices: Sequence[str]) -> None:
-    """The right choice with the probabilities of all, or all of them with the right ones first."""
+    """Check the right choice and the probabilities of all choices, or the ranking with the right choices first."""
     listed = answer.get("ranking", [answer])
     places = [item["index"] for item in listed]
     require([item["choice"] for item in listed] == [choices[place] for place in places], f"{answer} names others")
@@ -109,7 +109,7 @@ def _check_choices(answer: Mapping[str, Any], target: tuple[int, ...], choices: 
 
 
 def _check_words(answer: Mapping[str, Any], target: tuple[str, ...], words: Sequence[str]) -> None:
-    """Tags as they are, or the spans that they mark; the words here are letters with a space between them."""
+    """Check the tags, or the spans that they mark; the words here are single letters separated by spaces."""
     if "tags" in answer:
         require(tuple(answer["tags"]) == target, f"{answer} decodes {target!r}")
         require(all(0 <= chance <= 1 for chance in answer["probabilities"]), f"not probabilities: {answer}")
@@ -136,7 +136,7 @@ def _check_answer(answer: Mapping[str, Any], target: Any, one: bool) -> None:
 
 
 def _check_foreign(kind: Kind, task: Task) -> None:
-    """A target that the task does not have is refused by name and place."""
+    """Check that a target unknown to the task is refused with its name and its place in the file."""
     text = (FOREIGN,) if kind.per_word else FOREIGN
     try:
         kind.parse(text, task, "sample.csv:7")
@@ -156,14 +156,14 @@ def _check_foreign(kind: Kind, task: Task) -> None:
 
 
 def _check_head(kind: Kind, task: Task, outputs: int) -> None:
-    """A head reads (B, P) or (B, T, P) features."""
+    """Check the shape of a head's output; a head reads (B, P) or (B, T, P) features."""
     features = Features(torch.randn(3, 5, 8), torch.ones(3, 5, dtype=torch.bool), torch.randn(3, 8))
     shape = tuple(kind.build_head(task, 8)(features).shape)
     require(shape == (3, outputs), f"the head gives {shape}, not {(3, outputs)}")
 
 
 def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int, examples: Sequence[Example]) -> None:
-    """Finite on extremes, lower where right, and lowest of all blind answers at `constant`."""
+    """Check the loss: finite on extreme logits, lower when right, and minimal at `constant` over constant answers."""
     targets, right = torch.from_numpy(flat(encoded)), torch.from_numpy(flat(certain(encoded, outputs))).float()
     for factor in (1.0, -1.0, 1e3, -1e3):
         logits = (right * factor).requires_grad_(True)

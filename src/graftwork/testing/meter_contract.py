@@ -14,7 +14,7 @@ UNITS = ("s", "parameters", "bytes", "FLOP", "J", "g", "per second")
 
 
 def check_meter(name: str) -> None:
-    """What every meter promises: of a run, of one that failed at once, with and without a price list.
+    """Check the promises of every meter: for a run, a run that failed at once, with and without a price list.
 
     Raises `AssertionError`.
     """

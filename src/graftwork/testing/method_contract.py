@@ -34,7 +34,7 @@ from graftwork.testing.tiny_media import tiny_media
 from graftwork.train.loop import Attaches, build_model
 from graftwork.train.optimiser import FlatAdamW
 
-STEPS = 10  # in which the loss must have fallen
+STEPS = 10  # after which the loss must have fallen
 KINDS = ("classification", "tagging", "span", "choice")
 
 
@@ -46,10 +46,10 @@ def check_method(
     identity_at_start: bool = True,
     of_kinds: Sequence[str] = KINDS,
 ) -> None:
-    """What every method promises, with `settings` for its hyper-parameters, on the toy tasks that it fits.
+    """Check the promises of every method, with the hyper-parameters `settings`, on the toy tasks that it fits.
 
-    `identity_at_start` says that attaching it changes no answer until it is trained, and `of_kinds` which tasks over
-    texts are tried. Raises `AssertionError`.
+    `identity_at_start`: attaching the method changes no output until it is trained. `of_kinds`: the kinds of text
+    tasks to try. Raises `AssertionError`.
     """
     made = named(name, settings or {})
     _check_words(made)
@@ -70,17 +70,17 @@ def check_method(
 
 
 def _check_words(made: Named) -> None:
-    """The method, its label and its configuration are three spellings of one thing."""
+    """Check that the method, its label and its configuration convert into one another."""
     config = json.loads(canonical(dict(made.config)))
     require(made.method.VERSION >= 1, "VERSION starts at 1")
-    parsed = replace(parse_method(made.label), given=made.given)  # a label may tell defaults that were not named
+    parsed = replace(parse_method(made.label), given=made.given)  # a label may name defaults that were not given
     require(parsed == made, f"{made.label!r} does not parse to the method that it names")
     require(method_from_config(config) == made.method, f"the stored configuration {config} makes another method")
     require(hash(made.method) == hash(copy.copy(made.method)), "the method is not a frozen dataclass")
 
 
 def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identity: bool) -> None:
-    """The promises of a model with the method's adapters in it, before, during and after training."""
+    """Check the promises of a model with the method's adapters, before, during and after training."""
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     encoded, rows = backbone.encode(data.train.examples), np.arange(len(data.train.examples))
     inputs = backbone.collate(encoded, encoded.sequences(rows))
@@ -111,7 +111,7 @@ def _fresh(method: Attaches, setting: Setting, towers: int, seed: int) -> Model:
 
 
 def _check_learning(model: Model, rate: float, loss: Callable[[], Tensor]) -> None:
-    """Every trained parameter gets a gradient, and the loss on the same rows falls."""
+    """Check that every trained parameter gets a gradient, and that the loss on the same rows falls."""
     start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     optimiser, losses = FlatAdamW(model.delta(), rate, 0.0, 1.0, model.tables()), []
     for _ in range(STEPS):
@@ -129,7 +129,7 @@ def _check_learning(model: Model, rate: float, loss: Callable[[], Tensor]) -> No
 
 
 def _check_copies(model: Model, inputs: Inputs) -> None:
-    """A deep copy answers the same, and with adapters of its own."""
+    """Check that a deep copy gives the same logits and has its own adapters."""
     twin, delta = copy.deepcopy(model), {name: p.detach().clone() for name, p in model.delta().items()}
     with torch.no_grad():
         answers = model(inputs)
@@ -142,7 +142,7 @@ def _check_copies(model: Model, inputs: Inputs) -> None:
 
 
 def _check_stacks(model: Model, inputs: Inputs) -> None:
-    """Adapters that stack give row by row what each gives alone."""
+    """Check that stacked adapters give for each row the same output as each adapter alone."""
     seen: list[tuple[Stacks, tuple[Tensor, ...], Tensor]] = []
     hooks = [
         adapter.register_forward_hook(lambda one, args, output: seen.append((one, args, output)))
@@ -160,7 +160,7 @@ def _check_stacks(model: Model, inputs: Inputs) -> None:
 
 
 def _check_stored(model: Model, fresh: Model, inputs: Inputs) -> None:
-    """The delta alone makes a fresh model answer the same."""
+    """Check that loading the delta into a fresh model reproduces the logits."""
     with torch.no_grad():
         answers, others = model(inputs), fresh(inputs)
         require(not torch.equal(others, answers), "an untrained model answers like the trained one")
@@ -169,12 +169,12 @@ def _check_stored(model: Model, fresh: Model, inputs: Inputs) -> None:
 
 
 def _alike(one: Tensor, other: Tensor) -> bool:
-    """Equal but for the last bits, which may depend on where weights lie in memory."""
+    """Return whether two tensors are equal up to the last bits, which may depend on the memory layout of weights."""
     return torch.allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None:
-    """The same seed learns the same bits, and what is stored restores the same answers."""
+    """Check that the same seed gives bit-identical deltas, and that a stored module restores the same logits."""
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     fitted, again = (made.method.fit(tiny_bench(data, backbone)) for _ in range(2))
     delta, repeated = fitted.delta(), again.delta()
@@ -205,7 +205,7 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
 
 
 def digest_of(module: nn.Module) -> str:
-    """sha256 of every weight."""
+    """Return the sha256 of all weights."""
     hashed = hashlib.sha256()
     for name, tensor in module.state_dict().items():
         hashed.update(name.encode() + tensor.float().numpy().tobytes())

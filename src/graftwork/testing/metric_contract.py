@@ -27,7 +27,7 @@ TASKS: tuple[tuple[str, Sample], ...] = (
 
 
 def sampled() -> Iterator[tuple[Task, Numbers]]:
-    """A resolved task of every sort of answers that the kinds of this package have, and 24 encoded targets."""
+    """Yield a resolved task for every sort of target of this package's kinds, with 24 encoded targets."""
     for kind, texts in TASKS:
         part, blank = kinds.get(kind), Task("tiny", Path(), kind=kind)
         targets = sample_targets(part, texts, blank) if texts else sample_questions()
@@ -36,7 +36,7 @@ def sampled() -> Iterator[tuple[Task, Numbers]]:
 
 
 def check_metric(name: str) -> None:
-    """What every metric promises, on the samples of all kinds that it scores. Raises `AssertionError`."""
+    """Check the promises of every metric on the samples of all kinds that it scores. Raises `AssertionError`."""
     metric, scored = metrics.get(name), 0
     for task, encoded in sampled():
         try:
@@ -50,12 +50,12 @@ def check_metric(name: str) -> None:
 
 
 def _grid(numbers: Numbers) -> NDArray[Any]:
-    """(N, …), where the examples have equally many words."""
+    """Return the numbers as an array (N, …); the examples must have equally many words."""
     return numbers.flat.reshape(len(numbers), -1) if isinstance(numbers, Ragged) else numbers
 
 
 def _like(numbers: Numbers, grid: NDArray[Any]) -> Numbers:
-    """The other way round."""
+    """Return the inverse of `_grid`: the array in the layout of `numbers`."""
     return Ragged(grid.reshape(-1, *numbers.flat.shape[1:]), numbers.counts) if isinstance(numbers, Ragged) else grid
 
 

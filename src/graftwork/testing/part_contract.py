@@ -1,4 +1,4 @@
-"""What a kind promises of a batch that is computed in parts."""
+"""The contract of a kind for a batch that is computed in parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graftwork.testing.require import require
 
 
 def check_parts(kind: Kind, encoded: Numbers, outputs: int) -> None:
-    """The loss of all examples is that of any two parts of them, weighted. Raises `AssertionError`."""
+    """Check that the loss of all examples is the weighted loss of any two parts of them. Raises `AssertionError`."""
     draw = torch.Generator().manual_seed(0)
     logits = torch.randn(len(flat(encoded)), outputs, generator=draw, dtype=torch.float64)
     targets = torch.from_numpy(flat(encoded))

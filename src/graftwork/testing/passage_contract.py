@@ -26,13 +26,13 @@ ANSWERS = ("green (or blue", "Red", "", "was", "it was")
 
 
 def sample_questions() -> list[Golds]:
-    """Right answers in a text, and none."""
+    """Return the targets of five questions on one text; one of them has no answer."""
     passage = Passage.of(TEXT)
     return [Golds([Gold(text, TEXT.index(text))] if text else [], passage) for text in ANSWERS]
 
 
 def check_asking(kind: Kind, name: str) -> None:
-    """What a kind called `name` promises that is `AsksPassages`. Raises `AssertionError`."""
+    """Check the promises of a kind called `name` that is `AsksPassages`. Raises `AssertionError`."""
     assert isinstance(kind, AsksPassages)
     targets, blank = sample_questions(), Task("tiny", Path(), kind=name)
     task = kind.resolve(blank, targets)
@@ -82,7 +82,7 @@ def _check_head(kind: Kind, task: Task) -> None:
 
 
 def _check_loss(kind: Kind, sure: Ragged, encoded: Ragged) -> None:
-    """Finite on extremes, lower where right, and that of an example does not depend on those beside it."""
+    """Check the loss: finite on extreme logits, lower when right, and the mean over examples."""
     targets, right = torch.from_numpy(encoded.flat), torch.from_numpy(sure.flat).float()
     for factor in (1.0, -1.0, 1e3, -1e3):
         logits = (right * factor).requires_grad_(True)
@@ -99,7 +99,7 @@ def _check_loss(kind: Kind, sure: Ragged, encoded: Ragged) -> None:
 
 
 def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
-    """What is added to first rows mends answers that all lean to one side."""
+    """Check that the threshold added to the no-answer rows corrects logits biased for or against no answer."""
     assert isinstance(kind, ChoosesThresholds), "questions may have no answer, and no threshold is chosen for it"
     for lean in (30.0, -30.0):
         leaning = Ragged(sure.flat.copy(), sure.counts)

@@ -1,4 +1,4 @@
-"""What every suite must do."""
+"""The contract of a benchmark suite."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from graftwork.testing.require import require
 
 
 def check_suite(name: str, empty: Path) -> None:
-    """Raise `AssertionError` with the promise that the suite breaks. `empty` is an empty folder.
+    """Check the promises of a suite; `empty` is an empty folder. Raises `AssertionError` with the broken promise.
 
-    Its tasks are named without a file of theirs, each misses its files, metrics are known where the kind is, no task is
-    both asked and left out, and every published figure is one of a task's scores.
+    The tasks can be listed without their files, each reports its missing files, metrics are registered if the kind is,
+    no task is both included and left out, and every published figure is one of a task's scores.
     """
     suite = suites.get(name)
     tasks = suite.tasks(empty)

@@ -1,4 +1,4 @@
-"""Small data that can be learnt, and a workbench over it, made in milliseconds without a file."""
+"""Toy data sets that can be learnt, and a workbench over them, made in milliseconds without files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
 
 GOOD, BAD, FILLER = ("good", "fine", "warm"), ("bad", "sad", "cold"), ("the", "a", "was", "film", "so", "it")
-Sample = Sequence[str | tuple[str, ...]]  # targets as they stand in a file
+Sample = Sequence[str | tuple[str, ...]]  # targets as written in a file
 SAMPLES: tuple[Sample, ...] = (
     ["red", "blue|red", "", "green"],
     ["red", "blue", "green", "red"],
@@ -40,11 +40,11 @@ SAMPLES: tuple[Sample, ...] = (
 
 
 def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int = 20) -> Dataset:
-    """A toy task that can be learnt, for the kinds of this package; validation and test have half of `rows` each.
+    """Return a toy task that can be learnt, for the kinds of this package; validation and test have `rows` / 2 rows.
 
-    Texts say good and bad things. The class is which of them (of a pair: whether both texts say the same), the labels
-    are all of them, the number is how many more good ones, and the spans are good and bad words side by side.
-    Questions ask for the good word or the bad one of a text. The right choice says good things, as its text does.
+    Texts contain good and bad words. The class says which (for pairs: whether both texts agree), the labels are all
+    that occur, the number is half the count of good words minus bad ones, and the spans are adjacent good or bad words.
+    Questions ask for the good or the bad word of a text. The right choice contains good words, as its text does.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
     task = (
@@ -70,7 +70,7 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
 
 
 def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -> tuple[dict[str, Any], Any]:
-    """Inputs, and the target as it would stand in a file."""
+    """Return the inputs of a row, and its target as written in a file."""
 
     def saying(good: int, bad: int) -> str:
         sizes = ((GOOD, good), (BAD, bad), (FILLER, 2 + number % 5))
@@ -101,7 +101,7 @@ def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -
 
 
 def _tiny_question(place: str, number: int, random: np.random.Generator) -> Example:
-    """Which word of some is a good one, or a bad one; every fourth asks for one that is not there."""
+    """Return a question for the good or the bad word of a text; every fourth question has no answer."""
     wanted, other = (GOOD, BAD) if number % 2 else (BAD, GOOD)
     said = random.choice(wanted) if number % 4 < 3 else random.choice(FILLER)
     words = random.permutation([said, random.choice(other), *random.choice(FILLER, 3 + number % 4)]).tolist()
@@ -111,7 +111,7 @@ def _tiny_question(place: str, number: int, random: np.random.Generator) -> Exam
 
 
 def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, seed: int = 0) -> Workbench:
-    """What a run hands to `Method.fit`, with a store of frozen passes of its own."""
+    """Return the workbench that a run passes to `Method.fit`, with its own store of frozen passes."""
     kind, headline = kinds.get(dataset.task.kind), metrics.get(dataset.task.metrics[0])
     store = FrozenStore()
 
@@ -139,7 +139,7 @@ def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, 
 
 
 def sample_targets(kind: Kind, texts: Sample, task: Task) -> list[Any]:
-    """`texts` parsed, or the first of `SAMPLES` that the kind takes."""
+    """Return `texts` parsed, or the first of `SAMPLES` that the kind can parse."""
     for sample in [texts] if texts else SAMPLES:
         with suppress(DataError):
             return [kind.parse(text, task, "sample.csv:2") for text in sample]
@@ -148,5 +148,5 @@ def sample_targets(kind: Kind, texts: Sample, task: Task) -> list[Any]:
 
 @torch.no_grad()
 def pooled(backbone: Backbone, inputs: Inputs) -> Tensor:
-    """(B, D) features of a whole run of the network."""
+    """Return the (B, D) pooled features of a full forward pass."""
     return backbone.features(inputs).pooled

@@ -1,4 +1,4 @@
-"""Small images and sounds that can be told apart, written in milliseconds."""
+"""Toy images and sounds whose classes can be learnt, written in milliseconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLASSES = {"image": tuple(COLOURS), "sound": tuple(PITCHES)}
 
 
 def write_image(path: Path, label: str, number: int) -> Path:
-    """A noisy picture of the class's colour, another one for every number."""
+    """Write a noisy image of the class's colour; `number` seeds the noise."""
     from PIL import Image
 
     random = np.random.default_rng([number, len(label)])
@@ -30,7 +30,7 @@ def write_image(path: Path, label: str, number: int) -> Path:
 
 
 def write_sound(path: Path, label: str, number: int, rate: int = RATE) -> Path:
-    """A noisy tone of the class's pitch, another one, and of another length, for every number."""
+    """Write a noisy tone of the class's pitch; `number` seeds the noise and sets the length."""
     import soundfile
 
     random = np.random.default_rng([number, len(label)])
@@ -42,7 +42,7 @@ def write_sound(path: Path, label: str, number: int, rate: int = RATE) -> Path:
 
 
 def write_folder(folder: Path, role: str, each: int) -> Path:
-    """A folder of class folders with `each` files of every class."""
+    """Write a folder of class folders with `each` files per class."""
     for label in CLASSES[role]:
         for number in range(each):
             if role == "image":
@@ -53,7 +53,7 @@ def write_folder(folder: Path, role: str, each: int) -> Path:
 
 
 def tiny_media(folder: Path, role: str, *, rows: int = 20) -> Dataset:
-    """A toy task of images or sounds, their files written into `folder`; the other splits have half of `rows` each."""
+    """Return a toy task of images or sounds, with files in `folder`; validation and test have half of `rows` each."""
     part = kinds.get("classification")
     task = Task("tiny", folder).resolved(**{role: role})
     labels, suffix = CLASSES[role], {"image": "png", "sound": "wav"}[role]

@@ -1,4 +1,4 @@
-"""Tiny random networks of images, of sounds and of texts, written as folders in milliseconds, and word vectors."""
+"""Tiny random networks for images, sounds and texts, written as folders in milliseconds, and word vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from graftwork.nn.bilm import BiLM, BiLMShape, fresh_bilm
 from graftwork.pretrained.word_vector_table import WordVectors
 
-SIDE, RATE = 32, 8000  # pixels of an image, samples a second
+SIDE, RATE = 32, 8000  # image side in pixels, samples per second
 LAYERS: dict[str, Any] = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
     "initializer_range": 0.2,
@@ -51,12 +51,12 @@ WORDS = ("the", "a", "was", "film", "so", "it", "good", "fine", "warm", "bad", "
 
 
 def tiny_word_vectors(words: Sequence[str] = WORDS, width: int = 8) -> WordVectors:
-    """Random vectors, the same every time."""
+    """Return random vectors, the same on every call."""
     return WordVectors(words, np.random.default_rng(0).normal(size=(len(words), width)).astype(np.float32))
 
 
 def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
-    """A folder with config.json, model.safetensors and preprocessor_config.json; batch norms have statistics."""
+    """Write a folder with config.json, model.safetensors and preprocessor_config.json; batch norms have statistics."""
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.for_model(model_type, **CONFIGS[model_type])
@@ -65,7 +65,7 @@ def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
         network = AutoModel.from_config(config)
         for parameter in network.parameters():
             if parameter.dim() == 4:
-                torch.nn.init.kaiming_normal_(parameter)  # so that a deep network does not forget its input
+                torch.nn.init.kaiming_normal_(parameter)  # so that the input still affects the output of a deep network
         for name, buffer in network.named_buffers():
             if name.endswith("running_var"):
                 buffer.uniform_(0.5, 2.0)
@@ -83,7 +83,7 @@ def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
 
 
 def tiny_bilm(seed: int = 0) -> BiLM:
-    """ELMo's network of two layers, whose weights are large enough to tell words apart."""
+    """Return ELMo's network with two layers, with weights large enough to distinguish words."""
     options = {
         "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 8], [3, 16]], "n_highway": 1, "activation": "relu",
                      "max_characters_per_token": 50},
@@ -94,7 +94,7 @@ def tiny_bilm(seed: int = 0) -> BiLM:
 
 
 def write_awd_lstm(folder: Path, seed: int = 0) -> Path:
-    """An AWD-LSTM of three narrow layers with the tokenizer of `tiny_text`, a text read behind one [SEP]."""
+    """Write an AWD-LSTM of three narrow layers with the tokeniser of `tiny_text`; texts are read after a [SEP]."""
     from tokenizers.processors import TemplateProcessing
 
     from graftwork.backbones.awd_lstm import MODEL_TYPE
@@ -111,7 +111,7 @@ def write_awd_lstm(folder: Path, seed: int = 0) -> Path:
     network.draw(seed)
     with torch.no_grad():
         for weight in network.parameters():
-            weight.mul_(3.0)  # so that a narrow network tells two texts apart
+            weight.mul_(3.0)  # so that a narrow network distinguishes two texts
     write_tensors(folder / "model.safetensors", network.state_dict())
     write_text(folder / "tokenizer.json", tokenizer.to_str())
     write_json(folder / "config.json", {"model_type": MODEL_TYPE, **asdict(shape)})

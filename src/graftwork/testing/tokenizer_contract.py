@@ -1,4 +1,4 @@
-"""What every tokenizer must do."""
+"""The contract of a tokeniser."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ TEXTS = [SENTENCE[place % 40 : place % 40 + 50] + f", {place}." for place in ran
 
 
 def check_tokenizer(name: str, empty: Path) -> None:
-    """Raise `AssertionError` with the promise that the tokenizer breaks. `empty` is an empty folder.
+    """Check the promises of a tokeniser; `empty` is an empty folder. Raises `AssertionError` with the broken promise.
 
-    Equal texts give equal vocabularies, no larger than asked for; ids are below its size; no text makes a special
-    token; an empty text makes none at all; what is saved is opened with the same ids, here and by transformers.
+    Equal texts give equal vocabularies, no larger than requested; ids are below its size; no text encodes to a special
+    token other than the unknown one; an empty text has no tokens; a saved tokeniser gives the same ids when opened
+    here and by transformers.
     """
     from transformers import AutoTokenizer
 

@@ -1,4 +1,4 @@
-"""A training step in as many parts as memory allows, and a model of what it takes."""
+"""Gradient accumulation: a training step in as many parts as memory requires, and a model of its memory use."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from graftwork.machine.memory import OutOfMemory, Rows, alone, attempt
 from graftwork.units import show
 
 PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; nothing of it is on an accelerator
-PEAK = 1.5  # a step holds at most so many times what it saves for its backward pass
-MOMENTS = 8  # bytes for each trained number, beside its gradient and the flat copy of that
+PEAK = 1.5  # peak memory of a step / what it saves for its backward pass, at most
+MOMENTS = 8  # bytes per trained number, beside its gradient and the flat gradient copy
 
 RunPart = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
 
 
 def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targets: Tensor, run: RunPart) -> float:
-    """One step over `rows`, whose targets are (B, …) or (W, …): the loss, with the gradients on the parameters.
+    """Run one step over `rows` with targets (B, …) or (W, …); return the loss, with gradients on the parameters.
 
-    In one part it is `run` and nothing else. Raises `OutOfMemory` where one example is too much.
+    In one part this is just `run`. Raises `OutOfMemory` where one example is too much.
     """
     memory, known = bench.memory, len(bench.memory.cuts)
 
@@ -61,14 +61,14 @@ def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targe
 
 
 def _split(encoded: Encoded, targets: Tensor, parts: Sequence[Rows]) -> tuple[Tensor, ...]:
-    """The targets of a batch, those of each part of it."""
+    """Split the targets of a batch by its parts."""
     return torch.split(targets, [len(encoded.answered(np.array(part))) for part in parts])
 
 
 def measure(model: Model, bench: Workbench, length: int, positions: int, run: Callable[[], float]) -> None:
-    """Bound the parts by what the `positions` of one example of `length` tokens take, when `run` passes it through.
+    """Bound the size of parts by the memory that `run` needs for one example of `length` tokens, `positions` in all.
 
-    Raises `OutOfMemory` where that example alone goes beyond the bound.
+    Raises `OutOfMemory` where that example alone exceeds the bound.
     """
     memory = bench.memory
     assert memory.bound is not None and bench.setting.backbone is not None
@@ -84,7 +84,7 @@ def measure(model: Model, bench: Workbench, length: int, positions: int, run: Ca
 
 
 def held_bytes(model: Model, backbone: nn.Module) -> float:
-    """What is held through all steps: weights, each once; gradients, moments and the best weights of what trains."""
+    """Return the bytes held through all steps: weights, each once; gradients, moments and best weights of the delta."""
     weights = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
         for module in (backbone, model)
@@ -95,7 +95,7 @@ def held_bytes(model: Model, backbone: nn.Module) -> float:
 
 
 def step_bytes(model: Model, run: Callable[[], float]) -> float:
-    """What a forward and a backward pass hold at their peak, beside what is held anyway. Raises `OutOfMemory`."""
+    """Estimate the peak bytes of a forward and backward pass beyond `held_bytes`. Raises `OutOfMemory`."""
     saved: dict[int, int] = {}
     own = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
 
@@ -114,6 +114,6 @@ def step_bytes(model: Model, run: Callable[[], float]) -> float:
 
 
 def forget_gradients(model: Model) -> None:
-    """What a pass that ended half-way has left on the parameters."""
+    """Clear the gradients, such as those of an interrupted pass."""
     for weight in model.delta().values():
         weight.grad = None

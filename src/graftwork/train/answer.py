@@ -1,4 +1,4 @@
-"""Answering: batches of near-equal lengths and bounded size, and one frozen pass for all that can share it."""
+"""Inference: batches of near-equal lengths and bounded size, and one frozen forward pass shared where possible."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from graftwork.machine.memory import answers_in_halves
 from graftwork.train.batches import by_length
 from graftwork.train.dedup import equals_of
 
-TOKENS_AT_ONCE = 2048  # padded: short texts go in large batches, and a batch of long ones still fits the caches
+TOKENS_AT_ONCE = 2048  # padding counted: short texts form large batches; one of long texts still fits the CPU caches
 EXAMPLES_AT_ONCE = 512
 
 
 def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
-    """Example numbers of every batch, each of `rows` (default: all) once, the longest first.
+    """Return the example numbers of every batch: each of `rows` (default: all) once, the longest first.
 
-    Longest sequence x sequences is at most `TOKENS_AT_ONCE`; an example longer than that is a batch by itself.
+    A batch's longest sequence x its sequences is at most `TOKENS_AT_ONCE`; a longer example is a batch by itself.
     """
     rows = np.arange(len(encoded)) if rows is None else rows
     sizes = encoded.lengths[rows] * encoded.sequences_of[rows]
@@ -36,9 +36,9 @@ def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDA
 
 @torch.inference_mode()
 def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[ReadsStates]) -> list[Logits]:
-    """Logits of each of `fitted`, which are all on `backbone`; the states that they read are computed once.
+    """Return the logits of each of `fitted`, all on `backbone`; their shared hidden states are computed once.
 
-    Each one's are what it gives alone, bit for bit: the batches depend on the texts only, unless memory runs out.
+    They equal, bit for bit, the logits of each alone: batches depend on the texts only, unless memory runs out.
     """
     depths = [one.depth for one in fitted if one.depth is not None]
     order = batches(encoded)
@@ -64,16 +64,16 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
 def finished(
     facts: Mapping[str, Any], encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]
 ) -> Logits:
-    """The logits of all examples in their order, from those of these `examples` in theirs, the thresholds applied.
+    """Reorder the logits of `examples` to the order of all examples, and apply the thresholds.
 
-    `facts` are those of what answered: `ReadsStates.facts`.
+    `facts` are `ReadsStates.facts` of the fitted method.
     """
     whole, thresholds = encoded.whole(logits, examples, facts.get("blind")), facts.get(THRESHOLDS_FACT)
     return whole if thresholds is None else added(whole, np.asarray(thresholds, dtype=np.float64))
 
 
 def states_up_to(backbone: Backbone, inputs: Inputs, depth: int, towers: int = 1) -> tuple[Tensor, ...]:
-    """`depth + 1` states or more, without the blocks above where that can be; with two towers bucket by bucket."""
+    """Return at least `depth + 1` states, skipping the blocks above if possible; two towers run bucket by bucket."""
 
     def states(some: Inputs) -> tuple[Tensor, ...]:
         return backbone.states_up_to(some, depth) if isinstance(backbone, StopsEarly) else backbone.states(some)
@@ -82,7 +82,7 @@ def states_up_to(backbone: Backbone, inputs: Inputs, depth: int, towers: int = 1
 
 
 def frozen_states(backbone: Backbone, inputs: Inputs, depth: int, towers: int) -> tuple[Tensor, ...]:
-    """As `states_up_to`, of a backbone with nothing hung on it: equal sequences go through once."""
+    """Like `states_up_to` for a backbone without adapters: equal sequences are computed once."""
     equals = equals_of(inputs)
     if equals is None:
         return states_up_to(backbone, inputs, depth, towers)

@@ -1,4 +1,4 @@
-"""Batches of near-equal lengths for what is computed without training: frozen passes and answers."""
+"""Batches of near-equal lengths for inference: frozen passes and answers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 
 def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = None) -> list[NDArray[np.int64]]:
-    """Every index of `lengths` (N,) once, the longest first: what is too big for memory fails at once.
+    """Batch every index of `lengths` (N,) once, the longest first: what is too big for memory fails at once.
 
     A batch's longest length times its size is at most `tokens`, and its size at most `examples`; an example longer than
-    that is a batch by itself.
+    `tokens` is a batch by itself.
     """
     order = np.argsort(-lengths, kind="stable")
     batches, start = [], 0

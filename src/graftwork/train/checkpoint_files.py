@@ -1,7 +1,7 @@
-"""Checkpoints in a folder: the last one and the one before, each whole or not there, and known by what computed it.
+"""Checkpoints in a folder: the last two, each written atomically and labelled with the arithmetic that computed it.
 
-Checkpoint N is `N.safetensors`, the tensors, and `N.json`, the numbers, with the hash of the tensors and one of itself:
-written last, so that its presence means complete. One that is torn is passed over for the one before.
+Checkpoint N is `N.safetensors`, the tensors, and `N.json`, the numbers, with the hash of the tensors and of itself. The
+JSON is written last, so that its presence means complete. A corrupt checkpoint is skipped for the one before.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = 1
-KEPT = 2  # the last one, and the one before it
+KEPT = 2  # the last checkpoint and the one before it
 EVERY_SECONDS = 60.0
-SHARE = 0.01  # of the time that writing may take at most
+SHARE = 0.01  # largest share of time that writing may take
 ABOUT, TENSORS = ".json", ".safetensors"
 
 log = logging.getLogger("graftwork")  # with no handler set up, a warning is one line on the error stream
 
 
 class Checkpoints:
-    """Those of one run. `arithmetic` gives what it is computed in: what other arithmetic has computed is not gone on
-    with. It is asked once, when they are first read or written."""
+    """The checkpoints of one run. `arithmetic` describes its numerics; a checkpoint of other arithmetic is not resumed.
+    It is called once, at the first read or write."""
 
     def __init__(self, folder: Path, run: str, arithmetic: Callable[[], Mapping[str, Any]]):
         self.folder, self.run, self.arithmetic = folder, run, arithmetic
-        self._troubled = False  # one could not be written, and that was said
+        self._troubled = False  # a failed write has been reported
 
     @cached_property
     def computed_in(self) -> Any:
-        """What stands in a checkpoint for its arithmetic, as JSON."""
+        """The arithmetic as recorded in a checkpoint, as JSON."""
         return finite({"format": FORMAT, **self.arithmetic()})
 
     def try_write(self, checkpoint: Checkpoint) -> None:
-        """As `write`; where none can be written a warning says so, once: checkpoints only save work."""
+        """Like `write`, but warn once on failure: checkpoints only save work."""
         try:
             self.write(checkpoint)
         except StorageError as error:
@@ -55,7 +55,7 @@ class Checkpoints:
             self._troubled = True
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Keep one more, and of the earlier ones the last. Raises `StorageError`."""
+        """Write a checkpoint and delete all earlier ones but the last. Raises `StorageError`."""
         before = self._numbers()
         number = max(before, default=0) + 1
         with storage_errors(self.folder):
@@ -68,9 +68,9 @@ class Checkpoints:
             self._forget(old)
 
     def read(self, *, follows: bool = False) -> Checkpoint | None:
-        """The last one that is whole; None where none is, or where other arithmetic made it: a warning says so.
+        """Return the last intact checkpoint; None where there is none, or, with a warning, if other arithmetic made it.
 
-        A process that `follows` another takes what that one took. What a killed process left half-written is removed.
+        With `follows`, another process's arithmetic is accepted. Partial files of a killed process are removed.
         Raises `IncompatibleModule` for the checkpoints of another run.
         """
         here = self.computed_in
@@ -92,7 +92,7 @@ class Checkpoints:
         return None
 
     def remove(self) -> None:
-        """All of them: the run is finished."""
+        """Remove all checkpoints: the run is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _numbers(self) -> list[int]:
@@ -106,7 +106,7 @@ class Checkpoints:
             self._path(number, ending).unlink(missing_ok=True)
 
     def _whole(self, number: int) -> dict[str, Any] | None:
-        """What is said about it, if that and the tensors are as they were written."""
+        """Return the JSON of a checkpoint if its own hash and that of the tensors match."""
         try:
             about = read_json(self._path(number, ABOUT))
             if not isinstance(about, dict) or about.pop("seal", None) != digest(about):
@@ -127,27 +127,27 @@ class Checkpoints:
 
 
 class Interval:
-    """When the next checkpoint is due: after so many seconds, or more where writing one takes long; with 0 always."""
+    """A timer for the next checkpoint: due after `seconds`, or longer if writing is slow; always due with 0."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds
         self._since, self._took = time.monotonic(), 0.0
 
     def is_due(self) -> bool:
-        """Whether it is."""
+        """Return whether a checkpoint is due."""
         passed = time.monotonic() - self._since
         return not self.seconds or passed >= max(self.seconds, self._took / SHARE)
 
     def wrote(self, seconds: float) -> None:
-        """One was written just now, and took so long."""
+        """Record that a checkpoint was just written and how many seconds it took."""
         self._since, self._took = time.monotonic(), seconds
 
 
 def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
-    """A safetensors file; returns its sha256. Tensor by tensor: a copy of them all could double a run's memory."""
+    """Write a safetensors file tensor by tensor, as a copy of all could double a run's memory; return its sha256."""
     import torch
 
-    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))  # so that all are aligned
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))  # widest first: all aligned
     header = Header(end_to_end((name, tensors[name].dtype, tensors[name].shape) for name in order)).to_bytes()
     found = hashlib.sha256(header)
     with writing(path) as stream:

@@ -1,4 +1,4 @@
-"""Equal sequences of a batch: a premise with three hypotheses, a question with its candidates. They are read once."""
+"""Deduplication of equal sequences in a batch (a premise of three hypotheses, a question with candidates)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from graftwork.core.backbone import Inputs
 
 @dataclass(frozen=True)
 class Equals:
-    """The sequences of a batch (S,) without those that repeat an earlier one."""
+    """The distinct sequences of a batch (S,), and the map from each sequence to its distinct one."""
 
-    firsts: list[int]  # (F,) of every group of equal ones the first
-    places: list[int]  # (S,) which of these each one is
+    firsts: list[int]  # (F,) the first sequence of every group of equal ones
+    places: list[int]  # (S,) index into `firsts` of each sequence
 
     def once(self, inputs: Inputs) -> Inputs:
-        """Each (F, T)."""
+        """Return the inputs of the distinct sequences, each (F, T)."""
         return {name: tensor[self.firsts] for name, tensor in inputs.items()}
 
 
 def equals_of(inputs: Inputs) -> Equals | None:
-    """None where there are none, and for what is read word by word, images and sounds.
+    """Find the equal sequences; None where there are none, for inputs read word by word, images and sounds.
 
-    Whoever uses it must know that the network treats equal sequences alike: no dropout, nothing that hangs on rows.
+    Valid only if the network treats equal sequences alike: no dropout, nothing that depends on the row.
     """
     if "words" in inputs or any(tensor.is_floating_point() for tensor in inputs.values()):
         return None

@@ -1,4 +1,4 @@
-"""Arithmetic counted operator by operator, on a few batches, and computed for the rest."""
+"""A FLOP counter: a few batches are counted operator by operator, the rest are interpolated."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from graftwork.core.length_buckets import buckets_of
 from graftwork.core.method import Tally
 
 T = TypeVar("T")
-Size = tuple[float, float]  # of a batch: means of T and T² over its sequences
+Size = tuple[float, float]  # of a batch: the means of T and T² over its sequences
 Plane = Callable[[Size], float]
 
 
 def counted(work: Callable[[], T]) -> tuple[T, float]:
-    """Do `work` and count its matrix products: 2 FLOP per multiply-add, forward and backward, frozen or not.
+    """Run `work` and count its matrix products: 2 FLOP per multiply-add, forward and backward, frozen or not.
 
-    Elementwise work (norms, softmax, activations, the optimiser, look-ups) is not counted, as is the field's habit.
+    Elementwise work (norms, softmax, activations, the optimiser, look-ups) is not counted, as is customary.
     """
     with _Products() as products:
         result = work()
@@ -29,12 +29,12 @@ def counted(work: Callable[[], T]) -> tuple[T, float]:
 
 
 class _Products(TorchDispatchMode):
-    """Sums torch's formulas, as its `FlopCounterMode` does, which also splits them by module: most of its work."""
+    """A sum of torch's FLOP formulas, like `FlopCounterMode` but without its costly split by module."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.flops = 0
-        self._whole: set[Any] = set()  # operators that are not made of others
+        self._whole: set[Any] = set()  # operators that do not decompose into others
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
@@ -52,11 +52,11 @@ class _Products(TorchDispatchMode):
 
 
 class StepCounter:
-    """Counts a few batches and knows the rest: counting an operator costs more than a short text's product.
+    """A FLOP counter that counts a few batches and interpolates the rest: counting slows short texts down.
 
-    Per sequence a network's products are a + b T + c T², in a batch of several buckets the mean of that: a plane over
-    the means of T and T². Once a fourth batch lies on the plane through three, those between the outer ones counted are
-    computed; a batch that lies outside, or any of a network whose counts lie on no plane, is counted.
+    Per sequence a network's FLOPs are a + b T + c T², averaged over a batch with several buckets: a plane over the
+    means of T and T². Once a fourth batch lies on the plane through three, batches within the counted range are
+    interpolated; a batch outside it, or any batch of a network whose counts lie on no plane, is counted.
     """
 
     def __init__(self, tally: Tally):
@@ -66,16 +66,16 @@ class StepCounter:
 
     @property
     def counts(self) -> list[tuple[float, float, float]]:
-        """Means of T and T², and FLOP per sequence of what was counted: all that decides what is counted next."""
+        """The means of T and T² and the FLOP per sequence of each counted batch: the counter's whole state."""
         return [(*size, flops) for size, flops in self._counted.items()]
 
     def restore(self, counts: Sequence[tuple[float, float, float]]) -> None:
-        """Go on from `counts`."""
+        """Continue from `counts`."""
         self._counted = {(length, square): flops for length, square, flops in counts}
         self._plane = _plane(self._counted)
 
     def run(self, mask: Tensor, work: Callable[[], T], towers: int = 1) -> T:
-        """Do `work` on a batch whose real tokens `mask` (S, T) marks; two `towers` go through bucket by bucket."""
+        """Run `work` on a batch with real tokens `mask` (S, T), and tally FLOPs; two `towers` run bucket by bucket."""
         sequences, buckets = len(mask), buckets_of(mask, towers)
         positions = sum(len(bucket) * length for bucket, length in buckets)
         size = positions / sequences, sum(len(bucket) * length**2 for bucket, length in buckets) / sequences
@@ -98,7 +98,7 @@ class StepCounter:
 
 
 def _plane(counted: Mapping[Size, float]) -> Plane | None:
-    """The plane through the two outer sizes and the one farthest from their line, if every other one lies on it."""
+    """Return the plane through the two extreme sizes and the one farthest from their line, if all others lie on it."""
     if len(counted) < 4:
         return None
     sizes = sorted(counted)
@@ -114,5 +114,5 @@ def _plane(counted: Mapping[Size, float]) -> Plane | None:
 
 
 def _area(a: Size, b: Size, c: Size) -> float:
-    """Twice that of a triangle, with its sign."""
+    """Return twice the signed area of a triangle."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (c[0] - a[0]) * (b[1] - a[1])

@@ -1,4 +1,4 @@
-"""A linear layer on features that a formula makes of an example: what baselines without a backbone are."""
+"""A linear layer on features computed from an example by a formula: the baselines without a backbone."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ class LinearOnFormula:
 
     @property
     def trained_parameters(self) -> int:
-        """The linear layer."""
+        """Parameters of the linear layer."""
         return self.weight.numel() + self.bias.numel()
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), a row per example."""
+        """Return the logits (N, C), a row per example."""
         return linear(made_of(examples, self.formula), self.weight, self.bias).double().numpy()
 
     def delta(self) -> dict[str, Tensor]:
-        """The linear layer; the formula has nothing to store."""
+        """Return the linear layer; the formula has nothing to store."""
         return {"weight": self.weight, "bias": self.bias}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Two per feature and class; what the formula takes is not counted."""
+        """Return two FLOP per feature and class; the formula itself is not counted."""
         return 2.0 * len(examples) * self.weight.numel(), "model"
 
 
 def made_of(examples: Sequence[Example], formula: Formula) -> Tensor:
-    """(N, F) features of these examples."""
+    """Return the (N, F) features of these examples."""
     return torch.from_numpy(np.stack([formula(example) for example in examples]))
 
 
 def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFormula:
-    """The penalty that is best on validation. No seed decides it: runs share what is called `name`."""
+    """Fit with the penalty that is best on validation. It depends on no seed: runs share the result called `name`."""
     setting = bench.setting
 
     def work(tally: Tally) -> tuple[LinearFit, float]:
@@ -78,7 +78,7 @@ def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFor
 def restore_on_formula(
     formula: Formula, features: int, delta: Mapping[str, Tensor], facts: Mapping[str, Any]
 ) -> LinearOnFormula:
-    """From the stored layer. Raises `IncompatibleModule` where it reads another number of features."""
+    """Restore the stored layer. Raises `IncompatibleModule` where it expects another number of features."""
     weight, bias = delta["weight"], delta["bias"]
     if weight.shape[-1] != features:
         raise IncompatibleModule(

@@ -1,7 +1,7 @@
 """One pass of the frozen backbone over a split: pooled features of every block, and the states entering one block.
 
-What is frozen is computed once, in eval mode, and shared by epochs, seeds, methods and learning rates; with a
-`PrefixStore` by processes, tasks over the same texts and later days too.
+Frozen states are computed once, in eval mode, and shared by epochs, seeds, methods and learning rates; with a
+`PrefixStore` also by other processes, tasks over the same texts and later runs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
 from graftwork.train.prefix_store import Draft, PrefixStore, StoredPass, Wanted
 
-SECONDS_BETWEEN_LOOKS = 0.1  # at a pass that another process computes
-TOKENS_PER_BATCH = 4096  # padded; bounds the memory of a pass and keeps matrix products large
-MOST_KEPT_BESIDE = 1 << 30  # bytes of states that a pass keeps which needs none itself
-BATCHES_AT_ONCE = 16  # of a pass, before what they filled is let go
+SECONDS_BETWEEN_LOOKS = 0.1  # between polls for a pass that another process computes
+TOKENS_PER_BATCH = 4096  # padding counted; bounds the memory of a pass and keeps matrix products large
+MOST_KEPT_BESIDE = 1 << 30  # maximum bytes of states kept by a pass that itself needs none
+BATCHES_AT_ONCE = 16  # of a pass, before the mapped pages that they filled are released
 
 _Key = tuple[str, str, str, int | None]  # backbone's revision, data set's digest, split, depth
 
@@ -42,24 +42,24 @@ class Pass:
         self.encoded, self.kept = encoded, kept
         self._lengths = _state_lengths(encoded, kept.states)
         self._offsets = np.concatenate([[0], np.cumsum(self._lengths)])
-        self._touched = 0  # bytes of states, since pages were let go
+        self._touched = 0  # bytes of states read since pages were last released
 
     @property
     def of_sample(self) -> bool:
-        """Whether only `encoded.sampled` went through: where no states are kept, the others are of no use."""
+        """Return whether only `encoded.sampled` was computed, as is the case where no states are kept."""
         return self.kept.states is None and not _all_sampled(self.encoded)
 
     def pooled(self, block: int) -> Tensor:
-        """(N, P) fp32 after `block` blocks, or (W, P) of the words that are seen of `encoded.sampled`."""
+        """Return pooled features (N, P) fp32 after `block` blocks, or (W, P) of the seen words of `encoded.sampled`."""
         joined = join_towers(self.kept.pooled[block], self.encoded.towers)
         if self.kept.mapped:
             let_go([self.kept.pooled[block]])
         return joined
 
     def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
-        """(S, T, D) laid out as `mask` (S, T) says, whichever side the padding is on; zero at padding.
+        """Return the states (S, T, D) at the real tokens of `mask` (S, T), on either padding side; zero at padding.
 
-        The states are moved to the device of `mask` here: of a pass only a batch is ever on an accelerator.
+        The states are moved to the device of `mask` here: only one batch of a pass is ever on an accelerator.
         """
         states = self.kept.states
         assert states is not None, "no depth was asked for"
@@ -72,7 +72,7 @@ class Pass:
         return batch
 
     def _touch(self, states: Tensor, sequences: Sequence[int]) -> None:
-        """What is mapped from a file stays in memory no longer than it is of use."""
+        """Count the bytes read and release mapped pages once they exceed `AT_ONCE`."""
         self._touched += int(self._lengths[list(sequences)].sum()) * states.shape[1] * states.element_size()
         if self.kept.mapped and self._touched > AT_ONCE:
             let_go([states])
@@ -80,25 +80,25 @@ class Pass:
 
 
 class FrozenStore:
-    """The passes of one process, least recently used ones dropped when they hold more memory than `cap_bytes`.
+    """The passes of one process; the least recently used are dropped when memory exceeds `cap_bytes`.
 
-    With `disk` they are looked for there first, and kept there. Every split is tokenised once.
+    With `disk`, passes are looked up and stored there too. Every split is tokenised once.
     """
 
     def __init__(self, cap_bytes: int = 4 << 30, disk: PrefixStore | None = None):
         self.cap_bytes, self.disk = cap_bytes, disk
-        self.keeps: int | None = None  # the block whose entering states a pass keeps too that needs none itself
+        self.keeps: int | None = None  # block whose input states are kept even by a pass that needs none
         self._passes: OrderedDict[_Key, Pass] = OrderedDict()
         self._encoded: dict[tuple[str, str, str], tuple[Encoded, Phase]] = {}
 
     def encoded(self, backbone: Backbone, data: str, split: Split) -> Encoded:
-        """The tokens of `split` of the data set `data` (its digest)."""
+        """Return the tokens of `split` of the data set `data` (its digest)."""
         return self._tokens(backbone, data, split)[0]
 
     def get(self, backbone: Backbone, data: str, split: Split, depth: int | None, bench: Workbench) -> Pass:
-        """The pass over `split` of the data set `data` (its digest); with `depth`, the states entering that block too.
+        """Return the pass over `split` of data set `data` (its digest), with states entering block `depth` if given.
 
-        Work done earlier is charged to `bench` in full: a price tag says what a run would cost alone.
+        Work done earlier is charged to `bench` in full: a price tag states the cost of a run alone.
         """
         encoded = self._read(backbone, data, split, bench)
         key = (backbone.card.revision, data, split.name, depth)
@@ -120,7 +120,7 @@ class FrozenStore:
         return known
 
     def _read(self, backbone: Backbone, data: str, split: Split, bench: Workbench) -> Encoded:
-        """The tokens, in the price of a run once: it reads them for the first of its passes, or is charged for that."""
+        """Return the tokens; tokenising is paid for once per run, by doing it or by being charged for it."""
         key = key_of(backbone, data, split)
         read_before = key in self._encoded
         with bench.profile.phase("tokenise"):
@@ -137,7 +137,7 @@ class FrozenStore:
             del self._passes[key]
 
     def holds(self, backbone: Backbone, data: str, split: Split, depth: int | None) -> bool:
-        """Whether `get` would compute nothing."""
+        """Return whether `get` would compute nothing."""
         if self._held(backbone.card.revision, data, split.name, depth) is not None:
             return True
         if self.disk is None:
@@ -145,7 +145,7 @@ class FrozenStore:
         return self.disk.find(self._wanted(backbone, self.encoded(backbone, data, split), depth)[0]) is not None
 
     def _keeps_more(self, backbone: Backbone, encoded: Encoded) -> bool:
-        """Whether a pass without states, which is nowhere yet, keeps some for a later run: it takes no longer.
+        """Return whether a new pass without states should also keep states for a later run, at no extra time.
 
         Its pooled features are the same, bit for bit, where all examples are sampled.
         """
@@ -157,9 +157,9 @@ class FrozenStore:
         return wanted.tokens * wanted.width * wanted.dtype.itemsize <= MOST_KEPT_BESIDE
 
     def _held(self, revision: str, data: str, split: str, depth: int | None) -> _Key | None:
-        """The key of a pass in memory that serves: its pooled features are, bit for bit, those of one for this depth.
+        """Return the key of a pass in memory with, bit for bit, the pooled features of a pass for this depth.
 
-        A pass that kept states has them as well, in the same batches where all examples are sampled.
+        Without a depth, a pass with states serves too if all examples are sampled: its batches are the same.
         """
         for key, known in self._passes.items():
             serves = key[3] == depth or (depth is None and _all_sampled(known.encoded))
@@ -168,7 +168,7 @@ class FrozenStore:
         return None
 
     def _opened(self, backbone: Backbone, encoded: Encoded, depth: int | None, bench: Workbench) -> Pass:
-        """A pass from the disk, charged in full; or computed."""
+        """Return a pass from the disk, charged in full, or compute it."""
         wanted, batches = self._wanted(backbone, encoded, depth)
         waited = Phase()
 
@@ -189,7 +189,7 @@ class FrozenStore:
     def _wanted(
         self, backbone: Backbone, encoded: Encoded, depth: int | None
     ) -> tuple[Wanted, list[NDArray[np.int64]]]:
-        """What a pass is looked for by, and the batches that compute it."""
+        """Return the specification of a pass, and the batches that compute it."""
         batches = batches_of_pass(encoded, depth)
         return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics() if self.disk else {}), batches
 
@@ -214,9 +214,9 @@ class FrozenStore:
         return StoredPass(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, parted=parted)
 
     def _finish(self, draft: Draft | None, watch: Stopwatch, tally: Tally) -> Phase:
-        """What the pass took, writing included; the draft is kept, or the disk's trouble told.
+        """Keep the draft, or warn of a disk error; return the cost of the pass, writing included.
 
-        A pass in parts is not kept: it may differ in its last bits from what others would compute.
+        A pass run in parts is not kept: its last bits may differ from what others would compute.
         """
         try:
             if draft:
@@ -244,9 +244,9 @@ def _all_sampled(encoded: Encoded) -> bool:
 
 
 def batches_of_pass(encoded: Encoded, depth: int | None) -> list[NDArray[np.int64]]:
-    """The sequences of every batch of a pass: all of them where states are kept, else those of what is sampled.
+    """Return the sequences of every batch of a pass: all where states are kept, else those of the sampled examples.
 
-    Of equal ones the first.
+    Of equal sequences only the first is included.
     """
     read = np.array(encoded.sequences(encoded.sampled) if depth is None else range(len(encoded.ids)), dtype=np.int64)
     read = read[encoded.firsts[read] == read]
@@ -254,7 +254,7 @@ def batches_of_pass(encoded: Encoded, depth: int | None) -> list[NDArray[np.int6
 
 
 def key_of(backbone: Backbone, data: str, split: Split) -> tuple[str, str, str]:
-    """What decides the tokens of a split."""
+    """Return the key of the tokens of a split."""
     return (backbone.card.revision, data, split.name)
 
 
@@ -270,9 +270,9 @@ def fill(
 ) -> tuple[Tally, int]:
     """Run the backbone batch by batch into `pooled`, L + 1 x (F, R), and `states` (tokens, D) at `depth`.
 
-    F features are kept of every block: one per sequence, or one per word of `encoded.sampled`; of equal sequences each
-    has those of the first. A batch that finds no memory goes through in halves: the FLOPs, and how many batches did.
-    What is `mapped` from a file is let go on the way. Raises `OutOfMemory`.
+    F features are kept per block: one per sequence, or one per word of `encoded.sampled`; equal sequences share the
+    features of the first. A batch that runs out of memory is run in halves. Returns the FLOPs, and how many batches
+    were halved. Pages `mapped` from a file are released on the way. Raises `OutOfMemory`.
     """
     tally = Tally()
     counter = StepCounter(tally)
@@ -307,7 +307,7 @@ def fill(
 
 
 def _slots(encoded: Encoded) -> list[NDArray[np.int64]]:
-    """Where the features of each sequence are kept, in the order in which they are read; -1 for those that aren't."""
+    """Return the storage rows of each sequence's features, in reading order; -1 for those that are not kept."""
     sampled = np.zeros(len(encoded), dtype=bool)
     sampled[encoded.sampled] = True
     read = encoded.read
@@ -317,7 +317,7 @@ def _slots(encoded: Encoded) -> list[NDArray[np.int64]]:
 
 
 def _equal(encoded: Encoded) -> list[NDArray[np.int64]]:
-    """Of each sequence those whose tokens are first met in it, itself among them; none where it repeats another's."""
+    """Return, per sequence, all sequences equal to it, itself included; none if it repeats an earlier one."""
     order = np.argsort(encoded.firsts, kind="stable")
     counts = np.bincount(encoded.firsts, minlength=len(order))
     return np.split(order, np.cumsum(counts)[:-1])
@@ -328,17 +328,17 @@ def _in_memory(wanted: Wanted) -> dict[str, Tensor]:
 
 
 def _lengths(encoded: Encoded) -> NDArray[np.int64]:
-    """(S,) tokens of each sequence."""
+    """Return the (S,) tokens of each sequence."""
     return np.array([len(ids) for ids in encoded.ids], dtype=np.int64)
 
 
 def _changed(encoded: Encoded, states: Tensor | None) -> bool:
-    """Whether the states have other positions than the inputs: then as many of every sequence."""
+    """Return whether the states have other positions than the inputs: then the same number for every sequence."""
     return states is not None and len(states) != int(_lengths(encoded).sum())
 
 
 def _state_lengths(encoded: Encoded, states: Tensor | None) -> NDArray[np.int64]:
-    """(S,) positions of each sequence's states."""
+    """Return the (S,) positions of each sequence's states."""
     lengths = _lengths(encoded)
     if states is None or not _changed(encoded, states):
         return lengths

@@ -1,4 +1,4 @@
-"""A linear layer fitted to its optimum on frozen features: the probe, and the head that gradient methods start from.
+"""A linear layer fitted to its optimum on frozen features: the probe, and the initial head of gradient methods.
 
 Starting from the fitted head keeps the first gradients from distorting the features (Kumar et al. 2022,
 arXiv:2202.10054).
@@ -20,12 +20,12 @@ from graftwork.core.method import FrozenPass, Tally, Workbench
 from graftwork.core.ragged import flat
 from graftwork.core.task import Split
 
-STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties tried, the best on validation is kept
+STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties to try; the best on validation is kept
 
 
 @dataclass(frozen=True)
 class LinearFit:
-    """logits = features @ weight.T + bias, on features as they come (standardisation folded in)."""
+    """logits = features @ weight.T + bias, on raw features (standardisation folded in)."""
 
     weight: Tensor  # (C, P)
     bias: Tensor  # (C,)
@@ -33,13 +33,13 @@ class LinearFit:
     evaluations: int  # of the loss and its gradient
 
     def logits(self, features: Tensor) -> Tensor:
-        """(N, P) -> (N, C)."""
+        """Map features (N, P) to logits (N, C)."""
         return linear(features, self.weight, self.bias)
 
 
 @dataclass(frozen=True)
 class Standardised:
-    """Features of mean 0 and standard deviation 1, and what they had; those that never change are left at 0."""
+    """Features of mean 0 and standard deviation 1, and their original moments; constant features are 0."""
 
     inputs: Tensor  # (N, P)
     mean: Tensor  # (P,)
@@ -47,7 +47,7 @@ class Standardised:
 
     @classmethod
     def of(cls, features: Tensor) -> Standardised:
-        """From features (N, P) as they come, which become `inputs` in place: there is no room for both."""
+        """Standardise raw features (N, P) in place, to save memory; they become `inputs`."""
         mean, sd = features.mean(dim=0), features.std(dim=0, correction=0)
         sd = torch.where(sd < 1e-6, torch.ones_like(sd), sd)
         return cls(features.sub_(mean).div_(sd), mean, sd)
@@ -56,7 +56,7 @@ class Standardised:
 def fit_linear(
     features: Standardised, targets: Tensor, kind: Kind, outputs: int, strength: float, start: LinearFit | None = None
 ) -> LinearFit:
-    """Minimise the kind's loss + strength / 2 x |W|^2 over the features by L-BFGS: convex, no seed."""
+    """Minimise the kind's loss + strength / 2 x |W|^2 over the features by L-BFGS; convex, so no seed."""
     inputs, mean, sd = features.inputs, features.mean, features.sd
     weight = torch.zeros(outputs, inputs.shape[1]) if start is None else start.weight * sd
     bias = torch.zeros(outputs) if start is None else start.bias + linear(mean, start.weight)
@@ -88,7 +88,7 @@ def fit_best_linear(
     score: Callable[[Tensor], float],
     strengths: Sequence[float] = STRENGTHS,
 ) -> tuple[LinearFit, float, float]:
-    """The best of `strengths` on validation features (N, P): the fit, its score, and the FLOPs of all fits.
+    """Choose the best of `strengths` on validation features (N, P); return fit, score and the FLOPs of all fits.
 
     The features of `train` are standardised in place.
     """
@@ -96,7 +96,7 @@ def fit_best_linear(
     best: tuple[float, LinearFit] | None = None
     previous: LinearFit | None = None
     evaluations = 0
-    for strength in sorted(strengths, reverse=True):  # strong first: each fit starts from the last, a short way off
+    for strength in sorted(strengths, reverse=True):  # strongest first: each fit warm-starts from the last
         previous = fit_linear(features, targets, kind, outputs, strength, previous)
         evaluations += previous.evaluations
         reached = score(previous.logits(validation))
@@ -114,7 +114,7 @@ def fit_on(
     features: Callable[[FrozenPass], Tensor],
     tally: Tally,
 ) -> tuple[LinearFit, float]:
-    """The best fit on the `features` (N, P), or (W, P), of both passes, by the headline metric, and its score."""
+    """Return the best fit on the `features` (N, P), or (W, P), of both passes by headline metric, and its score."""
     setting = bench.setting
     fit, reached, flops = fit_best_linear(
         (features(train), kept_targets(bench.train, train.encoded)),
@@ -128,7 +128,7 @@ def fit_on(
 
 
 def fit_on_block(bench: Workbench, block: int, train: FrozenPass, validation: FrozenPass) -> tuple[LinearFit, float]:
-    """`fit_on` the features after `block` blocks. No seed decides it: runs share it."""
+    """Apply `fit_on` to the features after `block` blocks. It depends on no seed: runs share it."""
     of = ", of sampled examples alone" if train.of_sample or validation.of_sample else ""
     return bench.once(
         f"linear layer after {block} blocks{of}",
@@ -137,12 +137,12 @@ def fit_on_block(bench: Workbench, block: int, train: FrozenPass, validation: Fr
 
 
 def kept_targets(split: Split, encoded: Encoded) -> Tensor:
-    """The targets of the features that a pass over `split` keeps: (N,) or (N, C); of words (W,)."""
+    """Return the targets of the features that a pass over `split` keeps: (N,) or (N, C); of words (W,)."""
     return torch.from_numpy(flat(split.targets)[encoded.answered(encoded.sampled)])
 
 
 def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
-    """What scores logits of the features that a pass over validation keeps; of many words, on a sample of examples."""
+    """Return a scorer of validation logits of the features a pass keeps: with many words, of a sample of examples."""
     sampled, blind = encoded.sampled, bench.setting.kind.constant(bench.train.targets, bench.setting.task)
 
     def reached(logits: Tensor) -> float:
@@ -153,7 +153,7 @@ def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
 
 
 def fitted_on(bench: Workbench, encoded: Encoded) -> dict[str, Any]:
-    """For the facts of a method that answers words: what convex fits saw, and the answer to words that are not seen."""
+    """Return facts of a method that answers words: words used in convex fits, and the logits of unseen words."""
     if encoded.words is None:
         return {}
     blind = bench.setting.kind.constant(bench.train.targets, bench.setting.task)

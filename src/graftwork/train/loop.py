@@ -1,5 +1,5 @@
-"""The loop of methods that change the network: head start, epochs over length-bucketed batches, the best epoch on
-validation kept."""
+"""The training loop of methods that change the network: head start, epochs over length-bucketed batches, and selection
+of the best epoch on validation."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from graftwork.train.training_state import TrainingState, snapshot
 
 
 class Diverged(GraftworkError):
-    """The loss or its gradient is no longer a number."""
+    """The loss or its gradient is not finite."""
 
 
 @runtime_checkable
 class NetworkMethod(Protocol):
-    """A method that changes the network: it says what of it."""
+    """A method that changes the network by adapters or trained blocks."""
 
     def attach(self, model: Model) -> None:
-        """Plug adapters or own blocks; afterwards `model.delta()` is final."""
+        """Insert adapters or unfreeze blocks; afterwards `model.delta()` is final."""
 
 
 @runtime_checkable
 class Attaches(NetworkMethod, HasRate, Protocol):
-    """One that is trained by this loop: it says how fast, too."""
+    """A `NetworkMethod` with a learning rate, trained by this loop."""
 
 
 @torch.no_grad()
@@ -57,9 +57,9 @@ def answer(
     counter: StepCounter | None = None,
     blind: Sequence[float] | None = None,
 ) -> Logits:
-    """Logits in batches of near-equal lengths, from the states that `frozen` kept where there are any.
+    """Compute logits in batches of near-equal lengths, from the states of `frozen` where there are any.
 
-    Words that are not seen are answered by `blind` (C,).
+    Words that are not seen get the logits `blind` (C,).
     """
     order = batches(encoded)
 
@@ -84,20 +84,20 @@ class FittedModel:
 
     @property
     def trained_parameters(self) -> int:
-        """Numbers handed to the optimiser: of an embedding table all, though rows that train lacks never move."""
+        """Numbers passed to the optimiser, including embedding rows absent from the train split, which never change."""
         return sum(parameter.numel() for parameter in self.model.delta().values())
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), a row per example, or (W, C) for each of their words; batches hold near-equal lengths."""
+        """Return logits (N, C), a row per example, or (W, C), a row per word; batches hold near-equal lengths."""
         return answer_together(self.model.backbone, self.model.backbone.encode(examples), [self])[0]
 
     @property
     def depth(self) -> int | None:
-        """The lowest block that training changed; None where that is the first."""
+        """The lowest block that training changed; None if that is the first."""
         return self.model.start or None
 
     def read(self, seen: Seen | BatchPart) -> Tensor:
-        """(B, C) logits, or (W, C), from the states that enter the lowest changed block."""
+        """Return logits (B, C), or (W, C), from the states that enter the lowest changed block."""
         logits: Tensor = self.model(seen.inputs, seen.state(self.model.start) if self.model.start else None)
         return logits
 
@@ -110,20 +110,20 @@ class FittedModel:
 
     @property
     def head(self) -> nn.Module:
-        """Reads the output of the network."""
+        """The head on the output of the network."""
         return self.model.head
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
-        """What trains, by name."""
+        """Return the trained parameters by name."""
         return snapshot(self.model.delta())
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Operators of answering these."""
+        """Count the FLOPs of answering these."""
         return counted(lambda: self.logits(examples))[1], "counter"
 
 
 def build_model(method: NetworkMethod, setting: Setting, towers: int) -> Model:
-    """The untrained model: backbone, adapters and head, in eval mode."""
+    """Build the untrained model: backbone, adapters and head, in eval mode."""
     assert setting.backbone is not None
     model = Model(setting.backbone, setting.kind, setting.task, towers)
     method.attach(model)
@@ -133,7 +133,7 @@ def build_model(method: NetworkMethod, setting: Setting, towers: int) -> Model:
 def restore_by_attaching(
     method: NetworkMethod, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
 ) -> FittedModel:
-    """The fitted model from its stored delta."""
+    """Restore the fitted model from its stored delta."""
     model = build_model(method, setting, int(facts["towers"]))
     model.load_delta(delta)
     assert setting.backbone is not None
@@ -142,7 +142,7 @@ def restore_by_attaching(
 
 
 def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
-    """Head start, then AdamW on whatever `method` lets train. Raises `Diverged`."""
+    """Fit the head, then train all that `method` unfreezes with AdamW. Raises `Diverged`."""
     assert bench.setting.backbone is not None
     towers = towers_of(bench.setting.backbone.card.towers, bench.train.examples[0])
     torch.manual_seed(derive(bench.seed_of("init"), "init"))
@@ -160,7 +160,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
 
 
 def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[TrainingState, Passes]:
-    """After the head start; or where an earlier attempt was interrupted, as if it had not been."""
+    """Return the state after the head start, or that restored from the checkpoint of an interrupted attempt."""
     found = bench.keeper.found()
     if found is not None:
         if plan.lowest[0] != model.start:
@@ -174,7 +174,7 @@ def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tupl
 
 
 def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any]:
-    """Fit the head on frozen features, so that training starts from the probe and not from noise."""
+    """Fit the head on frozen features, so that training starts from the probe and not from random weights."""
     if not isinstance(model.head, PooledHead):
         return {"used": False}
     fit, reached = fit_on_block(bench, model.backbone.card.blocks, passes["train"], passes["validation"])
@@ -220,7 +220,7 @@ def _train(training: TrainingState, passes: Passes, blind: Sequence[float] | Non
 
 
 def _take(training: TrainingState, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
-    """One step, logged. Raises `Diverged`."""
+    """Take and log one step. Raises `Diverged`."""
     bench, step, epoch = training.bench, training.step, training.epoch
     share = training.plan.share(step)
     targets = training.targets[frozen.encoded.answered(rows)]
@@ -247,7 +247,7 @@ def _step(
     counter: StepCounter,
     epoch: int,
 ) -> float:
-    """Forward and backward over one batch, in parts where memory asks for it; the gradients stay on the parameters."""
+    """Run forward and backward over one batch, in parts if memory requires it; gradients stay on the parameters."""
 
     def run(part: Sequence[int], answers: Tensor, share: float) -> float:
         sequences = frozen.encoded.sequences(part)
@@ -267,7 +267,7 @@ def _step(
 
 
 def _shown(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int], epoch: int) -> Inputs:
-    """A batch as training sees it: augmented where the recipe says so and it runs through the whole network."""
+    """Return a training batch, augmented if the recipe says so and training runs through the whole network."""
     backbone = model.backbone
     if isinstance(backbone, Augments) and _augments(bench) and model.prefix is None:
         return backbone.augmented(encoded, sequences, derive(bench.seed_of("augmentation"), "augmentation"), epoch)
@@ -279,7 +279,7 @@ def _augments(bench: Workbench) -> bool:
 
 
 def _augmented_fact(model: Model, bench: Workbench, plan: StagePlan) -> dict[str, Any]:
-    """For the receipt: what was shown of the images, in which epochs; nothing for a backbone that can't augment."""
+    """Return, for the receipt, the augmentation used and its epochs; empty for a backbone that cannot augment."""
     if "augmentation" not in bench.recipe:
         return {}
     if not _augments(bench):
@@ -298,10 +298,10 @@ def _entering(model: Model, inputs: Inputs, sequences: list[int], frozen: Frozen
 
 
 def _between(start: Mapping[str, Tensor], end: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
-    """The weights at `share` of the straight way from `start` to `end` (Wortsman et al. 2022, arXiv:2109.01903).
+    """Interpolate the weights linearly from `start` to `end` at `share` (Wortsman et al. 2022, arXiv:2109.01903).
 
-    Where a class has few rows, the fitted head is good and training adds noise to it: half way keeps most of what was
-    learnt and loses most of the noise.
+    Where a class has few rows, the fitted head is good and training adds noise to it: the midpoint keeps most of what
+    was learnt and loses most of the noise.
     """
     if share == 1:
         return dict(end)

@@ -1,4 +1,4 @@
-"""Files that a method reads, such as word vectors: a run is known by what is in them, its receipt tells their place."""
+"""Files that a method reads, such as word vectors: a run's id hashes their content, its receipt records their paths."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from graftwork.registry import methods
 
 
 def lasting_files(config: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
-    """The hyper-parameters of `config` that name a file, with its path from every folder, also below another method.
+    """Return the hyper-parameters of `config` that name a file, with absolute paths, in a wrapped method too.
 
-    `known` is the same method as a run is known by it: `Named.identity`.
+    `known` is the same method's identity: `Named.identity`.
     """
     found: dict[str, str] = {}
     for name, value in config.items():
@@ -32,9 +32,9 @@ def lasting_files(config: Mapping[str, Any], known: Mapping[str, Any]) -> dict[s
 
 
 def method_again(known: Mapping[str, Any], recorded: Mapping[str, Any], files: Mapping[str, str]) -> Named:
-    """The method that a run is `known` by, with its files where its receipt, which `recorded` it, says they are.
+    """Rebuild the method with identity `known`, its files at the paths `files` of the receipt that `recorded` it.
 
-    Raises `StorageError` where one is gone, is another file by now, or is not told.
+    Raises `StorageError` where a file is missing, has changed, or its path is not recorded.
     """
     item = named_from_config({name: files.get(name, value) for name, value in known.items()})
     here = item.identity

@@ -1,8 +1,8 @@
-"""AdamW over one flat fp32 copy of what is trained (Loshchilov & Hutter 2019, arXiv:1711.05101).
+"""AdamW over one flat fp32 copy of the trained parameters (Loshchilov & Hutter 2019, arXiv:1711.05101).
 
-Weights that compute in bf16 keep their fp32 master here; fp32 weights live in the flat vector itself. One
-vector means one kernel for the norm and one for the update, whatever the number of parameters. Of an embedding
-table only the rows that a batch has touched are updated: half of a small encoder's weights are rows at rest.
+Weights that compute in bf16 keep their fp32 master here; fp32 weights are views of the flat vector itself. One
+vector means one kernel for the norm and one for the update, whatever the number of parameters. Only the rows of an
+embedding table that a batch touches are updated: half of a small encoder's weights are rows at rest.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
-MASTER, TABLE = "master", "table"  # in the names of what `FlatAdamW.tensors` gives
+MASTER, TABLE = "master", "table"  # parts of the tensor names of `FlatAdamW.tensors`
 
 
 class _Group:
-    """Parameters with one weight decay, as one flat vector."""
+    """Parameters with one weight decay and one share of the rate, as one flat vector."""
 
     def __init__(self, parameters: list[nn.Parameter]):
         self.parameters = parameters
@@ -45,7 +45,7 @@ class _Group:
         return torch.dot(self.master.grad, self.master.grad)
 
     def scatter(self) -> None:
-        """Round the new fp32 weights to what computes."""
+        """Copy the new fp32 weights to parameters of lower precision."""
         for parameter, weight in zip(self.parameters, self.weights, strict=True):
             if parameter.dtype != torch.float32:
                 parameter.data.copy_(weight)
@@ -55,7 +55,7 @@ class _Rows:
     """An embedding table (V, D) with sparse gradients: AdamW without decay, on the touched rows only.
 
     Unlike in dense AdamW, the moments of a resting row do not decay, and its momentum does not move it; when it is
-    touched again they go on from where they were. Bias correction counts the steps of the table, not of the row.
+    touched again they continue from their last values. Bias correction counts the steps of the table, not of the row.
     """
 
     def __init__(self, table: nn.Parameter):
@@ -66,7 +66,7 @@ class _Rows:
         self.steps = 0
 
     def gather(self) -> Tensor:
-        """Take over the batch's rows and return the squared norm of their gradient."""
+        """Store the batch's rows and their gradient; return its squared norm."""
         assert self.table.grad is not None
         gradient = self.table.grad.coalesce()
         self.table.grad = None
@@ -74,7 +74,7 @@ class _Rows:
         return self.gradient.square().sum()
 
     def update(self, learning_rate: float) -> None:
-        """One AdamW step."""
+        """Take one AdamW step."""
         self.steps += 1
         first = self.first[self.rows].lerp_(self.gradient, 1 - BETAS[0])
         second = self.second[self.rows].lerp_(self.gradient.square(), 1 - BETAS[1])
@@ -85,18 +85,18 @@ class _Rows:
         self.table.data[self.rows] = moved.to(self.table.dtype)
 
     def touched(self) -> Tensor:
-        """(R,) numbers of the rows that are no longer as they came."""
+        """Return the (R,) numbers of the rows with a moment other than zero."""
         return ((self.first != 0) | (self.second != 0)).any(dim=1).nonzero()[:, 0]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Weights and moments of the touched rows, (R, D) each, their numbers, and the count of steps."""
+        """Return weights and moments of the touched rows, (R, D) each, their row numbers, and the step count."""
         rows = self.touched()
         parts = {"master": self.master, "first": self.first, "second": self.second}
         kept = {name: part[rows] for name, part in parts.items()}
         return kept | {"rows": rows, "steps": torch.tensor(self.steps)}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what `tensors` gave, on a table as it came."""
+        """Restore the result of `tensors` on an untrained table."""
         rows = tensors["rows"].to(self.master.device)
         for name, part in (("master", self.master), ("first", self.first), ("second", self.second)):
             part[rows] = tensors[name].to(part.device)
@@ -107,8 +107,8 @@ class _Rows:
 class FlatAdamW:
     """AdamW with bias correction, global-norm clipping and decay on matrices only.
 
-    What has "embedding" in its name does not decay either: of an image network the map of its patches too.
-    `tables` names the parameters whose gradients are sparse; `rates` gives some parameters a share of the rate.
+    Parameters with "embedding" in their name do not decay either, such as an image network's patch embedding.
+    `tables` names the parameters whose gradients are sparse; `rates` maps some parameters to a share of the rate.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class FlatAdamW:
         self.adam = torch.optim.AdamW(settings, lr=learning_rate, betas=betas, eps=EPSILON, fused=True)
 
     def add(self, parameters: Mapping[str, nn.Parameter], tables: Collection[str] = ()) -> None:
-        """Train these too from now on; of those that it trains already the moments go on."""
+        """Train these too from now on; parameters trained already keep their moments."""
         for group in self._take(parameters, tables):
             self.adam.add_param_group(group)
 
     def _take(self, parameters: Mapping[str, nn.Parameter], tables: Collection[str]) -> list[dict[str, Any]]:
-        """Copy what is new into flat vectors, those alike into one; returns what AdamW must know of each vector."""
+        """Copy new parameters into flat vectors, one per decay and rate; return AdamW's parameter groups."""
         new = {name: parameter for name, parameter in parameters.items() if name not in self._known}
         self._known |= new.keys()
         alike: dict[tuple[float, float], list[nn.Parameter]] = {}  # (decay, share of the rate) -> parameters
@@ -152,9 +152,9 @@ class FlatAdamW:
         ]
 
     def tensors(self, weights: bool = False) -> dict[str, Tensor]:
-        """All that the next step depends on beside fp32 weights, or with these `weights` too.
+        """Return all that the next step depends on except fp32 weights, or with `weights` those too.
 
-        That is moments, counts of steps, the fp32 masters of other weights, and the touched rows of tables.
+        These are moments, step counts, the fp32 masters of other weights, and the touched rows of tables.
         """
         kept = {
             f"{number}.{name}": tensor
@@ -170,9 +170,9 @@ class FlatAdamW:
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what `tensors` gave, of the same parameters in the same order, the tables as they came.
+        """Restore the result of `tensors` for the same parameters in the same order, on untrained tables.
 
-        fp32 weights that it did not give are set by whoever keeps them.
+        fp32 weights that it does not contain are set by the caller.
         """
         of_tables: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
@@ -191,13 +191,13 @@ class FlatAdamW:
 
     @torch.no_grad()
     def step(self, rate: float) -> float:
-        """One update at `rate` x the learning rate; returns the gradient's norm before clipping."""
+        """Take one step at `rate` x the learning rate; return the gradient's norm before clipping."""
         squares = [group.gather() for group in self.groups] + [table.gather() for table, _ in self.tables]
         norm = math.sqrt(sum(torch.stack(squares).tolist()))
         if not math.isfinite(norm):
             return norm
         excess = max(1.0, norm / self.clip)
-        # The fused kernel divides by it, so that clipping takes no pass of its own.
+        # The fused kernel divides by it, so that clipping needs no separate pass.
         scale = squares[0].new_full((), excess) if excess > 1 else None
         self.adam.grad_scale = scale  # type: ignore[attr-defined]
         for settings in self.adam.param_groups:
@@ -212,7 +212,7 @@ class FlatAdamW:
 
 
 def warm_up_then_linear(step: int, steps: int, warm_up: float) -> float:
-    """Share of the learning rate at `step` (0-based) of `steps`: up over the first `warm_up` share, then down to 0."""
+    """Return the share of the rate at `step` (0-based) of `steps`: up over the `warm_up` share, then down to 0."""
     rise = max(1, round(steps * warm_up))
     if step < rise:
         return (step + 1) / rise

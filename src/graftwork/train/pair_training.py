@@ -1,7 +1,7 @@
-"""Training on pairs: texts of one class are drawn together, texts of different classes apart (Tunstall et al. 2022,
-arXiv:2209.11055).
+"""Contrastive training on pairs: texts of one class are pulled together, of different classes apart (Tunstall et al.
+2022, arXiv:2209.11055).
 
-The pairs are all those within a batch, so that each text is encoded once for all the pairs it is in: n texts give
+All pairs within a batch are used, so that each text is encoded once for all the pairs it is in: n texts give
 n (n - 1) / 2 pairs.
 """
 
@@ -33,21 +33,21 @@ from graftwork.train.optimiser import FlatAdamW, warm_up_then_linear
 from graftwork.train.recipe import CLIP, LINEAR, WEIGHT_DECAY
 from graftwork.train.seeds import derive
 
-TOKENS_AT_ONCE = 512  # padded: a batch is encoded in parts of near-equal lengths
-TOGETHER = 4  # rows of a class that come into a batch together, where a batch does not hold all rows
+TOKENS_AT_ONCE = 512  # padding counted: a batch is encoded in parts of near-equal lengths
+TOGETHER = 4  # rows of a class grouped in one batch, where a batch does not hold all rows
 
 
 class Reading(nn.Module):
-    """A head that answers with what it reads."""
+    """An identity head: it returns the pooled features."""
 
     def forward(self, features: Features) -> Tensor:
-        """(B, P)."""
+        """Return the pooled features (B, P)."""
         return features.pooled
 
 
 @dataclass(frozen=True)
 class PairPlan:
-    """How long to train: so many `epochs`, but at most so many `steps`, of at most `size` examples each."""
+    """A training length: `epochs`, but at most `steps` steps, of at most `size` examples each."""
 
     rate: float
     epochs: int
@@ -55,7 +55,7 @@ class PairPlan:
     size: int
 
     def batches(self, classes: NDArray[np.int64], seed: int) -> list[NDArray[np.int64]]:
-        """Every step's examples, a pure function of the seed."""
+        """Return every step's examples, a pure function of the seed."""
         found: list[NDArray[np.int64]] = []
         for epoch in range(1, self.epochs + 1):
             found += batches_of_classes(classes, self.size, seed, epoch)
@@ -65,10 +65,10 @@ class PairPlan:
 
 
 def batches_of_classes(classes: NDArray[np.int64], size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-    """Batches of 2 to `size` that hold every index of `classes` (N,) once, several of a class side by side.
+    """Batch every index of `classes` (N,) once, 2 to `size` per batch, with several rows of a class together.
 
-    A pure function of (seed, epoch); where one batch holds all there is nothing to draw. One row alone makes no pair:
-    where one is left over, the last batch takes a group from the batch before.
+    A pure function of (seed, epoch); nothing is drawn where one batch holds all rows. A single row makes no pair: if
+    the last batch would be one row, it gets a group from the batch before.
     """
     if len(classes) <= size:
         return [np.arange(len(classes))]
@@ -88,9 +88,9 @@ def batches_of_classes(classes: NDArray[np.int64], size: int, seed: int, epoch: 
 
 
 def pair_loss(features: Tensor, classes: Tensor) -> Tensor:
-    """(n, P) features, (n,) classes -> the squared error of all pairs' cosines, 1 wanted of one class, else 0.
+    """Return the squared error of all pairs' cosines, features (n, P), classes (n,): target 1 within a class, else 0.
 
-    Pairs of one class and pairs of two weigh half each, however many there are.
+    Same-class and cross-class pairs weigh half each, however many there are.
     """
     unit = normalize(features, dim=1)
     first, second = torch.triu_indices(len(unit), len(unit), offset=1, device=unit.device)
@@ -107,7 +107,7 @@ def train_on_pairs(
     classes: NDArray[np.int64],
     plan: PairPlan,
 ) -> dict[str, Any]:
-    """Train whatever `model` lets train; of its head `Reading` is needed. What was done, for the facts.
+    """Train the delta of `model`, whose head must be `Reading`; return the facts.
 
     Raises `Diverged`, and `OutOfMemory` where one example is too much.
     """
@@ -141,13 +141,13 @@ def train_on_pairs(
         "steps": len(batches),
         "epochs": seen / len(classes),
         "pairs": sum(len(rows) * (len(rows) - 1) // 2 for rows in batches),
-        "capped": seen < plan.epochs * len(classes),  # whether `steps` ended it before its epochs
+        "capped": seen < plan.epochs * len(classes),  # the limit `steps` ended it before its epochs
         "last_loss": pairs.loss,
     } | bench.memory.facts()
 
 
 class _Pairs:
-    """A training on pairs on its way: all that its next step depends on beside the plan and the seed."""
+    """The state of a training on pairs: all that its next step depends on except the plan and the seed."""
 
     def __init__(self, model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, plan: PairPlan):
         self.model, self.bench, self.encoded, self.frozen = model, bench, encoded, frozen
@@ -155,13 +155,13 @@ class _Pairs:
         self.forward = Tally()
         self.counter = StepCounter(self.forward)
         self.step, self.loss = 0, math.nan
-        self.twice = 0.0  # FLOPs of reading what is read once more for its gradient
+        self.twice = 0.0  # FLOPs of second forward passes, run for the gradient
 
     def loss_of(self, rows: NDArray[np.int64], classes: Tensor) -> float:
-        """The loss of a batch, with the gradients on the parameters.
+        """Return the loss of a batch, with the gradients on the parameters.
 
-        Every part's states are held until the loss of all pairs is known. Where they find no memory, the batch is read
-        without them first, and then part by part for the gradient that each part's features have.
+        Every part's activations are held until the loss of all pairs is known. Where memory runs out, the batch is
+        first run without gradients, then part by part to backpropagate the gradient of each part's features.
         """
         memory, known = self.bench.memory, len(self.bench.memory.cuts)
         whole = [rows[part].tolist() for part in by_length(self.encoded.lengths[rows], TOKENS_AT_ONCE)]
@@ -178,7 +178,7 @@ class _Pairs:
                     self.bench.log({"cut": asdict(cut)})
                 return float(loss)
             forget_gradients(self.model)
-            if held and len(parts) > 1:  # one after the other they may fit as they are
+            if held and len(parts) > 1:  # run one after the other, they may fit uncut
                 memory.cuts.append(Cut(memory.steps, max(map(self._positions, parts)), why))
             else:
                 memory.halve(parts, self._positions, why)
@@ -192,7 +192,7 @@ class _Pairs:
         return float(loss.detach())
 
     def _part_by_part(self, parts: Sequence[Rows], classes: Tensor) -> float:
-        """Gao et al. 2021, arXiv:2101.06983: the same gradients but for rounding."""
+        """Compute the same gradients, but for rounding, part by part (Gao et al. 2021, arXiv:2101.06983)."""
         before = self.forward.flops
         with self.bench.profile.phase("forward"):
             with torch.no_grad():
@@ -208,7 +208,7 @@ class _Pairs:
         return float(loss.detach())
 
     def _bound(self, rows: Rows) -> None:
-        """Measure what a position takes, where there is a bound that it has to be known for."""
+        """Measure the memory of a position, if there is a bound and the last measurement is stale."""
         memory, longest = self.bench.memory, max(rows, key=lambda row: self._positions([row]))
         length = int(self.encoded.lengths[longest])
         if memory.stale(self.model.start, length):
@@ -226,13 +226,13 @@ class _Pairs:
         return positions_of(self.encoded, part)
 
     def checkpoint(self) -> Checkpoint:
-        """As it stands."""
+        """Return the current state."""
         numbers = {"step": self.step, "loss": self.loss, "forward": asdict(self.forward), "counts": self.counter.counts}
         numbers |= {"twice": self.twice, "memory": self.bench.memory.state()}
         return Checkpoint(numbers, self.optimiser.tensors(weights=True))
 
     def restore(self, found: Checkpoint) -> None:
-        """Go on from `found`, on a model as it was made."""
+        """Continue from `found` on a newly built model."""
         self.step, self.loss, self.twice = (found.numbers[name] for name in ("step", "loss", "twice"))
         self.bench.memory.restore(found.numbers["memory"])
         self.forward.include(Tally(**found.numbers["forward"]))
@@ -247,7 +247,7 @@ def _joined(parts: Sequence[Rows]) -> list[int]:
 def read(
     model: Model, encoded: Encoded, rows: Sequence[int], frozen: FrozenPass | None, counter: StepCounter | None
 ) -> Tensor:
-    """(B, P) features of these examples, from the states that `frozen` kept where there are any."""
+    """Return the features (B, P) of these examples, from the states of `frozen` where there are any."""
     sequences = encoded.sequences(rows)
     inputs = model.backbone.collate(encoded, sequences)
     entering = None if frozen is None else frozen.entering(sequences, inputs["attention_mask"].bool())

@@ -1,14 +1,14 @@
-"""Passes of a frozen backbone on disk, addressed by what decides them, read by memory map.
+"""A disk cache of frozen-backbone passes, addressed by a hash of all their inputs and read by memory map.
 
-Hidden states depend, in their last bits, on the batch in which they were computed. So an entry is the whole ordered
-list of sequences of a split, in the batches that the pass used, and not single texts: what is read is bit for bit what
-would be computed. Its name is the hash of the backbone's revision, the exact tokens in order, the batches and the
-arithmetic; labels are no part of it, so tasks over the same texts in the same splits share one entry.
+Hidden states depend, in their last bits, on the batch in which they were computed. So an entry covers the whole
+ordered list of sequences of a split, in the batches that the pass used, not single texts: a cached result equals a
+computed one bit for bit. The entry's name is the hash of the backbone's revision, the exact tokens in order, the
+batches and the arithmetic. Labels are not hashed, so tasks over the same texts in the same splits share one entry.
 
-An entry is one safetensors file: `pooled` (L + 1, F, R) fp32, or (F, sum of R) where blocks differ in width: what is
-read of each sequence or, for a sample of the examples, of each word; `states` (tokens, D) in the backbone's own dtype
-where a depth was asked for; and `cost` (4,): what the pass took, so that a later user is charged for it in full. The
-reading of the texts is no part of it: who looks for an entry has read them.
+An entry is one safetensors file: `pooled` (L + 1, F, R) fp32, or (F, sum of R) where blocks differ in width: the
+features of each sequence or, for a sample of the examples, of each word; `states` (tokens, D) in the backbone's own
+dtype where a depth was requested; and `cost` (4,), the cost of the pass, which later users are charged in full. The
+cost excludes tokenising: a caller that looks up an entry has already done that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from graftwork.io.safetensors_header import Header, end_to_end
 from graftwork.pretrained.media_files import decoders
 from graftwork.units import scaled
 
-FORMAT = 2  # 2: the reading of the texts is no part of the cost
+FORMAT = 2  # 2: the cost excludes tokenising
 ZEROS = bytes(1 << 20)
 Batches = Sequence[NDArray[np.int64]]  # row numbers, batch by batch
 
@@ -54,16 +54,16 @@ log = logging.getLogger("graftwork")  # with no handler set up, a warning is one
 
 @dataclass(frozen=True)
 class Wanted:
-    """One pass: what decides it, and the sizes that follow."""
+    """The specification of one pass: its cache key and the sizes that follow from it."""
 
-    key: Mapping[str, Any]  # JSON; nothing of the task's labels, names or files
-    name: str  # of the backbone, for people
-    depth: int | None  # the block whose entering states are kept
+    key: Mapping[str, Any]  # JSON; excludes the task's labels, names and files
+    name: str  # of the backbone, for display
+    depth: int | None  # the block whose input states are stored; None: no states
     blocks: int  # L
     sequences: int  # S
-    features: int  # F, what is kept of every block
+    features: int  # F, features stored per block
     tokens: int  # positions of the states
-    widths: tuple[int, ...]  # (L + 1,) R: numbers of a feature at every depth
+    widths: tuple[int, ...]  # (L + 1,) R: feature size at every depth
     width: int  # D of the states
     dtype: torch.dtype  # of the states
 
@@ -71,7 +71,7 @@ class Wanted:
     def of(
         cls, backbone: Backbone, encoded: Encoded, depth: int | None, batches: Batches, numerics: Mapping[str, Any]
     ) -> Wanted:
-        """The pass of `backbone` over these sequences in these batches."""
+        """Describe the pass of `backbone` over these sequences in these batches."""
         card, weight = backbone.card, next(backbone.module.parameters())
         tokens = [_numbers(rows) for rows in (encoded.ids, encoded.types)]
         lengths = np.fromiter(map(len, encoded.ids), np.int64)
@@ -90,7 +90,7 @@ class Wanted:
         if encoded.media is not None:
             key["media"] = digest([one.sha256 for one in encoded.media])
             key["decoded_by"] = decoders()
-        fixed = card.shapes[depth or 0][0] if card.shapes else 0  # positions that every sequence has at that depth
+        fixed = card.shapes[depth or 0][0] if card.shapes else 0  # positions per sequence at that depth, 0 if they vary
         return cls(
             key=key,
             name=card.id,
@@ -106,7 +106,7 @@ class Wanted:
 
     @property
     def shapes(self) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
-        """The tensors of the entry, in the file's order: widest numbers first, so that all are aligned."""
+        """The dtype and shape of the entry's tensors in file order: widest dtype first, so that all are aligned."""
         shapes: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
             "cost": (torch.float64, (4,)),  # wall and processor seconds, FLOP, FLOP on padding
             "pooled": (torch.float32, (self.features, sum(self.widths))),
@@ -118,51 +118,51 @@ class Wanted:
         return shapes
 
     def by_block(self, pooled: Tensor) -> tuple[Tensor, ...]:
-        """The tensor `pooled` of an entry -> views (F, R), one per depth."""
+        """Split the tensor `pooled` of an entry into views (F, R), one per depth."""
         return tuple(pooled) if pooled.dim() == 3 else torch.split(pooled, list(self.widths), dim=1)
 
     @property
     def about(self) -> dict[str, str]:
-        """What a person may want to know of the entry."""
+        """Human-readable metadata of the entry, and its key."""
         depth = "" if self.depth is None else str(self.depth)
         about = {"backbone": self.name, "revision": str(self.key["backbone"]), "depth": depth}
         return about | {"rows": str(self.sequences), "tokens": str(self.tokens), "key": canonical(dict(self.key))}
 
     @property
     def header(self) -> Header:
-        """Of the entry's file."""
+        """The safetensors header of the entry's file."""
         return Header(end_to_end((name, *told) for name, told in self.shapes.items()), self.about)
 
 
 @dataclass(frozen=True)
 class StoredPass:
-    """The tensors of one pass and what it took."""
+    """The tensors of one pass and its cost."""
 
     pooled: tuple[Tensor, ...]  # L + 1 views (F, R), fp32
     states: Tensor | None  # (tokens, D)
     cost: Phase
     tally: Tally
-    mapped: bool  # backed by a file: it holds no memory that the system could not take back
-    parted: int = 0  # batches that went through in parts, for want of memory
+    mapped: bool  # backed by a file: the system can reclaim its memory
+    parted: int = 0  # batches that were run in parts for lack of memory
 
     @property
     def bytes(self) -> int:
-        """Memory held."""
+        """Bytes of memory held, mapped files excluded."""
         held = [tensor for tensor in (*self.pooled, self.states) if tensor is not None and not self.mapped]
         return sum(tensor.numel() * tensor.element_size() for tensor in held)
 
 
 class PrefixStore:
-    """Finds and keeps passes in a folder. Trouble with the disk is a warning, said once, and never an error."""
+    """A folder that stores and finds passes. A disk error only causes a warning, issued once."""
 
     def __init__(self, folder: CacheFolder, numerics: Callable[[], Mapping[str, Any]]):
-        """`numerics` tells all that decides the bits of a result, as it is now, beside the tokens and the weights."""
+        """`numerics` returns the current settings that affect a result's bits, beside the tokens and the weights."""
         self.folder = folder
         self.numerics = numerics
         self._warned = False
 
     def find(self, wanted: Wanted) -> StoredPass | None:
-        """The entry, opened and not read; with no depth wanted, an entry of any depth. Torn or odd ones are absent."""
+        """Open the entry without reading it; without a depth, any depth serves. Corrupt entries count as missing."""
         exact = self._path(wanted)
         others = () if wanted.depth is not None else sorted(self.folder.root.glob(f"{digest(dict(wanted.key))}-*"))
         for path in (exact, *(other for other in others if other != exact)):
@@ -173,9 +173,9 @@ class PrefixStore:
         return None
 
     def obtain(self, wanted: Wanted, wait: Callable[[], None]) -> StoredPass | Draft | None:
-        """The entry; where there is none a draft of it; None, after a warning, where that can't be had.
+        """Return the entry, or a draft to fill where there is none; None, after a warning, where no draft can be made.
 
-        While another process fills the entry, `wait` is called between two looks; if that one dies, it is drafted here.
+        While another process fills the entry, `wait` is called between polls; if that process dies, returns a draft.
         """
         found: StoredPass | Draft | None = self.find(wanted)
         while found is None:
@@ -187,7 +187,7 @@ class PrefixStore:
         return found
 
     def _draft(self, wanted: Wanted) -> StoredPass | Draft | None:
-        """An entry to be filled, its space taken already, unless it was completed meanwhile. Raises `BeingFilled`."""
+        """Allocate an entry to fill, or return it if it was completed meanwhile. Raises `BeingFilled`."""
         path = self._path(wanted)
         size = wanted.header.file_bytes
         try:
@@ -202,7 +202,7 @@ class PrefixStore:
         return None
 
     def trouble(self, error: Exception) -> None:
-        """Say that something could not be kept, and why."""
+        """Warn that something could not be stored, and why."""
         self._warn(f"nothing can be kept in the cache {self.folder.root}: {getattr(error, 'strerror', None) or error}")
 
     def _warn(self, what: str) -> None:
@@ -216,7 +216,7 @@ class PrefixStore:
 
 
 class Draft:
-    """An entry under a temporary name, mapped into memory to be filled; `keep` renames it into place."""
+    """A memory-mapped entry under a temporary name, to be filled; `keep` renames it into place."""
 
     def __init__(self, path: Path, wanted: Wanted):
         self.path = path
@@ -239,11 +239,11 @@ class Draft:
         }
 
     def flush(self) -> None:
-        """Write out what was filled in. Raises `OSError`."""
+        """Flush the mapped data to the file. Raises `OSError`."""
         self._map.flush()
 
     def keep(self, cost: Phase, tally: Tally) -> None:
-        """Complete the entry and put it in place; of two, where no file can be locked, the later stays.
+        """Complete the entry and rename it into place; without file locks, the later of two writers wins.
 
         Raises `OSError`. The tensors stay usable either way.
         """
@@ -255,16 +255,16 @@ class Draft:
         sync_folder(self.path.parent)
 
     def close(self) -> None:
-        """Let the file go; what was not kept is removed. The tensors stay usable."""
+        """Close the file and remove it unless it was kept. The tensors stay usable."""
         os.close(self._handle)
         with contextlib.suppress(OSError):
             os.unlink(self._part)
 
 
 def _take_space(handle: int, size: int) -> None:
-    """Make a file of `size` bytes that has its space on the disk. Raises `OSError`.
+    """Allocate `size` bytes on the disk for the file. Raises `OSError`.
 
-    Without it a full disk would show only when the map is written to, as a signal that kills the process.
+    Otherwise a full disk would show only on a write to the map, as a signal that kills the process.
     """
     try:
         os.posix_fallocate(handle, 0, size)
@@ -274,13 +274,13 @@ def _take_space(handle: int, size: int) -> None:
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise
-    with open(handle, "wb", closefd=False) as stream:  # where no space can be promised, it is used
+    with open(handle, "wb", closefd=False) as stream:  # where space cannot be reserved, write zeros
         for start in range(0, size, len(ZEROS)):
             stream.write(ZEROS[: size - start])
 
 
 def _opened(path: Path, wanted: Wanted) -> StoredPass | None:
-    """The entry at `path`, mapped; None unless everything about it is as it has to be."""
+    """Map the entry at `path`; return None if its key, tensors or costs are invalid."""
     try:
         if header_of(path).about.get("key") != wanted.about["key"]:
             return None
@@ -303,7 +303,7 @@ def _opened(path: Path, wanted: Wanted) -> StoredPass | None:
 
 
 def _numbers(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """End to end; where a word's letters make a number too large for that, a digest of all of them."""
+    """Concatenate the rows; if a number overflows int64 (a word's letters as one id), return a digest of all."""
     try:
         return np.fromiter(chain.from_iterable(rows), np.int64)
     except OverflowError:
@@ -312,7 +312,7 @@ def _numbers(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
 
 
 def _digest_of(arrays: Sequence[NDArray[np.int64]]) -> str:
-    """sha256 over arrays and their lengths."""
+    """Return the sha256 over the arrays and their lengths."""
     content = hashlib.sha256()
     for array in arrays:
         content.update(len(array).to_bytes(8, "little"))

@@ -1,4 +1,4 @@
-"""A probe: a linear layer on what is read of one block of a frozen backbone, or of a mix of all of them."""
+"""A probe: a linear layer on the pooled features of one block of a frozen backbone, or of a mix of all blocks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from graftwork.train.flops import counted
 
 
 class Pooled(Protocol):
-    """As much of a batch as a probe reads: a `Seen`, a `Part` of one, or what was kept of it."""
+    """The pooled features of a batch, as a probe reads them: a `Seen`, a part of one, or features kept from it."""
 
     def joined(self, block: int) -> Tensor:
-        """(B, P), or (W, P) of words."""
+        """Return the features (B, P), or (W, P) of words."""
 
 
 @dataclass
 class Probe:
     """logits = W (sum over blocks of share x pooled) + bias. Implements `Fitted` and `ReadsStates`.
 
-    The layer is fitted and applied on the processor, whatever the backbone computes on.
+    The layer is fitted and applied on the CPU, whatever device the backbone is on.
     """
 
     backbone: Backbone
@@ -40,36 +40,36 @@ class Probe:
 
     @property
     def trained_parameters(self) -> int:
-        """The layer, and the mix where there is one: a score of every block, and gamma where it has that."""
+        """Parameters of the layer and, for a mix, one score per block and gamma if it has one."""
         mixed = self.shares.numel() if self.facts["block"] == "mix" else 0
         return self.weight.numel() + self.bias.numel() + mixed + ("gamma" in self.facts)
 
     @property
     def depth(self) -> int:
-        """The highest block that is read: the blocks above it need not run."""
+        """The highest block read: the blocks above it need not run."""
         return max(block for block, share in enumerate(self.shares.tolist()) if share)
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), a row per example; (W, C) where examples have words."""
+        """Return the logits (N, C), a row per example; (W, C) where examples have words."""
         return answer_together(self.backbone, self.backbone.encode(examples), [self])[0]
 
     def read(self, seen: Pooled) -> Tensor:
-        """(B, C) logits of one batch, or (W, C)."""
+        """Return the logits (B, C) of one batch, or (W, C) of words."""
         shares = {block: share for block, share in enumerate(self.shares.tolist()) if share}
         alone = len(shares) == 1 and 1.0 in shares.values()
         mixed = seen.joined(*shares) if alone else sum(share * seen.joined(block) for block, share in shares.items())
         return linear(torch.as_tensor(mixed).cpu(), self.weight, self.bias)  # of (B, P)
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
-        """The layer and the shares of the blocks."""
+        """Return the layer and the shares of the blocks."""
         return {"shares": self.shares, "weight": self.weight, "bias": self.bias}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Operators of answering these."""
+        """Count the FLOPs of answering these."""
         return counted(lambda: self.logits(examples))[1], "counter"
 
 
 def restore_probe(setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-    """From what was stored."""
+    """Restore a probe from its stored delta."""
     assert setting.backbone is not None
     return Probe(setting.backbone, delta["shares"], delta["weight"], delta["bias"], facts)

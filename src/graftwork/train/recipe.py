@@ -1,4 +1,4 @@
-"""How long to train: one rule for every method, from the rows and the classes alone."""
+"""Resolution of a recipe: one rule for every method, which depends on the rows and the classes alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 
-EPOCHS, EPOCHS_OF_SEVERAL = 3, 5  # with one or two outputs, and with more to tell apart
-STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is seen more often
-MANY, FEW_ROWS = 20, 1_000  # with more outputs, and fewer rows of each, a head fitted on pretrained features is better
-# than the trained one:
-KEPT_OF_MANY, HEAD_OF_MANY = 0.5, 0.1  # half of the way from the head start is kept, the head learns ten times slower
-STEPS_OF_A_PART = 20  # at least, however small it is
+EPOCHS, EPOCHS_OF_SEVERAL = 3, 5  # with one or two outputs, and with more
+STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is trained on for more epochs
+MANY, FEW_ROWS = 20, 1_000  # with more outputs than this and fewer rows of each, a head fitted on pretrained features
+# is better than the trained one:
+KEPT_OF_MANY, HEAD_OF_MANY = 0.5, 0.1  # weights half-way from the head start; head rate ten times lower
+STEPS_OF_A_PART = 20  # minimum, however small the part is
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
 FITTED, UNFITTED = "linear layer fitted on frozen features", "none: the head starts from random numbers"
@@ -22,7 +22,7 @@ LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is
 
 
 def require_sense(recipe: Recipe) -> None:
-    """Raise `ConfigError` for a number that makes no sense, whatever the data."""
+    """Raise `ConfigError` for a number that is invalid for any data."""
     for name in ("epochs", "batch_size", "learning_rate"):
         value = getattr(recipe, name)
         if value is not None and not 0 < value < math.inf:
@@ -42,11 +42,11 @@ def resolve(
     head_start: bool = True,
     pretrained: bool = True,
 ) -> dict[str, Any]:
-    """Every field filled in, for the receipt, `schedule` among them. `answers`: one per row, unless rows have several.
+    """Fill in every field for the receipt, `schedule` included. `answers` defaults to one per row.
 
-    What holds of many classes is left out where the head isn't fitted before, or on features of random weights.
+    The settings for many classes are used only where the head is fitted first, on pretrained features.
 
-    Raises `ConfigError` for a number that makes no sense.
+    Raises `ConfigError` for an invalid number.
     """
     require_sense(recipe)
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
@@ -65,16 +65,16 @@ def resolve(
         "dropout": "none: frozen and trained blocks run in eval mode",
         "head_start": FITTED if head_start else UNFITTED,
         "kept": "the epoch that is best on validation, the last of equals",
-        "kept_share": KEPT_OF_MANY if many else 1.0,  # of the way there from the head start (WiSE-FT)
+        "kept_share": KEPT_OF_MANY if many else 1.0,  # of the way from the head start to the trained weights (WiSE-FT)
         "head_rate": HEAD_OF_MANY if many else 1.0,  # share of the learning rate
     }
     return resolved | _cut(recipe.part, epochs, steps_per_epoch)
 
 
 def _cut(part: float, epochs: int, steps_per_epoch: int) -> dict[str, Any]:
-    """What a part of the steps changes: as few epochs as hold them, each cut to equally many batches.
+    """Return the changes for a part of the steps: as few epochs as hold them, each cut to equally many batches.
 
-    Nothing, when that would not be fewer steps: it is then the whole run, under the same id.
+    Empty when that would not be fewer steps: it is then the whole run, under the same id.
     """
     steps = epochs * steps_per_epoch
     wanted = min(steps, max(math.ceil(part * steps), STEPS_OF_A_PART))

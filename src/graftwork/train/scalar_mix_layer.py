@@ -20,9 +20,10 @@ RATE = 5e-3
 
 
 def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) -> Tensor:
-    """(L + 1,) weights of the blocks, trained together with a linear layer on each block's standardised features.
+    """Train block weights (L + 1,) together with a linear layer on each block's standardised features.
 
-    Each is the block's share of the mix over the spread of its features, so that they apply to features as they come.
+    Each weight is the block's softmax share divided by the standard deviation of its features, so that it applies to
+    raw features.
     """
     assert bench.setting.backbone is not None
     features = features_of_blocks(train, bench.setting.backbone.card.blocks)
@@ -47,12 +48,12 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
 
 
 def mixed(frozen: FrozenPass, shares: Tensor) -> Tensor:
-    """(N, P), or (W, P): the blocks' features, weighted by `shares` (L + 1,)."""
+    """Return the sum (N, P), or (W, P), of the blocks' features weighted by `shares` (L + 1,)."""
     return features_of_blocks(frozen, len(shares) - 1, dim=0).mul_(shares[:, None, None]).sum(dim=0)
 
 
 def features_of_blocks(frozen: FrozenPass, blocks: int, dim: int = 1) -> Tensor:
-    """(N, L + 1, P), or (W, L + 1, P), the blocks along `dim`: as `torch.stack` gives, but never held twice."""
+    """Stack the features (N, L + 1, P), or (W, L + 1, P), along `dim` like `torch.stack`, without a second copy."""
     first = frozen.pooled(0)
     stacked = first.new_empty((*first.shape[:dim], blocks + 1, *first.shape[dim:]))
     for block in range(blocks + 1):
@@ -61,7 +62,7 @@ def features_of_blocks(frozen: FrozenPass, blocks: int, dim: int = 1) -> Tensor:
 
 
 def batches_of_features(encoded: Encoded, features: int, shuffle: torch.Generator) -> list[Tensor]:
-    """Numbers of features, each in one batch, shuffled; those of one example, where it has several, stay together."""
+    """Return shuffled batches of feature numbers; those of one example, where it has several, stay together."""
     if encoded.answers is None:
         return list(torch.split(torch.randperm(features, generator=shuffle), BATCH))
     owned = encoded.rows_kept

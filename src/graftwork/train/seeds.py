@@ -1,4 +1,4 @@
-"""One seed per purpose, all derived from the run's: initialisation and data order never share a stream."""
+"""Seeds per purpose, derived from the run's seed: initialisation and data order never share a stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName
 
-SOURCES = ("init", "order", "augmentation")  # of variation, in a run: weights, order of the data, how images are shown
+SOURCES = ("init", "order", "augmentation")  # of variation in a run: initial weights, data order, image augmentation
 _ELSEWHERE = {
     "dropout": "nothing is dropped out: frozen and trained blocks run in eval mode",
     "split": "it is drawn before any run: --split-seed draws another one",
@@ -16,14 +16,14 @@ _ELSEWHERE = {
 
 
 def derive(seed: int, purpose: str) -> int:
-    """A 63-bit seed for `purpose` (one of `SOURCES`, …), the same on every machine."""
+    """Derive a 63-bit seed for `purpose` (one of `SOURCES`, …), the same on every machine."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{purpose}".encode()).digest()[:8], "big") >> 1
 
 
 def chosen_sources(words: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The sources that runs draw anew (one string: separated by commas), in the order of `SOURCES`; all for None.
+    """Parse the sources to vary (a string is comma-separated), in the order of `SOURCES`; all for None.
 
-    Raises `ConfigError` for none, `UnknownName` for one that there isn't.
+    Raises `ConfigError` for an empty list or a fixed source, `UnknownName` for an unknown one.
     """
     if words is None:
         return SOURCES
@@ -39,10 +39,10 @@ def chosen_sources(words: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def held_of(varied: Sequence[str], seed: int) -> tuple[str, ...]:
-    """The sources that are drawn as by seed 0. For seed 0 that is how all are drawn: it is the same run either way."""
+    """Return the sources held at seed 0; none for seed 0 itself, where it makes no difference to the run."""
     return tuple(source for source in SOURCES if seed and source not in varied)
 
 
 def seeds_of(seed: int, held: Sequence[str]) -> dict[str, int]:
-    """For the receipt: the seed that each source is drawn by."""
+    """Return, for the receipt, the derived seed of each source."""
     return {source: derive(0 if source in held else seed, source) for source in SOURCES}

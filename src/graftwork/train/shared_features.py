@@ -1,6 +1,6 @@
-"""What a frozen backbone gives for examples that many runs answer, computed once for all probes.
+"""Pooled features of a frozen backbone for examples that many runs answer, computed once for all probes.
 
-The batches are those in which a probe answers alone, so every probe's logits are what it gives alone, bit for bit.
+The batches are those that a probe alone would use, so every probe's logits are the same as alone, bit for bit.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from graftwork.machine.memory import Rows, count_answers, in_halves
 from graftwork.train.answer import batches, finished, frozen_states
 from graftwork.train.probe import Probe
 
-MOST_BYTES = 1 << 30  # of features kept in memory; with more, every run computes its own
+MOST_BYTES = 1 << 30  # of features kept in memory; above that, every run computes its own
 
 
 class PooledOnce:
-    """The pooled features of these examples after every block, kept from the first run that reads them."""
+    """Pooled features of these examples after every block, computed by the first run that reads them and kept."""
 
     def __init__(self, backbone: Backbone, examples: Sequence[Example]):
         self.backbone, self.examples = backbone, examples
         self._encoded: Encoded | None = None
         self._batches: list[_Batch] = []
-        self._parted = 0  # batches that were read in parts, for want of memory
+        self._parted = 0  # batches that were run in parts for lack of memory
         self._cost = Phase()
 
     def serves(self, backbone: Backbone, examples: Sequence[Example]) -> bool:
-        """Whether these are its examples, read by its backbone, and few enough."""
+        """Return whether these are its examples and backbone, and the features fit `MOST_BYTES`."""
         return backbone is self.backbone and examples is self.examples and self._bytes <= MOST_BYTES
 
     def logits(self, probe: Probe) -> tuple[Logits, Phase]:
-        """What `probe.logits` gives, and what an earlier run has paid for it."""
+        """Return what `probe.logits` would, and the cost of the features if an earlier run computed them."""
         charged = self._cost if self._encoded is not None else Phase()
         encoded = self._encoded or self._compute()
         count_answers(self._parted)
@@ -49,7 +49,7 @@ class PooledOnce:
 
     @property
     def _bytes(self) -> int:
-        """Of the features, at least: of examples that are read once."""
+        """A lower bound on the features' size: one sequence per example."""
         return 4 * len(self.examples) * sum(self.backbone.card.read_widths(False))
 
     @torch.inference_mode()
@@ -66,16 +66,16 @@ class PooledOnce:
         found = [in_halves(rows.tolist(), read) for rows in batches(encoded)]
         self._parted = sum(len(parts) > 1 for parts in found)
         self._batches, self._cost = [batch for parts in found for batch in parts], watch.read()
-        self._encoded = encoded  # last: a pass that failed leaves nothing
+        self._encoded = encoded  # set last: a failed pass leaves nothing
         return encoded
 
 
 class _Batch:
-    """`Pooled`, kept."""
+    """The features of one batch. Implements `Pooled`."""
 
     def __init__(self, joined: Sequence[Tensor]):
         self._joined = joined
 
     def joined(self, block: int) -> Tensor:
-        """(B, P), or (W, P) of words."""
+        """Return the features (B, P), or (W, P) of words."""
         return self._joined[block]

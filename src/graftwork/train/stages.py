@@ -1,4 +1,4 @@
-"""Training in stages: which blocks train in which epoch, and how fast, where a method has a say in it."""
+"""Staged training: which blocks train in which epoch, and at which share of the learning rate."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ Passes = Mapping[str, FrozenPass]  # split -> its frozen pass
 
 @runtime_checkable
 class Staged(Protocol):
-    """A method that owns every block, and lets them train one after the other on a schedule of its own."""
+    """A method that trains every block and unfreezes them gradually on its own schedule."""
 
     @property
     def scheduled(self) -> Mapping[str, Any]:
-        """The schedule as it stands in the receipt: `schedule`, its name, and its settings."""
+        """The schedule as recorded in the receipt: its name under `schedule`, and its settings."""
 
     def share(self, step: int, steps: int) -> float:
-        """Share of the learning rate at `step` (0-based) of `steps`."""
+        """Return the share of the learning rate at `step` (0-based) of `steps`."""
 
     def lowest_blocks(self, blocks: int, epochs: int) -> list[int]:
-        """For each epoch the lowest of `blocks` that trains; never higher than before, and 0 in the last epoch."""
+        """Return the lowest trained block per epoch, of `blocks`; it never increases, and is 0 in the last epoch."""
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """What trains when, and how fast. A stage is a run of epochs in which the same blocks train."""
+    """A schedule of trained blocks and rates. A stage is a run of epochs in which the same blocks train."""
 
-    lowest: tuple[int, ...]  # for each epoch the lowest block that trains
-    share: Callable[[int], float]  # of the learning rate at a step, 0-based
-    delta: Mapping[str, nn.Parameter]  # what trains in the last stage: all that is stored
+    lowest: tuple[int, ...]  # the lowest trained block of each epoch
+    share: Callable[[int], float]  # step (0-based) -> share of the learning rate
+    delta: Mapping[str, nn.Parameter]  # the parameters trained in the last stage: all that is stored
     staged: bool
 
     def facts(self, model: Model, learning_rate: float) -> dict[str, Any]:
-        """For the receipt: each stage's number of epochs, its lowest block, and the peak of that block's rate."""
+        """Return, for the receipt, each stage's epochs, lowest block, and that block's peak learning rate."""
         if not self.staged:
             return {}
         blocks = list(model.backbone.sites("block"))
@@ -62,7 +62,7 @@ class StagePlan:
 
 
 def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> StagePlan:
-    """The plan of a method that has one; otherwise one stage with warm-up and linear decay."""
+    """Return the plan of a `Staged` method; otherwise one stage with warm-up and linear decay."""
     from graftwork.train.optimiser import warm_up_then_linear
 
     epochs, steps = recipe["epochs"], recipe["steps"]
@@ -79,14 +79,14 @@ def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> StagePla
 
 
 def schedule_of(method: object) -> Mapping[str, Any]:
-    """The schedule for the receipt: the method's own, or the one of all others."""
+    """Return the schedule for the receipt: the method's own, or the default `LINEAR`."""
     return method.scheduled if isinstance(method, Staged) else LINEAR
 
 
 def open_passes(lowest: int, model: Model, bench: Workbench, before: Passes | None = None) -> Passes:
-    """Let `model` train from block `lowest` on, and open the passes with the states that enter it.
+    """Train `model` from block `lowest` on, and open the passes with the states that enter that block.
 
-    Where none are worth keeping, those opened `before` still serve: nothing more is computed, and nothing charged.
+    Where no states are worth storing, the passes `before` are reused: nothing more is computed or charged.
     """
     if lowest != model.start:
         model.train_from(lowest)
@@ -96,9 +96,9 @@ def open_passes(lowest: int, model: Model, bench: Workbench, before: Passes | No
 
 
 def reopen_passes(lowest: Sequence[int], model: Model, bench: Workbench, entered: Callable[[], None]) -> Passes:
-    """The passes that `open_passes` would have left after `model` trained from each of the blocks `lowest` in turn.
+    """Return the passes that `open_passes` would give after `model` trained from each of the blocks `lowest` in turn.
 
-    `entered` is called after every change but the first. Of passes that were followed by others nothing is opened.
+    `entered` is called after every change but the first. Passes that later ones replaced are not opened.
     """
     depth = None
     for number, block in enumerate(lowest):

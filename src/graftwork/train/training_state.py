@@ -1,4 +1,4 @@
-"""A model on its way through its plan: all that the next step depends on, as a checkpoint, and restored from one."""
+"""The state of a training run: all that the next step depends on, saved to and restored from a checkpoint."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from graftwork.train.optimiser import FlatAdamW
 from graftwork.train.stages import Passes, StagePlan, open_passes, reopen_passes
 
 Delta = Mapping[str, Tensor]
-BEST, ROWS, HEAD, OPTIMISER = "best.", "rows.", "started.", "optimiser."  # of the names in a checkpoint
+BEST, ROWS, HEAD, OPTIMISER = "best.", "rows.", "started.", "optimiser."  # prefixes of tensor names in a checkpoint
 
 
 class TrainingState:
-    """Where it stands is (`epoch`, `done`): the next step takes the batch number `done` of that epoch.
+    """A training in progress at position (`epoch`, `done`): the next step takes batch number `done` of that epoch.
 
-    `head_start` is what the head start came to. Made when it is over, or before `restore`.
+    `head_start` is the result of the head start. Construct it after the head start, or before `restore`.
     """
 
     def __init__(self, model: Model, bench: Workbench, plan: StagePlan, rate: float, head_start: Mapping[str, Any]):
@@ -42,7 +42,7 @@ class TrainingState:
         self.started = self._kept_of_start(self.best)
 
     def open(self, passes: Passes) -> Passes:
-        """Before every epoch: let the blocks train that the plan says, and open the passes that they start from."""
+        """Before each epoch, unfreeze the blocks that the plan names and open the passes that they start from."""
         lowest = self.plan.lowest[self.epoch - 1]
         if lowest == self.model.start:
             return passes
@@ -51,20 +51,20 @@ class TrainingState:
         return passes
 
     def stepped(self, loss: float) -> None:
-        """A step was taken."""
+        """Record a step."""
         self.losses.append(loss)
         self.step += 1
         self.done += 1
 
     def validated(self, reached: float) -> None:
-        """An epoch is over: the best one is kept, the last of equals."""
+        """Record the end of an epoch; the best one is kept, the last of equals."""
         self.history.append(reached)
         if reached >= self.best_score:
             self.best_score, self.best_epoch, self.best = reached, self.epoch, snapshot(self.plan.delta)
         self.epoch, self.done, self.losses = self.epoch + 1, 0, []
 
     def checkpoint(self) -> Checkpoint:
-        """All that the next step depends on. Of weights that never trained, and rows never touched, nothing."""
+        """Return all that the next step depends on, without weights never trained and rows never touched."""
         tables = self._tables()
         tensors = {f"{OPTIMISER}{name}": tensor for name, tensor in self.optimiser.tensors(weights=True).items()}
         tensors |= {f"{HEAD}{name}": tensor for name, tensor in self.started.items() if name.startswith("head.")}
@@ -82,7 +82,7 @@ class TrainingState:
 
     @torch.no_grad()
     def restore(self, found: Checkpoint) -> Passes:
-        """Go on from `found`, on a model as its method made it; the passes that the next step starts from."""
+        """Continue from `found` on a newly built model; return the passes that the next step starts from."""
         numbers, tensors = found.numbers, found.tensors
         for name in ("epoch", "done", "step", "best_epoch"):
             setattr(self, name, numbers[name])
@@ -102,26 +102,26 @@ class TrainingState:
         return passes
 
     def _unfrozen(self) -> None:
-        """More trains than before, from lower states on: a length costs more now."""
+        """Add the newly unfrozen parameters to the optimiser and reset the FLOP counters: a step now costs more."""
         self.optimiser.add(self.model.delta(), self.model.tables())
         self.counter, self.looking = StepCounter(self.bench.tally), StepCounter(self.bench.tally)
 
     def _kept_of_start(self, start: Delta) -> dict[str, Tensor]:
-        """Of the weights that training starts from: the head, and all of them only where they are gone back to."""
+        """Select the starting weights to keep: the head, or all where the final weights interpolate from them."""
         whole = self.bench.recipe["kept_share"] < 1
         return {name: weight for name, weight in start.items() if whole or name.startswith("head.")}
 
     def _tables(self) -> dict[str, Tensor]:
-        """Embedding table -> numbers of the rows that were touched."""
+        """Return the touched row numbers of each embedding table."""
         names = {id(weight): name for name, weight in self.model.delta().items()}
         return {names[id(rows.table)]: rows.touched() for rows, _ in self.optimiser.tables}
 
 
 def snapshot(delta: Delta) -> dict[str, Tensor]:
-    """A copy in the processor's memory, wherever the model computes."""
+    """Return a copy in CPU memory, whatever device the model is on."""
     return {name: parameter.detach().to("cpu", copy=True) for name, parameter in delta.items()}
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those whose names begin with `prefix`, without it."""
+    """Return the tensors whose names begin with `prefix`, with the prefix removed."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

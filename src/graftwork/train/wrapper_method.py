@@ -1,4 +1,4 @@
-"""A method over another one, which its field `by` names: what both need to be told, fitted and stored as one."""
+"""Helpers for a method that wraps another one, named by its field `by`: parsing, identity and the fitted result."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ if TYPE_CHECKING:
 
     from graftwork.core.backbone import BackboneCard
 
-OWN_VERSIONS = 1000  # between two versions of the method that is over another
+OWN_VERSIONS = 1000  # added per version of the wrapping method
 
 
 def method_by(words: str) -> Method:
-    """The method that `by` names. Raises `UnknownName` or `ConfigError`."""
+    """Build the method that `by` names. Raises `UnknownName` or `ConfigError`."""
     name, settings = chosen_settings(words, methods)
     return cast(Method, cast(Any, methods.get(name))(**settings))
 
 
 def innermost(method: Method) -> Method:
-    """The method itself, or the one that it is over."""
+    """Return the wrapped method, or the method itself if it wraps none."""
     return method_by(method.by) if isinstance(method, Over) else method
 
 
 def takes_a_recipe(method: Method) -> bool:
-    """Whether it, or the method that it is over, is trained at a learning rate for as long as a recipe says; all others
-    take no steps, or have a plan of their own."""
+    """Return whether the innermost method is trained at a learning rate for as long as a recipe says; all others take
+    no steps, or have a plan of their own."""
     return method.uses_backbone and isinstance(innermost(method), HasRate)
 
 
 def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:
-    """What a recipe has to know of where training begins.
+    """Return the facts about the start of training that a recipe depends on.
 
-    "head_start": whether the head is fitted on frozen features first; "pretrained": whether the weights are learnt
-    ones, those of `card`, unless the method draws its own.
+    "head_start": the head is fitted on frozen features first; "pretrained": the weights are learnt ones, those of
+    `card`, and the method does not draw its own.
     """
     below, random = innermost(method), card is not None and card.id.startswith(FRESH)
     fresh = random or (isinstance(method, FreshWeights) and method.FRESH_WEIGHTS)
@@ -61,12 +61,12 @@ def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:
 
 
 def version_over(own: int, by: str) -> int:
-    """A version that changes with that of either."""
+    """Return a version that changes with that of either method."""
     return OWN_VERSIONS * own + method_by(by).VERSION
 
 
 def known_by(by: str) -> dict[str, Any]:
-    """`by` with every hyper-parameter, for a run's identity. Raises `StorageError` for a file that is not there."""
+    """Return `by` with every hyper-parameter, for a run's identity. Raises `StorageError` for a missing file."""
     method = method_by(by)
     named = ((item, getattr(method, item.name)) for item in fields(cast(Any, method)))
     settings = {item.name: value for item, value in named if "later" not in item.metadata or value != item.default}
@@ -76,12 +76,12 @@ def known_by(by: str) -> dict[str, Any]:
 
 
 def unfit_over(by: str) -> str:
-    """Why `by` can't be the method below another, or an empty string."""
+    """Return why `by` cannot be wrapped, or an empty string."""
     return f"{by!r} is itself over another method" if isinstance(method_by(by), Over) else ""
 
 
 def apart(bench: Workbench, name: str) -> Workbench:
-    """`bench` for the method below: what it has computed once is kept under another name than that of others."""
+    """Return a bench for the wrapped method whose shared results are prefixed with `name`."""
     shared = bench.shared
     if shared is None:
         return replace(bench)
@@ -94,25 +94,25 @@ def apart(bench: Workbench, name: str) -> Workbench:
 
 @dataclass
 class FittedOver:
-    """What the method below has fitted, asked by itself: it shares no pass of a backbone with others."""
+    """The fitted result of a wrapped method; it shares no backbone pass with others."""
 
     fitted: Fitted
-    shown: Callable[[Example], Example]  # what it is given of an example
+    shown: Callable[[Example], Example]  # transforms each example before it is passed on
     facts: Mapping[str, Any]
 
     @property
     def trained_parameters(self) -> int:
-        """Of the method below."""
+        """Those of the wrapped method."""
         return self.fitted.trained_parameters
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """(N, C), or (W, C)."""
+        """Return the logits (N, C), or (W, C)."""
         return self.fitted.logits([self.shown(example) for example in examples])
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
-        """Of the method below."""
+        """Return the delta of the wrapped method."""
         return self.fitted.delta()
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Of the method below."""
+        """Return the FLOPs of the wrapped method."""
         return self.fitted.flops([self.shown(example) for example in examples])

@@ -1,1 +1,1 @@
-"""The data report: repeats, leaks and cues in the splits."""
+"""Checks of the data report: duplicates, leaks and cues in the splits."""

@@ -1,5 +1,5 @@
-"""Label-only cues: single words that give a class away, whatever else a row says (Gururangan et al. 2018,
-arXiv:1803.02324; Poliak et al. 2018, arXiv:1805.01042). Of a pair each side is looked at alone."""
+"""Label cues: single words that predict a label regardless of the rest of the row (Gururangan et al. 2018,
+arXiv:1803.02324; Poliak et al. 2018, arXiv:1805.01042). Each side of a pair is examined alone."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from graftwork.data.checks.repeats import inputs_of
 from graftwork.targets.labels import labels_of
 from graftwork.targets.words import LETTERS, TOKEN
 
-FEWEST = 5  # different rows that have the word
-CHANCE = 0.01  # that any word at all is reported of labels that were drawn by lot
-MOST = 10  # words that are listed, of each side
-GIVES_AWAY, OF_CLASS = 0.95, 0.2  # of one text: that sure, of so much of a class, is more than a word of its topic
+FEWEST = 5  # fewest distinct rows that contain the word
+CHANCE = 0.01  # probability that any word at all is reported when the labels are random
+MOST = 10  # most words listed per side
+GIVES_AWAY, OF_CLASS = 0.95, 0.2  # single texts: least share and least part of a class; below, a word of the topic
 _TOKEN = re.compile(rf"{LETTERS}(?:['’]{LETTERS})*+|{TOKEN}")
 
 
 @dataclass(frozen=True)
 class Side:
-    """What is looked at alone: of N rows a text, and which of C labels they have."""
+    """One input examined alone: the texts of N rows and which of C labels the rows have."""
 
     name: str
     texts: Sequence[str]
@@ -36,11 +36,11 @@ class Side:
 
 
 def cues(examples: Sequence[Example], labels: Sequence[str]) -> dict[str, Any]:
-    """Words that at least double the odds of a label, with 99 % confidence for all words, labels and sides together.
+    """Find words that at least double the odds of a label, with 99 % confidence over all words, labels and sides.
 
     A word's share is bounded from below by the binomial distribution (Clopper & Pearson 1934), at 1 % divided by the
-    number of words, labels and sides (Bonferroni). Rows with the same inputs count once. Of choices the labels are
-    right and wrong. Empty where no label goes with a whole text.
+    number of words, labels and sides (Bonferroni). Rows with the same inputs count once. For choices the labels are
+    right and wrong. Empty where no label applies to a whole text.
     """
     sides = list(_sides(_different(examples), labels))
     counted = [_counted(side) for side in sides]
@@ -51,7 +51,7 @@ def cues(examples: Sequence[Example], labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _different(examples: Sequence[Example]) -> list[Example]:
-    """The first of those that are the same, targets and all."""
+    """Return the examples without exact repeats (same inputs and target), keeping the first of each."""
     first: dict[Any, Example] = {}
     for example in examples:
         first.setdefault((inputs_of(example.inputs), example.target), example)
@@ -78,9 +78,9 @@ def _sides(examples: Sequence[Example], labels: Sequence[str]) -> Iterator[Side]
 
 
 def _counted(side: Side) -> tuple[list[str], NDArray[np.int64], sparse.csr_array]:
-    """The words of enough rows, how many rows have each (W,), and how many of those have each label (W, C).
+    """Return the words of enough rows, the number of rows with each (W,), and of those with each label (W, C).
 
-    Both kinds of matrix are sparse: of thousands of labels a row has few, and so has a word.
+    Both matrices are sparse: a row, and so a word, has few of thousands of labels.
     """
     known: dict[str, int] = {}
     owners, words = [], []
@@ -100,10 +100,10 @@ def _counted(side: Side) -> tuple[list[str], NDArray[np.int64], sparse.csr_array
 def _listed(
     side: Side, words: Sequence[str], rows: NDArray[np.int64], with_label: sparse.csr_array, tests: int
 ) -> list[dict[str, Any]]:
-    """The cues of one side, those first that give most rows away: bound above the label's own share, times rows."""
+    """Return the cues of one side, sorted by (lower bound - label's share of all rows) * rows, greatest first."""
     having = np.asarray(side.marks.sum(axis=0))  # (C,)
     shares = having / len(side.texts)
-    doubled = 2 * shares / (1 + shares)  # a share with twice the odds
+    doubled = 2 * shares / (1 + shares)  # the share at twice the odds
     with_label.sort_indices()
     word, label = with_label.nonzero()
     more = with_label.data > doubled[label] * rows[word]
@@ -130,7 +130,7 @@ def _listed(
 
 
 def cue_warnings(found: dict[str, Any]) -> Iterator[str]:
-    """A sentence for what one side of a pair, choices alone, or one word by itself gives away."""
+    """Yield a sentence for one side of a pair, choices alone, or single words that predict labels by themselves."""
     for side in dict.fromkeys(cue["side"] for cue in found.get("strongest", [])):
         own = [cue for cue in found["strongest"] if cue["side"] == side]
         if side == "text":

@@ -1,8 +1,8 @@
-"""Rows that nearly repeat another one, found in time that grows with the rows and not with their pairs.
+"""Near-duplicate rows, found in time that grows with the number of rows and not of pairs.
 
 The resemblance of two texts is the Jaccard index of their shingles (Broder 1997, doi:10.1109/SEQUEN.1997.666900), here
-their words and every two words side by side. Min-hashes in bands say which rows may resemble each other (Leskovec,
-Rajaraman & Ullman, *Mining of Massive Datasets*, chapter 3); of these it is computed, not estimated.
+their words and word bigrams. Min-hashes in bands select the candidate pairs (Leskovec, Rajaraman & Ullman, *Mining of
+Massive Datasets*, chapter 3), whose resemblance is computed, not estimated.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ from scipy.sparse.csgraph import connected_components
 from graftwork.data.distinct import distinct
 from graftwork.targets.words import WORD
 
-AT_LEAST = 0.8  # resemblance of near rows; of a pair, that of both texts
-BANDS, HASHES = 16, 4  # of a resemblance of 0.8 one row in 4,600 shares no band with its like, of 0.9 one in 20 million
-NEIGHBOURS = 8  # texts of one bucket that a text is compared with: a crowded bucket is sampled
-SHINGLES_AT_ONCE = 1_000_000  # bounds what is held beside the hashes
-BITS = 30  # of a shingle's hash
+AT_LEAST = 0.8  # least resemblance of near duplicates; of a text pair, that of both texts
+BANDS, HASHES = 16, 4  # at resemblance 0.8 one pair in 4,600 shares no band, at 0.9 one in 20 million
+NEIGHBOURS = 8  # texts of one bucket that each text is compared with: a crowded bucket is sampled
+SHINGLES_AT_ONCE = 1_000_000  # bounds the memory used besides the hashes
+BITS = 30  # bits of a shingle's hash
 
 _WORD = re.compile(WORD)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 Rows = NDArray[np.int64]
-Pairs = NDArray[np.int64]  # (P, 2) numbers of rows
+Pairs = NDArray[np.int64]  # (P, 2) row numbers
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """N rows: in which buckets they lie, and how much two of them resemble each other."""
+    """The bucket keys of N rows and a function for the resemblance of pairs of them."""
 
-    keys: NDArray[np.uint64]  # (N, bands): rows with an equal key in a column lie in one bucket
+    keys: NDArray[np.uint64]  # (N, bands): rows with equal keys in a column share a bucket
     resemblance: Callable[[Rows, Rows], NDArray[np.float64]]  # of (P,) and (P,) rows, pair by pair
-    at_least: float  # from which on two rows are near
-    neighbours: int = NEIGHBOURS  # rows of one bucket that a row is compared with
+    at_least: float  # resemblance from which two rows are near duplicates
+    neighbours: int = NEIGHBOURS  # rows of one bucket that each row is compared with
 
 
 @dataclass(frozen=True)
 class Shingles:
-    """Those of N texts, end to end; each text's rise, and none stands twice."""
+    """The shingles of N texts, concatenated; each text's are sorted and distinct."""
 
     flat: NDArray[np.int32]  # hashes
     starts: Rows  # (N + 1,)
 
     @property
     def sizes(self) -> Rows:
-        """(N,) how many each text has: one at least."""
+        """(N,) number of shingles of each text, at least one."""
         return np.diff(self.starts)
 
 
 def words_of(text: str) -> list[str]:
-    """Its words in one case, without signs; where it has none, all of it."""
+    """Return the case-folded words of a text, without punctuation; the whole stripped text where it has none."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return _WORD.findall(plain.casefold()) or [text.strip()]
 
 
 def shingles_of(texts: Sequence[str]) -> Shingles:
-    """The shingles of every text."""
+    """Return the shingles of every text."""
     parts, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
     for listed in _portions(texts):
         flat, sizes = _hashed(listed)
@@ -75,7 +75,7 @@ def shingles_of(texts: Sequence[str]) -> Shingles:
 
 
 def _portions(texts: Sequence[str]) -> Iterator[list[list[str]]]:
-    """The words of some texts at a time."""
+    """Yield the words of the texts, in portions of about `SHINGLES_AT_ONCE` shingles."""
     listed: list[list[str]] = []
     held = 0
     for text in texts:
@@ -90,7 +90,7 @@ def _portions(texts: Sequence[str]) -> Iterator[list[list[str]]]:
 
 
 def _hashed(listed: Sequence[Sequence[str]]) -> tuple[NDArray[np.int32], Rows]:
-    """The shingles of these texts, end to end, and how many each has. They depend on the texts' words alone."""
+    """Return the shingles of these texts, concatenated, and their number per text; a function of the words alone."""
     every = list(itertools.chain.from_iterable(listed))
     hashes = {word: _hash(word) for word in dict.fromkeys(every)}
     single = np.fromiter(map(hashes.__getitem__, every), dtype=np.uint64, count=len(every))
@@ -111,7 +111,7 @@ def _hash(word: str) -> int:
 
 
 def sketch_texts(roles: Sequence[Sequence[str]]) -> Sketch:
-    """Rows of one text or several, R x (N,) texts: near are those of which every text is near that of the other."""
+    """Sketch rows of one text or several, R x (N,) texts; rows are near if each text is near its counterpart."""
     shingled = [shingles_of(texts) for texts in roles]
     matrices = [
         sparse.csr_array(
@@ -135,14 +135,14 @@ def sketch_texts(roles: Sequence[Sequence[str]]) -> Sketch:
 
 
 def _shares(weights: Rows) -> Iterator[slice]:
-    """Stretches of (P,) pairs whose weights add up to `SHINGLES_AT_ONCE` or a little more."""
+    """Yield slices of (P,) pairs whose weights add up to `SHINGLES_AT_ONCE` or a little more."""
     ends = np.flatnonzero(np.diff(np.cumsum(weights) // SHINGLES_AT_ONCE)) + 1
     edges = [0, *ends.tolist(), len(weights)]
     yield from (slice(start, end) for start, end in itertools.pairwise(edges) if end > start)
 
 
 def _band_keys(shingled: Sequence[Shingles]) -> NDArray[np.uint64]:
-    """(N, BANDS): of every band its min-hashes, mixed; those of a row's texts share the hashes of a band."""
+    """Return (N, BANDS) keys: each band's min-hashes, mixed; the texts of a row share the hashes of a band."""
     rows = len(shingled[0].sizes)
     keys = np.zeros((rows, BANDS), dtype=np.uint64)
     random = np.random.Generator(np.random.Philox(key=np.array([1, 0], dtype=np.uint64)))
@@ -163,7 +163,7 @@ def _band_keys(shingled: Sequence[Shingles]) -> NDArray[np.uint64]:
 
 
 def clusters(sketch: Sketch, rows: Rows) -> Rows:
-    """(len(rows),) the cluster of each of these rows: near ones share it, and so do those near to one of them."""
+    """Return (len(rows),) cluster numbers: the connected components of near pairs among these rows."""
     labels = np.arange(len(rows))
     for band in range(sketch.keys.shape[1]):
         found = _neighbours(sketch.keys[rows, band], sketch.neighbours)
@@ -180,17 +180,17 @@ def clusters(sketch: Sketch, rows: Rows) -> Rows:
 
 @dataclass(frozen=True)
 class Partners:
-    """Pairs of near rows, so that every row that has a partner stands in one of them or more."""
+    """Pairs of near rows; every row with a partner occurs in at least one of them."""
 
     pairs: Pairs
     resemblance: NDArray[np.float64]  # (P,)
 
 
 def partners(sketch: Sketch, rows: Rows, wanted: Callable[[Pairs], NDArray[np.bool_]]) -> Partners:
-    """Near pairs among `rows` of which `wanted` says True, the earlier row first.
+    """Return near pairs among `rows` for which `wanted` is True, the earlier row first.
 
-    A crowded bucket is sampled in another random order for every band: in that of a file, which may be sorted by
-    target, rows would be compared with those of their own.
+    A crowded bucket is sampled in another random order for every band: in file order, which may be sorted by
+    target, rows would be compared with rows of their own target only.
     """
     random = np.random.Generator(np.random.Philox(key=np.array([2, 0], dtype=np.uint64)))
 
@@ -202,7 +202,7 @@ def partners(sketch: Sketch, rows: Rows, wanted: Callable[[Pairs], NDArray[np.bo
 
 
 def partners_across(sketch: Sketch, left: Rows, right: Rows) -> Partners:
-    """Near pairs of a row of `left` and another of `right`."""
+    """Return near pairs of a row of `left` and another row of `right`."""
 
     def candidates(band: int) -> Pairs:
         return _between(sketch.keys[:, band], left, right, sketch.neighbours)
@@ -228,7 +228,7 @@ def _partners(
 
 
 def _neighbours(keys: NDArray[np.uint64], most: int) -> Pairs:
-    """Places of equal keys: each with the next `most` of its bucket, the earlier place first."""
+    """Return pairs of positions with equal keys: each with the next `most` of its bucket, the earlier one first."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     found = [np.zeros((0, 2), np.int64)]
@@ -241,7 +241,7 @@ def _neighbours(keys: NDArray[np.uint64], most: int) -> Pairs:
 
 
 def _between(keys: NDArray[np.uint64], left: Rows, right: Rows, most: int) -> Pairs:
-    """Rows of `left` and `right` with equal keys, no row with itself: up to `most` partners each."""
+    """Return pairs of rows of `left` and `right` with equal keys, no row with itself: up to `most` partners each."""
     there = _partnered(keys, left, right, most)
     back = _partnered(keys, right, left, most)[:, ::-1]
     found = np.concatenate([there, back])
@@ -256,12 +256,12 @@ def _partnered(keys: NDArray[np.uint64], asking: Rows, asked: Rows, most: int) -
     found = [np.zeros((0, 2), np.int64)]
     for step in range(min(most, int(many.max(initial=0)))):
         there = np.flatnonzero(many > step)
-        chosen = first[there] + (there + step) % many[there]  # another part of a crowded bucket for every row
+        chosen = first[there] + (there + step) % many[there]  # each row samples another part of a crowded bucket
         found.append(np.stack([asking[there], asked[chosen]], axis=1))
     return np.concatenate(found)
 
 
 def _distinct(pairs: Pairs) -> Pairs:
-    """Each once, in order."""
+    """Return each pair once, sorted."""
     codes = distinct(pairs[:, 0] << 32 | pairs[:, 1])
     return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1)

@@ -1,7 +1,8 @@
-"""Images that nearly repeat another: the same picture in another file, size or quality.
+"""Near-duplicate images: the same picture in another file, size or quality.
 
-A picture's hash says of its 63 lowest frequencies but the mean which are above their median (perceptual hashing by the
-discrete cosine transform; Zauner 2010, *Implementation and Benchmarking of Perceptual Image Hash Functions*).
+A picture's hash has one bit for each of its 63 lowest frequencies without the mean: set if it is above their median
+(perceptual hashing by the discrete cosine transform; Zauner 2010, *Implementation and Benchmarking of Perceptual Image
+Hash Functions*).
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from graftwork.core.media import Media
 from graftwork.data.checks.near_duplicates import Rows, Sketch
 from graftwork.pretrained.media_files import decode_image
 
-SIDE, LOW = 32, 8  # of what is transformed, and of the frequencies that are kept
+SIDE, LOW = 32, 8  # side of the transformed picture, and of the block of frequencies kept
 BITS = LOW * LOW - 1
-APART = 4  # bits in which near pictures differ, at most
-NEIGHBOURS = 256  # pictures of one bucket that a picture is compared with: a bucket is known by a dozen bits
-EVEN = 2.0  # grey levels of 256: a picture that varies less shows nothing to be compared
+APART = 4  # most bits by which near pictures differ
+NEIGHBOURS = 256  # pictures of one bucket that each picture is compared with: bucket keys have only a dozen bits
+EVEN = 2.0  # least standard deviation in grey levels of 256; a picture below it has nothing to compare
 
 _ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 
 
 def sketch_images(images: Sequence[Media]) -> Sketch:
-    """Near are pictures whose hashes differ in `APART` bits or fewer; every such pair shares a bucket.
+    """Sketch images; those whose hashes differ in `APART` bits or fewer are near, and every such pair shares a bucket.
 
-    The resemblance is the share of equal bits; below 1 where the pixels are not the same. Raises `DataError` for a
+    The resemblance is the share of equal bits; below 1 where the pixels differ. Raises `DataError` for a
     file that can't be decoded.
     """
     hashes = np.zeros((len(images), BITS), dtype=bool)
@@ -56,7 +57,7 @@ def sketch_images(images: Sequence[Media]) -> Sketch:
 
 
 def _hash(image: Media) -> tuple[NDArray[np.bool_], bool]:
-    """(63,) bits, and whether the picture shows anything."""
+    """Return (63,) bits, and whether the picture has any content."""
     small = decode_image(image.path, roughly=True).convert("L").resize((SIDE, SIDE))
     grey = np.asarray(small, dtype=np.float64)
     low = dctn(grey)[:LOW, :LOW].ravel()[1:]
@@ -64,10 +65,10 @@ def _hash(image: Media) -> tuple[NDArray[np.bool_], bool]:
 
 
 def _keys(hashes: NDArray[np.bool_], shown: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """(N, APART + 1): one part of the hash each, so that `APART` differing bits leave a part equal."""
+    """Return (N, APART + 1) keys: one part of the hash each, so that `APART` differing bits leave one part equal."""
     keys = []
     for part in np.array_split(np.arange(BITS), APART + 1):
         weights = np.uint64(1) << np.arange(len(part), dtype=np.uint64)
         keys.append((hashes[:, part] * weights).sum(axis=1, dtype=np.uint64))
-    alone = (np.arange(len(hashes)) + (1 << 32)).astype(np.uint64)  # a bucket of its own
+    alone = (np.arange(len(hashes)) + (1 << 32)).astype(np.uint64)  # pictures without content: a bucket each
     return np.where(shown[:, None], np.stack(keys, axis=1), alone[:, None])

@@ -1,4 +1,4 @@
-"""Rows that stand twice, exactly or nearly: within a split, across splits, with other targets; and taking leaks out."""
+"""Exact and near duplicates: within a split, across splits, with different targets; and removal of leaks from train."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MEASURES = {
 
 
 def inputs_of(inputs: Mapping[str, Any]) -> Inputs:
-    """What is equal for rows with the same inputs."""
+    """Return a hashable key that is equal for rows with the same inputs."""
     return tuple(sorted(inputs.items()))
 
 
 class Distinct:
-    """The different inputs of some rows, in the order in which they come first, and what each row has."""
+    """The distinct inputs of some rows, in order of first occurrence, and the number of each row's input."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]):
         known: dict[Inputs, int] = {}
@@ -44,7 +44,7 @@ class Distinct:
         self.inputs = list(known)
 
     def sketch(self) -> Sketch | None:
-        """By which near ones are found; None for sounds, of which only the same bytes are known."""
+        """Return the sketch that finds near duplicates; None for sounds, which are only compared byte for byte."""
         if not self.inputs:
             return None
         roles = [role for role, _ in self.inputs[0]]
@@ -58,9 +58,9 @@ class Distinct:
 
 
 def near_report(splits: Mapping[str, Sequence[Example]], reads: str) -> dict[str, Any]:
-    """Rows that nearly repeat others and are not the same: of every split, of the others and train, and conflicts.
+    """Report near but not exact duplicates: within each split, between train and the others, and conflicts.
 
-    Empty where nothing is known of nearness.
+    Empty where near duplicates can't be found (`Distinct.sketch`).
     """
     everything = [example for examples in splits.values() for example in examples]
     distinct = Distinct([example.inputs for example in everything])
@@ -73,7 +73,7 @@ def near_report(splits: Mapping[str, Sequence[Example]], reads: str) -> dict[str
     within = {name: _repeats(sketch, np.unique(of_split)) for name, of_split in rows.items()}
 
     def nearly(before: str, after: str) -> dict[str, Any]:
-        """How many rows of `after` are near one of `before` that is not the same, with up to five pairs of ids."""
+        """Count the rows of `after` that are near, but not equal to, one of `before`; with up to five pairs of ids."""
         held = rows[after]
         found = partners_across(sketch, np.unique(rows[before]), np.setdiff1d(held, rows[before]))
         own = [
@@ -95,7 +95,7 @@ def near_report(splits: Mapping[str, Sequence[Example]], reads: str) -> dict[str
 
 
 def _first_ids(distinct: Distinct, examples: Sequence[Example]) -> dict[int, str]:
-    """Number of different inputs -> the first row that has them."""
+    """Map the number of each distinct input to the id of the first row that has it."""
     first: dict[int, str] = {}
     for group, example in zip(distinct.of_row.tolist(), examples, strict=True):
         first.setdefault(group, example.id)
@@ -103,12 +103,12 @@ def _first_ids(distinct: Distinct, examples: Sequence[Example]) -> dict[int, str
 
 
 def _repeats(sketch: Sketch, groups: Rows) -> int:
-    """How many of these different inputs could go, so that one of every cluster is left."""
+    """Count the distinct inputs that could be removed so that one of every cluster remains."""
     return len(groups) - len(np.unique(clusters(sketch, groups)))
 
 
 def _listed(found: Partners) -> list[tuple[tuple[int, int], float]]:
-    """Pairs and their resemblance, the most alike first; those that come first of equals."""
+    """Return pairs with their resemblance, the most alike first, ties in order of rows."""
     order = np.lexsort((found.pairs[:, 0], found.pairs[:, 1], -found.resemblance))
     return [
         ((a, b), value)
@@ -119,7 +119,7 @@ def _listed(found: Partners) -> list[tuple[tuple[int, int], float]]:
 def _conflicts(
     sketch: Sketch, distinct: Distinct, examples: Sequence[Example], ids: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Different inputs that are near one another and have other targets; of numbers, more than a deviation apart."""
+    """Report near inputs with different targets; numbers count as different more than a standard deviation apart."""
     differ = _differing(distinct, examples)
     if differ is None:
         return {"rows": 0, "examples": []}
@@ -129,7 +129,7 @@ def _conflicts(
 
 
 def _differing(distinct: Distinct, examples: Sequence[Example]) -> Callable[[Pairs], NDArray[np.bool_]] | None:
-    """Whether the first targets of two different inputs differ; None where each word has a target of its own."""
+    """Return a test of whether the first targets of two distinct inputs differ; None for words and passages."""
     if not examples or "words" in examples[0].inputs or isinstance(examples[0].target, Golds):
         return None
     first: dict[int, Any] = {}
@@ -145,7 +145,7 @@ def _differing(distinct: Distinct, examples: Sequence[Example]) -> Callable[[Pai
 
 
 def leaking(inputs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """Which rows of train stand in validation or test too, exactly or nearly; and how many of each sort."""
+    """Return a mask of the rows of train that also occur in validation or test, and the exact and near counts."""
     exact, near = standing(inputs["train"], [*inputs["validation"], *inputs["test"]])
     return exact | near, {"exact": int(exact.sum()), "near": int(near.sum())}
 
@@ -153,13 +153,13 @@ def leaking(inputs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[NDArray[
 def standing(
     rows: Sequence[Mapping[str, Any]], among: Sequence[Mapping[str, Any]]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which of the inputs `rows` stand among others exactly, and which only nearly."""
+    """Return two masks of `rows`: those that occur `among` others exactly, and those that do only nearly."""
     distinct = Distinct([*rows, *among])
     own, held = distinct.of_row[: len(rows)], np.unique(distinct.of_row[len(rows) :])
     exact = np.isin(own, held)
     near = np.zeros(len(rows), dtype=bool)
     sketch = distinct.sketch()
-    while sketch is not None:  # a crowded bucket is sampled: what one look left, the next one finds
+    while sketch is not None:  # a crowded bucket is sampled: what one pass missed, the next finds
         left = np.unique(own[~(exact | near)])
         found = partners_across(sketch, left, held).pairs[:, 0]
         if not len(found):

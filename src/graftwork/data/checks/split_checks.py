@@ -1,4 +1,4 @@
-"""The data report: what stands in the splits, and what could make their scores mean less than they seem to."""
+"""The data report: contents of the splits, and problems that could make their scores misleading."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from graftwork.units import several
 RARE_ROWS = 10
 LONG_WORDS = 1000
 CUE_SHARE = 0.2
-SAME_TARGET = 0.5  # of the numbers of train: from here on it is said that so many are the same
-LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)  # upper ends of what lengths are counted in
+SAME_TARGET = 0.5  # share of equal numeric targets in train from which a warning is given
+LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)  # upper ends of the bins of lengths
 _WORD = re.compile(WORD)
 
 
@@ -38,11 +38,11 @@ def report(
     dropped: Mapping[str, int] = {},
     rejected: Mapping[str, int] = {},
 ) -> dict[str, Any]:
-    """Everything found in the splits of a resolved task, as JSON; `warnings` are sentences for a person.
+    """Return everything found in the splits of a resolved task, as JSON; `warnings` are sentences for a person.
 
-    `made` says in words how the splits came about, `mended` what was mended on the way, and in how many places of each,
-    `dropped` how many rows were taken out of train because they stand, exactly or nearly, in another split, `rejected`
-    how many rows of each split's file can't be read and were set aside.
+    `made` describes how the splits were made, `mended` what was repaired while reading and in how many places of each
+    split, `dropped` how many rows were removed from train because they occur, exactly or nearly, in another split,
+    `rejected` how many unreadable rows of each split's file were set aside.
     """
     train = splits["train"].examples
     everything = [example for split in splits.values() for example in split.examples]
@@ -91,13 +91,13 @@ def report(
 
 
 def class_counts(task: Task, examples: Sequence[Example]) -> dict[str, int]:
-    """Rows, or words, per label, in the task's order, 0 for a label that none has."""
+    """Count rows, or words, per label, in the task's order; 0 for a label that none has."""
     counts = Counter(label for example in examples for label in labels_of(example.target))
     return {label: counts[label] for label in task.labels}
 
 
 def spread(examples: Sequence[Example]) -> dict[str, float]:
-    """Mean, standard deviation, least and greatest target, in the file's units; the share of the most common one."""
+    """Return mean, standard deviation, minimum and maximum target, in the file's units; share of the most common."""
     targets = np.array([example.target for example in examples], dtype=np.float64)
     return {
         "mean": float(targets.mean()),
@@ -109,7 +109,7 @@ def spread(examples: Sequence[Example]) -> dict[str, float]:
 
 
 def word_counts(examples: Sequence[Example]) -> dict[str, int]:
-    """Words per example, its texts together: median, most, and how many texts have more than 1,000 and may be cut."""
+    """Words per example, all its texts: median, maximum, and how many have over 1,000 and may be truncated."""
     words = np.array(list(map(_words_of, examples)))
     may_be_cut = np.array(["words" not in example.inputs for example in examples])  # lists of words are read in windows
     long = int(((words > LONG_WORDS) & may_be_cut).sum())
@@ -128,7 +128,7 @@ def _words(given: Input | Media) -> int:
 
 
 def lengths(counts: Iterable[int], limit: int | None = None) -> dict[str, int]:
-    """How many examples have so many words or tokens: `{"up to 8": 3, …}`, the last one `limit` where there is one."""
+    """Count examples by length in words or tokens: `{"up to 8": 3, …}`; the last bin ends at `limit`, if any."""
     found = np.array(list(counts))
     ends = [end for end in LENGTHS if limit is None or end < limit]
     places = np.bincount(np.searchsorted(ends, found), minlength=len(ends) + 1).tolist()
@@ -137,13 +137,13 @@ def lengths(counts: Iterable[int], limit: int | None = None) -> dict[str, int]:
 
 
 def _no_letters(example: Example) -> bool:
-    """Whether one of its texts has neither letter nor digit."""
+    """Return whether one of the example's texts has neither letter nor digit."""
     texts = [text_of(given) for given in example.inputs.values() if not isinstance(given, Media)]
     return any(not any(char.isalnum() for char in text) for text in texts)
 
 
 def sizes(role: str, examples: Sequence[Example]) -> dict[str, Any]:
-    """Of images least, median and greatest shorter side, in pixels; of sounds the same of seconds, and their rates."""
+    """Minimum, median and maximum of images' shorter sides, in pixels, or of sounds' seconds; with sample rates."""
     listed = [example.inputs[role].size for example in examples]
     if role == "image":
         sides = [min(size) for size in listed]
@@ -154,7 +154,7 @@ def sizes(role: str, examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def passages(splits: Mapping[str, Split]) -> dict[str, Any]:
-    """Of every split its passages, its questions without an answer, and those about a passage of train."""
+    """Count per split its passages, its questions without an answer, and those about a passage of train."""
     trained = {example.source for example in splits["train"].examples}
     return {
         "passages": {name: len({example.source for example in split.examples}) for name, split in splits.items()},
@@ -168,12 +168,12 @@ def passages(splits: Mapping[str, Split]) -> dict[str, Any]:
 
 
 def duplicates(examples: Sequence[Example]) -> int:
-    """Rows whose inputs stand in an earlier row of the same split."""
+    """Count the rows whose inputs occur in an earlier row of the same split."""
     return len(examples) - len({inputs_of(example.inputs) for example in examples})
 
 
 def duplicates_across(splits: Mapping[str, Split]) -> dict[str, Any]:
-    """Rows of the other splits whose exact inputs stand in train too, per split, with up to five pairs of ids."""
+    """Count rows of the other splits whose exact inputs occur in train, per split; with up to five pairs of ids."""
     train = splits["train"].examples
     found = {name: repeated(train, split.examples) for name, split in splits.items() if name != "train"}
     pairs = [pair for repeats in reversed(found.values()) for pair in repeats["examples"]]
@@ -181,7 +181,7 @@ def duplicates_across(splits: Mapping[str, Split]) -> dict[str, Any]:
 
 
 def repeated(before: Sequence[Example], after: Sequence[Example]) -> dict[str, Any]:
-    """How many rows of `after` have the exact inputs of one of `before`, with up to five pairs of ids."""
+    """Count the rows of `after` with the exact inputs of one of `before`; with up to five pairs of ids."""
     first: dict[Inputs, str] = {}
     for example in before:
         first.setdefault(inputs_of(example.inputs), example.id)
@@ -190,7 +190,7 @@ def repeated(before: Sequence[Example], after: Sequence[Example]) -> dict[str, A
 
 
 def conflicts(examples: Sequence[Example]) -> dict[str, Any]:
-    """Groups of rows with the same inputs and different targets, over all splits: up to five groups of ids."""
+    """Count groups of rows with the same inputs and different targets, over all splits; up to five groups of ids."""
     groups: defaultdict[Inputs, list[Example]] = defaultdict(list)
     for example in examples:
         groups[inputs_of(example.inputs)].append(example)
@@ -200,7 +200,7 @@ def conflicts(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def is_sorted(examples: Sequence[Example]) -> bool:
-    """Whether the rows stand class by class, or by rising or falling number."""
+    """Return whether the rows are grouped by class, or sorted by number, ascending or descending."""
     targets: list[Any] = [example.target for example in examples]
     if len(targets) < 2 * RARE_ROWS:
         return False
@@ -211,7 +211,7 @@ def is_sorted(examples: Sequence[Example]) -> bool:
 
 
 def stretches(examples: Sequence[Example]) -> dict[str, Any]:
-    """How often the label changes from row to row, how often it would in a random order, and the longest stretch."""
+    """Count label changes from row to row, those expected in random order, and the longest run of one label."""
     labels = [example.target for example in examples if isinstance(example.target, str)]
     if len(labels) < 2 * RARE_ROWS:
         return {}
@@ -222,7 +222,7 @@ def stretches(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def label_in_text(examples: Sequence[Example]) -> float:
-    """Share of rows whose text names one of their own labels: whole words of three letters or more, of two unspaced."""
+    """Share of rows whose text names one of their own labels: whole words of three letters or more (unspaced: two)."""
     names = {label for example in examples for label in labels_of(example.target)}
     spoken = {label: _spoken(label.replace("_", " ").replace("-", " ")) for label in names}
     cues = {label: words for label, words in spoken.items() if len(words) >= 5 and not words.strip().isdecimal()}
@@ -236,12 +236,12 @@ def label_in_text(examples: Sequence[Example]) -> float:
 
 
 def _spoken(text: str) -> str:
-    """Words in lower case, one space before, between and behind."""
+    """Return the words in lower case, with one space before, between and after."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
-    """What a person should know before believing a score, as sentences."""
+    """Yield warnings to read before trusting a score, as sentences."""
     rows, noun = found["rows"], task.reads
     yield from _rejected_warnings(found.get("rejected", {}), task)
     for name, count in found["duplicates_across"]["rows"].items():

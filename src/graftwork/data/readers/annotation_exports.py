@@ -1,6 +1,6 @@
-"""Exports of annotation tools: JSON of Label Studio (choices, spans) and JSONL of doccano (spans by characters).
+"""Readers of annotation exports: JSON of Label Studio (choices, spans) and JSONL of doccano (character spans).
 
-doccano's texts with labels are JSONL like any other and need nothing of this.
+doccano's labelled texts are ordinary JSONL and are not read here.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from graftwork.errors import DataError, clip
 
 Item = Mapping[str, Any]
 Cells = dict[str, Any]  # column -> cell
-Found = tuple[int, Cells, int, int]  # line, cells, spans that were rounded, last line
-MARKED = ("label", "labels", "entities")  # where doccano's versions keep spans
+Found = tuple[int, Cells, int, int]  # line, cells, number of rounded spans, last line
+MARKED = ("label", "labels", "entities")  # keys of the spans in doccano's versions
 TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
-SAID = ("type", "from_name", "to_name", "value")  # what a result says; beside it are its id and how it was made
+SAID = ("type", "from_name", "to_name", "value")  # keys with a result's content; the others are its id and origin
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def spans_key(path: Path) -> str | None:
-    """The key of the spans where a JSONL file is doccano's: its first label that is no empty list is a list of them."""
+    """Return the key of the spans if a JSONL file is doccano's: its first non-empty label is a list of spans."""
     for number, line in each_line(path):
         item = json_object(line, f"{path}:{number}") if isinstance(line, str) else line
         if isinstance(item, DataError):
-            continue  # the reader of JSONL says what is wrong with it
+            continue  # the reader of JSONL reports the error
         key, given = _marked(item)
         if not (isinstance(item.get("text"), str) and isinstance(given, list)):
             return None
@@ -41,7 +41,7 @@ def spans_key(path: Path) -> str | None:
 
 
 def doccano_rows(path: Path) -> Iterator[Found | Bad]:
-    """Line, words and tags, and how many spans were rounded, of every text."""
+    """Yield the line, words and tags, and number of rounded spans of every text."""
     for number, line in each_line(path):
         if isinstance(line, str) and not line.strip():
             continue
@@ -65,7 +65,7 @@ def _of_doccano(line: str | DataError, where: str) -> tuple[Cells, int]:
 
 
 def _marked(item: Item) -> tuple[str | None, Any]:
-    """The key that may hold spans, and what stands there."""
+    """Return the key that may hold spans, and its value."""
     return next(((key, item[key]) for key in MARKED if key in item), (None, None))
 
 
@@ -82,7 +82,7 @@ def _mark(mark: Any, where: str) -> Mark:
 
 
 def label_studio_header(path: Path) -> tuple[str, ...] | None:
-    """`text` and `label` where the tasks have choices, `tokens` and `tags` where they have spans; None for no task."""
+    """Return `text`, `label` if tasks have choices, `tokens`, `tags` if they have spans; None without tasks."""
     found: dict[str, None] = {}
     tasks, wrong = 0, None
     for _, _, task in _tasks(path):
@@ -108,7 +108,7 @@ def label_studio_header(path: Path) -> tuple[str, ...] | None:
 
 
 def label_studio_rows(path: Path) -> Iterator[Found | Bad]:
-    """Line, cells, and how many spans were rounded, of every task. What is wrong is told with file:line and the id."""
+    """Yield the line, cells and number of rounded spans of every task. Errors give file:line and the task's id."""
     for number, where, task in _tasks(path):
         try:
             if isinstance(task, DataError):
@@ -125,7 +125,7 @@ def label_studio_rows(path: Path) -> Iterator[Found | Bad]:
 
 
 def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataError]]:
-    """Line, place, and text and results of every task, or what is wrong with it."""
+    """Yield the line and location of every task with its text and results, or with its error."""
     for number, item in _items(path):
         where = f"{path}:{number}"
         try:
@@ -149,7 +149,7 @@ def _text(data: Item, where: str) -> str:
 
 
 def _results(annotations: Any, where: str) -> list[Any]:
-    """Those of the annotation, or of the first of several that say the same, each an object with a type."""
+    """Return the results of the annotation, or of the first of several equal ones; each is an object with a type."""
     if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
         _refuse("the annotations are no list of objects", where, shown(annotations), TASK)
     done = [one.get("result") for one in annotations if not one.get("was_cancelled")]
@@ -163,7 +163,7 @@ def _results(annotations: Any, where: str) -> list[Any]:
 
 
 def _said(results: list[Item]) -> list[str]:
-    """What an annotation says: its results in an order of their own, without the id that each of them has."""
+    """Return an annotation's content, for comparison: its results sorted and without their ids."""
     return sorted(json.dumps([result.get(key) for key in SAID], sort_keys=True) for result in results)
 
 
@@ -175,7 +175,7 @@ def _value(result: Item, where: str) -> Item:
 
 
 def _require_one_control(results: list[Any], where: str) -> None:
-    """The choices of two questions are no labels of one."""
+    """Raise `DataError` where the choices answer more than one question."""
     controls = dict.fromkeys(str(result.get("from_name")) for result in results if result["type"] == "choices")
     if len(controls) > 1:
         told = clip(", ".join(controls))
@@ -210,7 +210,7 @@ def _region(result: Item, text: str, where: str) -> Mark:
 
 
 def _items(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line and value of every item of a JSON list. Raises `DataError` where it breaks off."""
+    """Yield the line and value of every item of a JSON list. Raises `DataError` where it is truncated."""
     text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
     at, line, counted, comma = _past(text, 0), 1, 0, False
     if text[at : at + 1] != "[":
@@ -245,7 +245,7 @@ def _items(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _past(text: str, at: int) -> int:
-    """The place behind the white space that stands at `at`."""
+    """Return the position after the white space at `at`."""
     space = _SPACE.match(text, at)
     return space.end() if space else at
 
@@ -266,5 +266,5 @@ def _item(text: str, at: int, where: str) -> tuple[Any, int]:
 
 
 def _refuse(what: str, where: str, got: str, expected: str, do: str = "mend it, or export it again") -> NoReturn:
-    """`got` has been cut to what fits in a message."""
+    """Raise `DataError`; `got` is already shortened for a message."""
     raise DataError(what, where=where, got=got, expected=expected, do=do)

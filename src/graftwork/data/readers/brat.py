@@ -1,7 +1,6 @@
-"""Folders of brat (Stenetorp et al. 2012): texts in `NAME.txt`, spans of their characters in `NAME.ann` beside them.
+"""Reader of brat folders (Stenetorp et al. 2012): texts in `NAME.txt`, character spans in `NAME.ann` beside them.
 
-A row is a line of a text; lines that a span goes across are one row. Relations, events, attributes and notes are left
-out.
+A row is a line of a text; lines that a span crosses are one row. Relations, events, attributes and notes are ignored.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
 
 HEADER = ("tokens", "tags")
-Found = tuple[int, tuple[tuple[str, ...], tuple[str, ...]], int, int]  # line, words and tags, rounded, last line
+Found = tuple[int, tuple[tuple[str, ...], tuple[str, ...]], int, int]  # line, words and tags, rounded spans, last line
 _SPAN = re.compile(r"(T[0-9]+)\t(\S+) ([0-9]{1,12}) ([0-9]{1,12})\t(.*)")
 _OTHER = re.compile(r"(?:[REAMN#][0-9]+|\*)\t.*")
 
 
 def is_brat(path: Path) -> bool:
-    """Whether this is a folder with annotations in it."""
+    """Return whether `path` is a folder with `.ann` files."""
     return path.is_dir() and any(path.glob("*.ann"))
 
 
 def rows(folder: Path) -> Iterator[Found | Bad]:
-    """First line, words and tags, spans that were rounded, and last line of every row, file by file.
+    """Yield the first line, words and tags, number of rounded spans, and last line of every row, file by file.
 
-    Where an annotation is broken, or not about this text, all rows of the text are bad: any of them may lack it.
+    Where an annotation is broken, or of another text, all rows of the text are bad: any of them may lack it.
     """
     _require_texts(folder)
     for path in sorted(folder.glob("*.txt")):
@@ -71,7 +70,7 @@ def _require_texts(folder: Path) -> None:
 
 
 def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int, int]]:
-    """Number of the first and the last line, first character and the one behind the last of every row."""
+    """Yield the first and last line numbers and the start and end character (exclusive) of every row."""
     crossed = sorted((mark.start, mark.end) for mark in marks)
     number, begin, at = 1, 0, 0
     for place, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""Spans by places of characters, as annotation tools write them, become words and a tag for each."""
+"""Conversion of annotation tools' character spans to words and tags."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graftwork.targets.words import cut_words, word_places
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A span of a text: its first character, the one behind its last, its type, and where that stands."""
+    """A span of a text: start and end character (exclusive), type, and its location in the file."""
 
     start: int
     end: int
@@ -27,11 +27,11 @@ class Tagged:
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    rounded: int  # spans whose borders cut through a word: they were widened to whole words
+    rounded: int  # number of spans with a border inside a word, widened to whole words
 
 
 def tagged(text: str, marks: Sequence[Mark]) -> Tagged:
-    """Cut `text` into words and tag them by its `marks`, B-TYPE the first word of each, I-TYPE the others.
+    """Split `text` into words and tag them by its `marks`, the first word of each B-TYPE, the others I-TYPE.
 
     Raises `DataError` for a span that lies outside the text, holds no word, or shares a word with another.
     """

@@ -1,6 +1,6 @@
-"""Texts with candidates, from tables: a list in each line, a column for each choice, or a row for each candidate.
+"""Reader of tables of texts with candidates: a list per row, a column per choice, or a row per candidate.
 
-A label is the name of the right choice's column, its text, or its number; where the file marks every candidate, 0 or 1.
+A label is the right choice's column name, text or number; where the file marks every candidate, 0 or 1.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.targets.choices import check_choices, parse_marks
 
 TEXTS = ("text", "premise", "query", "context", "question", "sentence")
-LISTS = ("choices", "candidates")  # a list in every line
-SINGLE = ("candidate", "document", "passage", "answer")  # one in every row
+LISTS = ("choices", "candidates")  # columns with a list in every row
+SINGLE = ("candidate", "document", "passage", "answer")  # columns with one candidate in every row
 LABELS = ("label", "labels", "relevance")
-ASKING = ("premise", "context")  # before a `question`, which is then part of the text
-JOINED = "+"  # between columns that make one text: premise+question
+ASKING = ("premise", "context")  # columns to which a `question` is appended as part of the text
+JOINED = "+"  # separator of columns that make up one text: premise+question
 ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
 
 _NUMBERED = re.compile(r"(choice|ending|option|answer|alternative|hypothesis|candidate|sol)_?([0-9]{1,2})")
@@ -32,7 +32,7 @@ _NUMBER = re.compile("[0-9]{1,4}")
 
 
 def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task:
-    """`task` with `text`, `choices` and, where it is `labelled`, `label` set to columns.
+    """Return `task` with `text`, `choices` and, if `labelled`, `label` set to columns.
 
     Raises `ConfigError` where a setting names no column, `DataError` where none is set and none is found by its name.
     """
@@ -53,7 +53,7 @@ def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task
 
 
 def _parts(text: str, table: Table) -> tuple[str, ...]:
-    """The columns that `text` names."""
+    """Return the columns that `text` names."""
     return (text,) if text in table.header else tuple(text.split(JOINED))
 
 
@@ -72,7 +72,7 @@ def _found_text(table: Table, choices: Sequence[str]) -> str:
 
 
 def _found_choices(table: Table) -> tuple[str, ...]:
-    """A list's column, those of the choices in the order of their numbers, or that of single candidates."""
+    """Return the column of lists, the choices' columns in the order of their numbers, or that of candidates."""
     numbered: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in table.header:
         if match := _NUMBERED.fullmatch(name):
@@ -109,8 +109,8 @@ def _is_json(table: Table) -> bool:
 
 
 def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
-    """Of every example its text and its candidates, and where `task.label` is set a tuple of "0" and "1", one for each;
-    or what is wrong with it."""
+    """Yield every example's text, candidates and, if `task.label` is set, a tuple of "0" and "1", one per candidate;
+    or the bad row."""
     assert task.text is not None
     texts = _parts(task.text, table)
     columns = [*texts, *task.choices, *([task.label] if task.label else [])]
@@ -135,13 +135,13 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
 
 
 def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
-    """What columns are called that go on with the numbers of these; None where they have none."""
+    """Return a pattern of further columns of this numbered family; None where the choices are not numbered."""
     numbered = _NUMBERED.fullmatch(choices[-1])
     return re.compile(f"{numbered[1]}_?[0-9]{{1,2}}") if numbered and len(choices) > 1 else None
 
 
 def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> DataRow:
-    """With a mark for each choice in place of the label."""
+    """Replace the label by a mark for each choice."""
     text, choices, *labels = row.cells
     assert isinstance(choices, tuple)
     check_choices(choices, where)
@@ -149,7 +149,7 @@ def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> Dat
 
 
 def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow | Bad:
-    """Text, candidates, label: the text in one, the candidates in a tuple; or a list where a text should be."""
+    """Return the row as one text, a tuple of candidates, and the label; bad if a list and a text are confused."""
     end = len(texts) + len(choices)
     cells = row.cells[:end]
     for name, cell in zip((*texts, *choices), cells, strict=True):
@@ -173,9 +173,9 @@ def _odd(column: str, cell: Cell, where: str) -> DataError:
 
 
 def _grouped(rows: Iterator[DataRow | Bad], table: Table) -> Iterator[DataRow | Bad]:
-    """Rows of one candidate each, those of the same text together. A text that comes back later is an error.
+    """Merge rows of one candidate each by their text. A text that recurs later is an error.
 
-    A text next to a bad row is bad as a whole: the row may be of one of its candidates.
+    A text next to a bad row is bad as a whole: the row may hold one of its candidates.
     """
     begun: dict[str, int] = {}  # text -> line
     for found in _stretches(rows):
@@ -194,10 +194,10 @@ def _grouped(rows: Iterator[DataRow | Bad], table: Table) -> Iterator[DataRow | 
 
 
 def _stretches(rows: Iterator[DataRow | Bad]) -> Iterator[tuple[list[DataRow], DataError | None] | Bad]:
-    """Rows of the same text that follow one another, with what is wrong with a row between or beside them."""
+    """Yield consecutive rows of the same text, with the error of a bad row between or beside them."""
     group: list[DataRow] = []
     wrong: DataError | None = None
-    before: DataError | None = None  # right before the row
+    before: DataError | None = None  # error of the preceding row
     for row in chain(rows, [None]):
         if isinstance(row, Bad):
             yield row
@@ -212,7 +212,7 @@ def _stretches(rows: Iterator[DataRow | Bad]) -> Iterator[tuple[list[DataRow], D
 
 
 def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> DataRow:
-    """A text with all its candidates."""
+    """Merge a group into one row: a text with all its candidates."""
     text, line = str(group[0].cells[0]), group[0].line
     if text in begun:
         raise DataError(
@@ -234,7 +234,7 @@ def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> 
 def _marks(
     label: str | tuple[str, ...], choices: Sequence[str], columns: Sequence[str], task: Task, where: str
 ) -> tuple[str, ...]:
-    """A mark for each choice; `columns` are the names of theirs, where each has one."""
+    """Return a mark for each choice; `columns` are the choices' column names, if each has its own."""
     if isinstance(label, tuple):
         return label
     right = _place(label, choices, columns, task, where)
@@ -242,7 +242,7 @@ def _marks(
 
 
 def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Task, where: str) -> int:
-    """Which choice the label says is right. Raises `DataError` where it says none, or could say two."""
+    """Return the index of the choice that the label names. Raises `DataError` if it names none or is ambiguous."""
     first = int(task.count_from) if task.count_from is not None else 0
     number = int(label) - first if _NUMBER.fullmatch(label) else None
     if task.count_from is None and label in columns:
@@ -282,7 +282,7 @@ def _expected(columns: Sequence[str], count: int, task: Task) -> str:
 
 
 def choice_report(splits: Mapping[str, Split]) -> dict[str, Any]:
-    """How many candidates examples have, how many are right, and which place is right most often; as JSON."""
+    """Report the numbers of candidates and of right ones, and the position most often right; as JSON."""
     found: dict[str, Any] = {}
     for name, split in splits.items():
         marks = [example.target for example in split.examples]
@@ -302,7 +302,7 @@ def choice_report(splits: Mapping[str, Split]) -> dict[str, Any]:
 
 
 def choice_warnings(found: Mapping[str, Any]) -> Iterator[str]:
-    """What a person should know before believing a score, as sentences."""
+    """Yield warnings to read before trusting a score, as sentences."""
     without = {name: counts["without_right"] for name, counts in found.items() if counts["without_right"]}
     if without:
         listed = ", ".join(f"{count:,} of {name}" for name, count in without.items())

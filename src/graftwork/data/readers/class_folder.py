@@ -1,4 +1,4 @@
-"""A folder of class folders: `daisy/1.jpg` is an image labelled `daisy`, `yes/1.wav` a sound labelled `yes`."""
+"""Reader of class folders: `daisy/1.jpg` is an image labelled `daisy`, `yes/1.wav` a sound labelled `yes`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
 from graftwork.pretrained.media_files import identify
 
-LABEL = "label"  # what the column of the class folders' names is called
-LONGEST_NAME, LONGEST_PATH = 255, 4095  # bytes of what may name a file
-TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  # that may be meant instead of a folder
-LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # by file managers
+LABEL = "label"  # name of the column of class folder names
+LONGEST_NAME, LONGEST_PATH = 255, 4095  # most bytes of a file name and of a path
+TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  # may be meant instead of a folder
+LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # files that file managers create
 
 
 def header_of(path: Path) -> tuple[str, ...]:
-    """The columns: `image` or `sound`, and `label`. Raises `DataError` as `rows` does."""
+    """Return the column names: `image` or `sound`, and `label`. Raises `DataError` as `rows` does."""
     return (_listed(path)[0], LABEL)
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The number of every file, and its cells: its path inside the folder, and the label.
+    """Yield the number and cells of every file: its path inside the folder, and its label.
 
-    Raises `DataError` where there are no class folders, or where one holds what is no image, or no sound.
+    Raises `DataError` where there are no class folders, or one holds a file that is neither image nor sound.
     """
     role, found = _listed(path)
     for number, (file, label) in enumerate(found, 1):
@@ -33,9 +33,9 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
-    """What the files of the class folders are, and each with its label, by name.
+    """Return the role of the class folders' files (image or sound), and each file with its label, sorted by name.
 
-    What lies beside the class folders is not looked at.
+    Files beside the class folders are ignored.
     """
     with storage_errors(path):
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
@@ -55,9 +55,9 @@ def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
 
 
 def media_of(cell: str, role: str, source: Path, where: str) -> Media:
-    """The file that `cell` names, relative to the list `source` or inside the folder `source`.
+    """Return the file that `cell` names, relative to the list `source` or inside the folder `source`.
 
-    Raises `DataError` with the place in the list for a file that is not there, with the file for one that is bad.
+    Raises `DataError` with the location in the list for a missing file, with the file's path for a bad one.
     """
     folder = source if source.is_dir() else source.parent
     path = folder / cell
@@ -76,7 +76,7 @@ def media_of(cell: str, role: str, source: Path, where: str) -> Media:
 
 
 def files_in(path: Path, role: str) -> list[Path]:
-    """The images, or sounds, of a folder and its folders, by name. Raises `DataError` where there are none."""
+    """Return the images, or sounds, of a folder tree, sorted by name. Raises `DataError` where there are none."""
     with storage_errors(path):
         found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES[role] and file.is_file())
     if not found:
@@ -89,7 +89,7 @@ def _role(file: Path) -> str | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of one class folder, every one of them an image or a sound."""
+    """Return the files of one class folder. Raises `DataError` unless each is an image or a sound."""
     entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
     kept = [entry for entry in entries if entry.name.lower() not in LEFT_BEHIND]
     inner = next((entry for entry in kept if entry.is_dir()), None)

@@ -1,4 +1,4 @@
-"""Which columns of a table a task is about: those it names, else those that are called as they usually are."""
+"""Selection of the columns that a task reads: those it names, else those with the usual names."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from graftwork.data.readers import annotation_exports, whole_file_formats
 from graftwork.data.readers.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 
-COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # names of a text's column, and of a list of words
+COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # usual columns of a text, and of a list of words
 OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
-MOST_WORDS = 5  # from here on the name of a column is more likely a text
+MOST_WORDS = 5  # from so many words on, a column name is more likely a text
 TARGETS = {False: ("label",), True: ("tags", "upos", "label")}
 
 
 def table_of(path: Path, label: str | None, per_word: bool) -> Table:
-    """The table in `path`. Of JSONL with spans of texts it has words and their tags, unless the `label` is another key.
+    """Open the table in `path`. JSONL with spans becomes words and tags, unless `label` is another key.
 
-    Where each word is answered it has to be one that is there, and no `tags`. Raises as `open_table`.
+    With `per_word` that key must exist in the file, and not be `tokens` or `tags`. Raises as `open_table`.
     """
     table = open_table(path)
     if (
@@ -35,7 +35,7 @@ def table_of(path: Path, label: str | None, per_word: bool) -> Table:
 
 
 def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
-    """`task` with `text` (of a kind that answers words, theirs), or `text_a` and `text_b`, and `label` set to columns.
+    """Return `task` with `text` (if `per_word`, the words), or `text_a` and `text_b`, and `label` set to columns.
 
     Raises `ConfigError` where a setting names no column or two settings contradict, `DataError` where none is set and
     none is found by its name.
@@ -65,7 +65,7 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
 
 
 def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
-    """Role -> column."""
+    """Map each role to its column."""
     if task.text is not None:
         return {"text": column_of(table, "text", task.text, task.text)}
     for role in MEDIA:
@@ -97,7 +97,7 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
 
 
 def column_of(table: Table, role: str, name: str, setting: str | None) -> str:
-    """`name` if the table has it; else an error that lists the columns and names the nearest."""
+    """Return `name` if the table has it; else raise an error that lists the columns and suggests the nearest."""
     if name in table.header:
         return name
     near = nearest(name, table.header)
@@ -117,7 +117,7 @@ def column_of(table: Table, role: str, name: str, setting: str | None) -> str:
 
 
 def columns_told(table: Table) -> str:
-    """Those that there are, for a message; of doccano's spans also what they are made of."""
+    """List the table's columns for a message; for doccano's spans also the key that they are made from."""
     told = f"columns: {', '.join(table.header)}"
     if _of_spans(table):
         key = annotation_exports.spans_key(table.path)

@@ -1,8 +1,8 @@
-"""Sentences in columns, as in the CoNLL shared tasks: a word a line, a blank line after each sentence; also as `.gz`.
+"""Reader of CoNLL files: one word per line in columns, a blank line after each sentence; also as `.gz`.
 
-Columns are separated by tabs where the first word's line has one, by spaces otherwise. In a `.conllu` file they are
-the ten of Universal Dependencies (Nivre et al. 2020, arXiv:2004.10643), and the lines of multi-word tokens and of empty
-nodes are left out, as they are no words.
+Columns are separated by tabs if the first word's line has one, else by spaces. In a `.conllu` file they are the ten of
+Universal Dependencies (Nivre et al. 2020, arXiv:2004.10643), and the lines of multi-word tokens and of empty nodes are
+skipped, as they are no words.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from graftwork.errors import DataError, clip
 from graftwork.units import several
 
 SUFFIXES = (".conll", ".conllu", ".bio", ".iob")
-WORDS, TAGS = "tokens", "tags"  # what the first and the last column are called; those between are 2, 3, …
+WORDS, TAGS = "tokens", "tags"  # names of the first and the last column; those between are 2, 3, …
 UNIVERSAL = ("id", WORDS, "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DOCUMENT = "-DOCSTART-"
 _SPACES = " \t\r\n"
 _NO_WORD = re.compile(r"\d+[-.]\d+")  # an id such as 3-4 or 8.1
-_COMMENT = re.compile(r"#\s*(\S+\s*=|newdoc\b|newpar\b)")  # as in # text = …; a lone # is a word
+_COMMENT = re.compile(r"#\s*(\S+\s*=|newdoc\b|newpar\b)")  # such as # text = …; a lone # is a word
 
-Sentence = tuple[int, list[tuple[str, ...]], int]  # number of the first line, the fields of each word, of the last line
+Sentence = tuple[int, list[tuple[str, ...]], int]  # first line's number, fields of each word, last line's number
 
 
 def header_of(path: Path) -> tuple[str, ...] | None:
-    """The names of the columns: `tokens`, 2, 3, …, `tags`; None for a file without words."""
+    """Return the column names: `tokens`, 2, 3, …, `tags`; None for a file without words."""
     if _universal(path):
         return UNIVERSAL
     first = next(_fields(path), None)
@@ -44,7 +44,7 @@ def header_of(path: Path) -> tuple[str, ...] | None:
 def columns_of(
     path: Path, header: Sequence[str], wanted: Sequence[str]
 ) -> Iterator[tuple[int, tuple[tuple[str, ...], ...], int] | Bad]:
-    """Of every sentence its first line, of each `wanted` column its fields, and its last line.
+    """Yield every sentence's first line, the fields of each `wanted` column, and its last line.
 
     A sentence is bad where one of its lines has more or fewer fields than the file's first.
     """
@@ -58,7 +58,7 @@ def columns_of(
 
 
 def sentences(path: Path, width: int) -> Iterator[Sentence | Bad]:
-    """The sentences, each word's `width` fields; those of documents' first lines and without words are left out."""
+    """Yield the sentences, `width` fields per word; document markers and sentences without words are skipped."""
     begun = last = 0
     words: list[tuple[str, ...]] = []
     wrong: DataError | None = None
@@ -80,8 +80,8 @@ def sentences(path: Path, width: int) -> Iterator[Sentence | Bad]:
 
 
 def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str] | DataError]]:
-    """Number and fields of every line that holds a word, or what is wrong with it; with `blanks` no fields where a
-    sentence ends."""
+    """Yield the number and fields, or error, of every line with a word; with `blanks`, no fields where a sentence
+    ends."""
     tabs: bool | None = None
     universal, at_start = _universal(path), True
     for number, line in each_line(path):
@@ -105,7 +105,7 @@ def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str] |
 
 
 def _is_comment(content: str, universal: bool, tabs: bool | None, at_start: bool) -> bool:
-    """`#` may be a word: a line that begins with it is a comment only where it can be no word's."""
+    """Return whether a line that begins with `#` is a comment: only if it can't be a word's, as `#` may be a word."""
     if universal:
         return True
     if tabs:

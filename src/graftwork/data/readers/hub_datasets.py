@@ -1,6 +1,6 @@
-"""`hub:NAME`, `hub:NAME:CONFIG` or `hub:NAME:CONFIG:SPLIT`: sets of the `datasets` library, read from its own cache.
+"""Reader of `datasets` library sets from its own cache: `hub:NAME`, `hub:NAME:CONFIG` or `hub:NAME:CONFIG:SPLIT`.
 
-NAME may be a local folder of data files too. Classes that the set names become the names; no code of a set is run.
+NAME may also be a local folder of data files. Class numbers become the set's class names; no code of a set is run.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 SCHEME = "hub:"
-COMMIT = re.compile(r"@([0-9a-f]{40})/")  # in the address of a file of the hub
-HIDDEN = -1  # the class of a row whose label is not published
+COMMIT = re.compile(r"@([0-9a-f]{40})/")  # the commit in the URL of a hub file
+HIDDEN = -1  # class number of a row whose label is not published
 
 
 def is_hub(path: Path) -> bool:
-    """Whether this names a set of the hub and no file."""
+    """Return whether `path` names a set of the hub and not a file."""
     return str(path).startswith(SCHEME)
 
 
 def with_splits(task: Task) -> Task:
-    """`task` with a split named in all of its hub paths: train, and those of validation and test that have labels.
+    """Return `task` with a split in each hub path: train, and validation and test as far as they have labels.
 
-    Files that the task names go before the set's own splits.
+    Files that the task names take precedence over the set's own splits.
     """
     if not is_hub(task.data) or len(_parts(task.data)) == 3:
         return task
@@ -60,16 +60,16 @@ def with_splits(task: Task) -> Task:
 
 
 def header_of(path: Path) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the column names."""
     return tuple(_set(path).column_names)
 
 
 def rows(
     path: Path, wanted: Sequence[str], label: str | None, words: str | None = None
 ) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
-    """Number (1 is the first) and `wanted` cells of every row, as a row of JSONL has them.
+    """Yield the number (from 1) and `wanted` cells of every row, in the form of a JSONL row.
 
-    A row is bad whose class is not published, or that has a cell that is no text.
+    A row is bad if its class is not published, or a cell is not text.
     """
     found = _set(path).select_columns(list(dict.fromkeys(wanted)))
     names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
@@ -87,7 +87,7 @@ def rows(
 
 
 def hub_commit(path: Path) -> str | None:
-    """The commit of the hub's repository that a set was read from; None where its files do not say."""
+    """Return the commit of the hub repository that a set was read from; None if its files do not record it."""
     try:
         found = COMMIT.search(" ".join(map(str, _set(path).info.download_checksums or ())))
     except StorageError:
@@ -96,7 +96,7 @@ def hub_commit(path: Path) -> str | None:
 
 
 def _parts(path: Path) -> list[str]:
-    """Name, config and split, as far as they are given."""
+    """Return name, config and split, as far as they are given."""
     parts = str(path).removeprefix(SCHEME).split(":")
     if len(parts) > 3 or not all(parts):
         raise ConfigError("not a set of the hub", got=str(path), expected="hub:NAME, hub:NAME:CONFIG or …:SPLIT")
@@ -118,7 +118,7 @@ def _set(path: Path) -> Dataset:
 
 @functools.lru_cache(maxsize=2)
 def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
-    """Split -> rows, mapped from disk."""
+    """Map each split to its rows, memory-mapped."""
     where = f"{SCHEME}{name}" + (f":{config}" if config else "")
     try:
         from datasets import config as settings
@@ -149,7 +149,7 @@ def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
 
 
 def _class_names(feature: Any) -> list[str] | None:
-    """What the numbers of a column stand for; None where they stand for themselves. A list's are its items'."""
+    """Return the class names of a column, or of a list column's items; None where it has no classes."""
     inner = getattr(feature, "feature", feature)
     names: list[str] | None = getattr(inner, "names", None)
     return names
@@ -180,6 +180,6 @@ def _named(cell: Any, names: list[str] | None, where: str) -> Any:
 
 
 def _hidden(found: Dataset) -> bool:
-    """Whether a column of classes has none in its first rows: the labels of the split are not published."""
+    """Return whether a class column's first rows have no class: the split's labels are not published."""
     columns = [column for column, feature in found.features.items() if getattr(feature, "names", None) is not None]
     return any(set(found[:100][column]) == {HIDDEN} for column in columns)

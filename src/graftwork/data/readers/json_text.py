@@ -1,4 +1,4 @@
-"""JSON, strictly: no key twice, no NaN, no half of a character, nothing too deep; and files with an object per line."""
+"""Strict JSON: no duplicate key, NaN, lone surrogate or excessive nesting; and files with one object per line."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 from graftwork.data.readers.lines import LONGEST_DOCUMENT, each_line, read_lines, without_eol
 from graftwork.errors import DataError, clip
 
-LONGEST_NUMBER = 1000  # digits of a whole number: more take long to convert
+LONGEST_NUMBER = 1000  # most digits of an integer: more are slow to convert
 _LONE_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 Object = dict[str, Any]
 
 
 class Literal(str):
-    """A JSON number, as the text that stands in the file."""
+    """A JSON number, as its text in the file."""
 
     __slots__ = ()
 
@@ -48,9 +48,9 @@ _LITERAL = json.JSONDecoder(
 
 
 def json_objects(path: Path) -> Iterator[tuple[int, Object | DataError]]:
-    """Line and object of every line of a JSONL file, its numbers as `Literal`, or what is wrong with the line.
+    """Yield the number and object, or error, of every line of a JSONL file, with JSON numbers as `Literal`.
 
-    Only the file's end may be blank.
+    Blank lines are allowed only at the end of the file.
     """
     blank = 0
     for number, line in each_line(path):
@@ -64,7 +64,7 @@ def json_objects(path: Path) -> Iterator[tuple[int, Object | DataError]]:
 
 
 def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> Object | DataError:
-    """The object that a line is, or what is wrong with it."""
+    """Return the object on a line, or its error."""
     content = without_eol(line)
     try:
         item = decoder.decode(content)
@@ -91,7 +91,7 @@ def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> O
 
 
 def whole_json(path: Path, do: str) -> Any:
-    """What a file holds that is JSON as a whole. Raises `DataError` with the place, and `do`."""
+    """Return the value of a file that is one JSON document. Raises `DataError` with the location, and `do`."""
     text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
     try:
         found = DECODER.decode(text)
@@ -109,14 +109,14 @@ def whole_json(path: Path, do: str) -> Any:
 
 
 def reason(error: ValueError | RecursionError) -> str:
-    """What was wrong with a text that could not be decoded."""
+    """Describe why a text could not be decoded."""
     if isinstance(error, json.JSONDecodeError):
         return error.msg
     return "lists or objects too deep within one another" if isinstance(error, RecursionError) else str(error)
 
 
 def require_characters(item: Any, text: str) -> None:
-    """Raise `ValueError` where half of a surrogate pair stands in `item`, which was decoded from `text`."""
+    """Raise `ValueError` if `item`, which was decoded from `text`, has half of a surrogate pair."""
     if not _LONE_SURROGATE.search(text):
         return
     try:
@@ -129,7 +129,7 @@ def require_characters(item: Any, text: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """A JSON value as it may stand in a message."""
+    """Return a JSON value as text for a message."""
     try:
         return clip(value if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False))
     except (RecursionError, ValueError, TypeError):
@@ -137,5 +137,5 @@ def shown(value: Any) -> str:
 
 
 def empty_line(path: Path, line: int) -> DataError:
-    """What is wrong where a line stands empty between rows."""
+    """Return the error for an empty line between rows."""
     return DataError("an empty line", where=f"{path}:{line}", expected="a row on every line", do="remove the line")

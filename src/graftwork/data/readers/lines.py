@@ -1,4 +1,4 @@
-"""Lines of UTF-8 text, strictly: a byte that is not text is an error with its place, never a replacement character."""
+"""Strict lines of UTF-8 text: an invalid byte is an error with its location, never a replacement character."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _UTF32_BOMS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 
 
 def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str]]:
-    """Number and text, line end included, of every line of a UTF-8 file with or without a byte-order mark.
+    """Yield the number and text, line end included, of every line of a UTF-8 file with or without a byte-order mark.
 
-    Raises `DataError` with the place of the first byte that is not text, or of the other format the file has.
+    Raises `DataError` with the location of the first invalid byte, or with the format of a file that is not UTF-8.
     """
     for number, line in each_line(path, longest):
         if isinstance(line, DataError):
@@ -27,9 +27,9 @@ def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, s
 
 
 def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str | DataError]]:
-    """As `read_lines`, but in place of a line that is not text what is wrong with it: the next ones may be good.
+    """Yield lines like `read_lines`, but the error in place of a line that is not text: the next ones may be good.
 
-    Raises `DataError` for what is wrong with the whole file.
+    Raises `DataError` for an error of the whole file.
     """
     offset = 0
     for number, raw in enumerate(raw_lines(path, longest), 1):
@@ -66,15 +66,15 @@ def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, st
 
 
 def without_eol(line: str) -> str:
-    """The line without LF or CRLF at its end."""
+    """Return the line without LF or CRLF at its end."""
     return line.removesuffix("\n").removesuffix("\r")
 
 
 def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
-    """The bytes of every line, unpacked. Lines end at LF only: other separators of Unicode may stand inside a text.
+    """Yield the bytes of every line, unpacked. Lines end at LF only: other Unicode separators may occur in a text.
 
-    Raises `DataError` for a gzip file that is torn or unpacks to far more than a text, and for a line of `longest`
-    bytes or more; `StorageError`.
+    Raises `DataError` for a gzip file that is truncated or unpacks to far more than a text, and for a line of
+    `longest` bytes or more; `StorageError`.
     """
     number = 0
     try:
@@ -98,7 +98,7 @@ def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
 
 
 def _refuse_foreign(path: Path, first: bytes) -> None:
-    """Name the other format when the first line gives it away."""
+    """Raise `DataError` with the file's format if the first line shows that it is not UTF-8."""
     zeros = [place for place, byte in enumerate(first[:400]) if byte == 0]
     one_parity = len({place % 2 for place in zeros}) == 1
     if first.startswith(_UTF32_BOMS):

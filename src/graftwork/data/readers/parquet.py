@@ -1,4 +1,4 @@
-"""Parquet files through pyarrow, a batch of rows in memory at a time."""
+"""Reader of Parquet files through pyarrow, a batch of rows in memory at a time."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 ROWS_AT_ONCE = 1024
-MOST_OF_A_GROUP = 2 << 30  # bytes of a group of rows, unpacked
-MOST_ROWS = 50_000_000  # of a group
-MOST_OF_A_FOOTER, MOST_NAMED = 64 << 20, 1_000_000  # bytes and entries of what the file says of itself
+MOST_OF_A_GROUP = 2 << 30  # most bytes of a row group, unpacked
+MOST_ROWS = 50_000_000  # most rows of a row group
+MOST_OF_A_FOOTER, MOST_NAMED = 64 << 20, 1_000_000  # most bytes and entries of the file's metadata
 
 
 def header_of(path: Path) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the column names."""
     return tuple(_open(path).schema_arrow.names)
 
 
 def rows(
     path: Path, wanted: Sequence[str], label: str | None, words: str | None = None
 ) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
-    """Number (1 is the first) and `wanted` cells of every row, as a row of JSONL has them.
+    """Yield the number (from 1) and `wanted` cells of every row, in the form of a JSONL row.
 
-    Texts are taken as they are, in the column `words` lists of texts too, and in the column `label` lists, numbers and
-    yes or no as JSON writes them; with anything else a row is bad.
+    Texts are used unchanged, in the column `words` also lists of texts, and in the column `label` also lists, numbers
+    and booleans as JSON writes them; a row with anything else is bad.
     """
     number = 0
     for columns in _batches(path, wanted):
@@ -44,7 +44,7 @@ def rows(
 def row_of(
     values: Sequence[Any], wanted: Sequence[str], label: str | None, words: str | None, path: Path, number: int
 ) -> tuple[int, tuple[Any, ...]] | Bad:
-    """Row `number` of values as cells, or what is wrong with it."""
+    """Return row `number` of values as cells, or the bad row."""
     where = f"{path}:{number}"
     try:
         cells = (_cell(value, name, label, words, where) for value, name in zip(values, wanted, strict=True))
@@ -54,7 +54,7 @@ def row_of(
 
 
 def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
-    """Of some rows at a time every `wanted` column's values."""
+    """Yield the values of every `wanted` column, a batch of rows at a time."""
     opened = _open(path)
     with whole(path):
         for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, columns=list(dict.fromkeys(wanted))):
@@ -62,7 +62,7 @@ def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
 
 
 def _cell(value: Any, column: str, label: str | None, words: str | None, where: str) -> str | tuple[str, ...]:
-    """A value as a cell. Raises `DataError`."""
+    """Convert a value to a cell. Raises `DataError`."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and column in (label, words):
@@ -87,7 +87,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
-    """Also an infinity: what a table of numbers has in place of one that is missing."""
+    """Return whether the value is NaN or infinite, as missing numbers of a table are."""
     return isinstance(value, float) and not math.isfinite(value)
 
 
@@ -105,7 +105,7 @@ def _open(path: Path) -> ParquetFile:
             "a packed Parquet file", where=str(path), expected="one that is not packed: it is by itself", do="unpack it"
         )
     with storage_errors(path), path.open("rb"):
-        pass  # so that what follows is about its content
+        pass  # so that later errors are about its content
     with whole(path):
         opened = parquet.ParquetFile(
             path, thrift_string_size_limit=MOST_OF_A_FOOTER, thrift_container_size_limit=MOST_NAMED
@@ -115,7 +115,7 @@ def _open(path: Path) -> ParquetFile:
 
 
 def _refuse_large(path: Path, opened: ParquetFile) -> None:
-    """Raises `DataError` where a group of rows, which is unpacked at once, takes far more memory than the file."""
+    """Raise `DataError` for a row group, which is unpacked at once, that takes far more memory than the file."""
     told = opened.metadata
     for number in range(told.num_row_groups):
         group = told.row_group(number)
@@ -131,7 +131,7 @@ def _refuse_large(path: Path, opened: ParquetFile) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[None]:
-    """Turns what pyarrow says of a damaged file into a `DataError`."""
+    """Convert pyarrow's errors about a damaged file to a `DataError`."""
     from pyarrow import ArrowException
 
     try:

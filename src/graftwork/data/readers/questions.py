@@ -1,4 +1,4 @@
-"""Examples of questions about passages: read, their answers found in the passage, and split by article."""
+"""Reader of questions about passages: parses them, locates their answers in the passage, and splits by article."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from graftwork.data.splits.content_split import draw, salt_of, seed_words
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.targets.passages import Gold, Golds, Passage, question_of
 
-FRACTIONS = {"test": 0.1, "validation": 0.1}  # of the articles of the training file, where no file is given
-FEWEST = 10  # questions to draw splits from
+FRACTIONS = {"test": 0.1, "validation": 0.1}  # shares of the training file's articles drawn where no file is given
+FEWEST = 10  # fewest questions to draw splits from
 ROUNDED = "Answers that begin or end inside a word, taken with the whole word"
 REALIGNED = "Answers that do not stand at their offset, taken where they stand nearest to it"
 
 
 @dataclass(frozen=True)
 class QuestionFiles:
-    """What came of the files of a task."""
+    """The examples read from a task's files."""
 
     examples: Mapping[str, list[Example]]  # by split
-    made: str  # how the splits came about, in words
-    mended: Mapping[str, Mapping[str, int]]  # what was mended while reading -> split -> answers
+    made: str  # description of how the splits were made
+    mended: Mapping[str, Mapping[str, int]]  # what was repaired while reading -> split -> number of answers
 
 
 @dataclass
 class _File:
-    """The questions of one file, and what was found wrong with their answers."""
+    """The questions of one file, and errors found in their answers."""
 
     path: Path
     realign: bool
-    passages: dict[str, Passage]  # by text, shared by all files: many questions are about one
-    examples: list[Example] = field(default_factory=list)  # without a split in their ids
-    groups: list[str] = field(default_factory=list)  # of each example its article, or its passage
-    titled: bool = True  # whether all questions name their article
-    mended: list[dict[str, int]] = field(default_factory=list)  # of each example
-    misplaced: list[str] = field(default_factory=list)  # where, and what
+    passages: dict[str, Passage]  # by text, shared by all files: many questions share a passage
+    examples: list[Example] = field(default_factory=list)  # ids without a split
+    groups: list[str] = field(default_factory=list)  # each example's article, or its passage
+    titled: bool = True  # True if all questions name their article
+    mended: list[dict[str, int]] = field(default_factory=list)  # repairs of each example
+    misplaced: list[str] = field(default_factory=list)  # location and text of each misplaced answer
 
 
 def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, Rejects]) -> QuestionFiles:
-    """The examples of every split; splits without a file are drawn from the training file by article.
+    """Read the examples of every split; splits without a file are drawn from the training file by article.
 
     Bad questions go to the `rejects` of their split's file.
 
-    Raises `ConfigError` for a setting about columns, `DataError` for a question, an answer or a file that is not right.
+    Raises `ConfigError` for a setting about columns, `DataError` for a wrong question, answer or file.
     """
     _require_no_columns(task)
     passages: dict[str, Passage] = {}
@@ -69,7 +69,7 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
 
 
 def questions_of(task: Task, path: Path, rejects: Rejects) -> list[Example]:
-    """Those of one file, whichever split they are of. As `read_questions`."""
+    """Read the questions of one file, of any split. Raises as `read_questions`."""
     _require_no_columns(task)
     return _read(path, task.realign, {}, rejects).examples
 
@@ -86,7 +86,7 @@ def _require_no_columns(task: Task) -> None:
 
 
 def _read(path: Path, realign: bool, passages: dict[str, Passage], rejects: Rejects) -> _File:
-    """Raises `DataError` where a file has no questions, an id twice, or answers that are not where they should be."""
+    """Read one file. Raises `DataError` where it has no questions, an id twice, or misplaced answers."""
     file, seen = _File(path, realign, passages), dict[str, str]()
     for number, asked in enumerate(questions(path), 1):
         if isinstance(asked, Bad):
@@ -138,7 +138,7 @@ def _misplaced(file: _File, got: str, where: str) -> DataError:
 
 
 def _take_back(file: _File, rejects: Rejects, asked: Question) -> None:
-    """Set the last question aside: an answer of it is not where it should be."""
+    """Set the last question aside: one of its answers is misplaced."""
     for listed in (file.examples, file.groups, file.mended):
         listed.pop()
     rejects.refuse(Bad(file.path, asked.line, _misplaced(file, file.misplaced[-1], asked.where), asked.last))
@@ -162,7 +162,7 @@ def _add(file: _File, number: int, asked: Question) -> None:
 
 
 def _placed(file: _File, passage: Passage, text: str, start: int | None, where: str, counts: Counter[str]) -> Gold:
-    """The answer where it stands in the passage."""
+    """Return the answer at its position in the passage; raise `DataError` if the passage does not contain it."""
     if start is not None and passage.text.startswith(text, start):
         return Gold(text, start)
     found = list(_occurrences(text, passage.text))
@@ -189,7 +189,7 @@ def _occurrences(text: str, passage: str) -> Iterator[int]:
 
 
 def _drawn(file: _File, fractions: Mapping[str, float], seed: int | None) -> list[str]:
-    """Of every question of the training file its split. Raises `DataError` where one would stay empty."""
+    """Return the split of every question of the training file. Raises `DataError` where one would stay empty."""
     if len(file.examples) < FEWEST:
         raise DataError(
             f"too few questions to draw {' and '.join(fractions)} from",
@@ -199,7 +199,7 @@ def _drawn(file: _File, fractions: Mapping[str, float], seed: int | None) -> lis
             do=f"add questions, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
         )
     groups = _groups(file)
-    articles = sorted(set(groups))  # each counts once: a long one may not be all of a split
+    articles = sorted(set(groups))  # each counts once, so that a long one does not fill a split
     names = draw([{"article": one} for one in articles], [""] * len(articles), fractions, salt_of(seed))
     chosen = dict(zip(articles, names, strict=True))
     for split in fractions:
@@ -215,7 +215,7 @@ def _drawn(file: _File, fractions: Mapping[str, float], seed: int | None) -> lis
 
 
 def _groups(file: _File) -> Sequence[str]:
-    """What keeps questions together: the article where every question names one, else the passage."""
+    """Return each question's group, kept in one split: its article if every question names one, else its passage."""
     if file.titled:
         return file.groups
     return [example.source or "" for example in file.examples]
@@ -226,7 +226,7 @@ def _named(split: str, example: Example) -> Example:
 
 
 def _how_made(files: Mapping[str, Path], examples: Mapping[str, Sequence[Example]], train: _File, task: Task) -> str:
-    """In words, with counts."""
+    """Describe in words, with counts, where the splits come from."""
     counted = {split: f"{split} {len(found):,} questions" for split, found in examples.items()}
     given = "; ".join(f"{counted[split]} from {path.name}" for split, path in files.items())
     drawn = [counted[split] for split in SPLITS if split not in files]

@@ -1,4 +1,4 @@
-"""Rows that can't be read: the first stops a command, or all are set aside in a file and the rest is used."""
+"""Unreadable rows: the first stops a command, or all are set aside in a file and the rest is used."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
 
 T = TypeVar("T")
-LONGEST = 10_000  # characters of a row that are written out
+LONGEST = 10_000  # most characters of a row that are written
 
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A row that can't be read. Readers yield it in its place, and whoever asked decides whether they go on."""
+    """An unreadable row. Readers yield it in its place, and the caller decides whether to continue."""
 
-    path: Path  # of the file it stands in
-    line: int  # its first; in files without lines its number
+    path: Path  # file that contains it
+    line: int  # its first line; in files without lines its row number
     error: DataError
-    last: int = 0  # its last line; 0 where the file has no lines of its own for it
+    last: int = 0  # its last line; 0 where the row has no lines of its own
 
 
 def none_bad(found: Iterable[T | Bad]) -> Iterator[T]:
-    """All of `found`. Raises the error of the first bad row."""
+    """Yield all of `found`. Raises the error of the first bad row."""
     for row in found:
         if isinstance(row, Bad):
             raise row.error
@@ -37,7 +37,7 @@ def none_bad(found: Iterable[T | Bad]) -> Iterator[T]:
 
 @dataclass
 class Rejects:
-    """What was set aside of one file. Without `aside` nothing may be: the first bad row is raised."""
+    """The bad rows set aside of one file. Without `aside`, the first bad row's error is raised instead."""
 
     aside: bool = False
     found: list[Bad] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Rejects:
         self.found.append(bad)
 
     def require_rows(self, path: Path, rows: int) -> None:
-        """Raise `DataError` where no row is left of `path`."""
+        """Raise `DataError` where no row of `path` remains."""
         if self.found and not rows:
             first = self.found[0].error
             raise DataError(
@@ -61,7 +61,7 @@ class Rejects:
 
 
 def require_apart(rejects: str | None, files: Mapping[str, Path]) -> None:
-    """Raise `ConfigError` where the file for bad rows is one that is read."""
+    """Raise `ConfigError` where the file for bad rows is also an input file."""
     for split, path in files.items():
         if rejects and Path(rejects).resolve() == path.resolve():
             raise ConfigError(
@@ -72,9 +72,9 @@ def require_apart(rejects: str | None, files: Mapping[str, Path]) -> None:
 
 
 def write_rejects(path: Path, found: Iterable[Bad]) -> None:
-    """A line of JSON for each: where it stands, what is wrong with it, and the row as it stands in its file.
+    """Write a line of JSON for each bad row: its location, its error, and its original text.
 
-    The file is written whole, and also when there are none. Raises `StorageError`.
+    The write is atomic, and also done when there are none. Raises `StorageError`.
     """
     listed = list(found)
     texts = _texts(listed)
@@ -89,7 +89,7 @@ def write_rejects(path: Path, found: Iterable[Bad]) -> None:
 
 
 def _texts(found: Iterable[Bad]) -> dict[tuple[Path, int, int], str]:
-    """(file, first line, last line) -> those lines; a byte that is no UTF-8 as \\xNN."""
+    """Map (file, first line, last line) to the text of those lines; invalid UTF-8 bytes become \\xNN."""
     wanted: defaultdict[Path, list[tuple[int, int]]] = defaultdict(list)
     for bad in found:
         if bad.last:
@@ -98,7 +98,7 @@ def _texts(found: Iterable[Bad]) -> dict[tuple[Path, int, int], str]:
 
 
 def _stretches(path: Path, places: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], str]]:
-    """Stretches of lines, which may lie within one another, in one pass."""
+    """Yield the text of ranges of lines, which may overlap, in one pass."""
     waiting, held = deque(sorted(set(places))), dict[tuple[int, int], str]()
     for number, raw in enumerate(raw_lines(path), 1):
         while waiting and waiting[0][0] <= number:

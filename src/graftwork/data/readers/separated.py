@@ -1,4 +1,4 @@
-"""Records of CSV (RFC 4180) and of TSV, which is never quoted: a cell is the text that stands in the file."""
+"""Reader of records of CSV (RFC 4180) and of TSV, which is never quoted: a cell is the file's text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from graftwork.data.readers.lines import LONGEST_LINE, each_line, without_eol
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
 
-Record = tuple[int, list[str], int]  # its first line, its fields, its last line
+Record = tuple[int, list[str], int]  # first line, fields, last line
 
 _CLOSING_QUOTE = re.compile(r'([^"]*+(?:""[^"]*+)*+)"')
-_EOL = ("", "\n", "\r\n", "\r")  # the last where a file breaks off between CR and LF
+_EOL = ("", "\n", "\r\n", "\r")  # the last where a file is truncated between CR and LF
 
 
 def records(path: Path, quoted: bool) -> Iterator[Record | Bad]:
-    """Every record of a TSV or, where it may be `quoted`, CSV file, the header first. Only the end may be blank.
+    """Yield every record of a TSV or, if `quoted`, CSV file, the header first. Blank lines are allowed only at the end.
 
-    A record that breaks off within quotes takes all lines up to the place where that shows with it.
+    A bad record with an unclosed quote includes all lines up to the point where the error is detected.
     """
     blank = 0
     for found in _csv(path) if quoted else _tsv(path):
@@ -59,12 +59,12 @@ def _csv(path: Path) -> Iterator[Record | Bad]:
 
 
 def _fields(content: str, separator: str) -> list[str]:
-    """None of a blank line. One with an empty cell in quotes is not blank."""
+    """Return the fields of a line without quotes; an empty list for a blank line."""
     return content.split(separator) if content else []
 
 
 class _Lines:
-    """The lines of a file, and the number of the last one that was read."""
+    """The lines of a file, and the number of the last one read."""
 
     def __init__(self, path: Path):
         self.number = 0
@@ -80,7 +80,7 @@ class _Lines:
 
 
 def _quoted(path: Path, lines: _Lines, number: int, line: str) -> list[str] | DataError:
-    """The fields of a record that holds quotes and may go on over further `lines`."""
+    """Return the fields of a record with quotes, which may extend over further `lines`; or its error."""
     fields, at = [], 0
     while True:
         if line.startswith('"', at):
@@ -125,7 +125,7 @@ def _quoted(path: Path, lines: _Lines, number: int, line: str) -> list[str] | Da
 
 
 def _in_bare(path: Path, number: int, at: int, field: str) -> DataError | None:
-    """What an unquoted field that begins at position `at` of its line may not hold: a quote, a carriage return."""
+    """Return the error of a quote or carriage return in an unquoted field, which begins at `at` in its line, if any."""
     refused = (('"', "a quote", "quote the field"), ("\r", "a carriage return", "save the file with LF line ends"))
     for character, name, remedy in refused:
         place = field.find(character)

@@ -1,7 +1,7 @@
-"""Questions about passages, in the JSON of SQuAD 1.1 and 2.0, or one per line of JSONL; each also as `.gz`.
+"""Reader of questions about passages: SQuAD 1.1 and 2.0 JSON, or JSONL with one per line; each also as `.gz`.
 
 Rajpurkar et al. 2016, arXiv:1606.05250, and 2018, arXiv:1806.03822. A line of JSONL is `{"context", "question",
-"answers"}`, with `id` and `title` where there are any; `answers` is `{"text": […], "answer_start": […]}` or a list of
+"answers"}`, with optional `id` and `title`; `answers` is `{"text": […], "answer_start": […]}` or a list of
 `{"text", "answer_start"}`, empty for a question without an answer.
 """
 
@@ -17,28 +17,28 @@ from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
 
 SUFFIXES = (".json", ".jsonl")
-LONGEST_PLACE = 18  # digits
-STARTS = ("answer_start", "start")  # what the place of an answer may be called
+LONGEST_PLACE = 18  # most digits of an answer's position
+STARTS = ("answer_start", "start")  # keys of an answer's position
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """As it stands in the file."""
+    """A question as read from the file."""
 
-    line: int  # of JSONL; else which question of the file it is, 1 is the first
-    last: int  # as in `Bad`
-    where: str  # file and place in it, with the question's id
+    line: int  # line of JSONL; else the question's number in the file, from 1
+    last: int  # last line, as in `Bad`
+    where: str  # file and location in it, with the question's id
     id: str | None
-    title: str | None  # of the article that the passage is of
+    title: str | None  # title of the passage's article
     context: str
     question: str
-    answers: tuple[tuple[str, int | None], ...]  # text and first character, None where the file gives none
+    answers: tuple[tuple[str, int | None], ...]  # text and start character, None where the file gives none
 
 
 def questions(path: Path, labelled: bool = True) -> Iterator[Question | Bad]:
-    """Those of a file, in order, and what is not of the form; where they are `labelled`, each says its answers.
+    """Yield the questions and bad rows of a file, in order; if `labelled`, every question must give its answers.
 
-    Raises `DataError` for a file that is not of the form.
+    Raises `DataError` for a file that is not in either format.
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
@@ -91,7 +91,7 @@ def _listed(item: Any, key: str, where: str) -> list[Any]:
 def _question(
     line: int, last: int, where: str, item: Any, around: Mapping[str, Any], title: Any, labelled: bool
 ) -> Question:
-    """The question `item` about the passage of `around`."""
+    """Parse the question `item` about the passage of `around`."""
     if not isinstance(item, dict):
         _refuse(where, "this is no question", item, '{"id": …, "question": …, "answers": […]}')
     name = item.get("id")
@@ -136,7 +136,7 @@ def _answers(given: Any, where: str) -> Iterator[tuple[str, int | None]]:
 
 
 def _start(given: Any, where: str) -> int | None:
-    """A whole number, in JSONL as the text that stands there."""
+    """Parse an answer's position, an integer, which in JSONL is a `Literal`."""
     if given is None:
         return None
     whole = isinstance(given, int | Literal) and not isinstance(given, bool) and str(given).isdecimal()

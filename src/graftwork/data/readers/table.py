@@ -1,6 +1,6 @@
-"""Strict streaming readers of tables: CSV (RFC 4180), TSV (never quoted), JSONL and what `formats.py` lists.
+"""Strict streaming readers of tables: CSV (RFC 4180), TSV (never quoted), JSONL and `whole_file_formats`.
 
-Nothing is guessed into another type: a cell is the text that stands in the file, "NA" and "None" included.
+No types are guessed: a cell is the file's text, "NA" and "None" included.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from graftwork.data.readers.separated import records
 from graftwork.errors import DataError, StorageError, clip, nearest
 from graftwork.units import several
 
-Cell = str | tuple[str, ...]  # a tuple where a row of JSONL has a list, and in CoNLL, where a row is a sentence
+Cell = str | tuple[str, ...]  # a tuple for a list of JSONL, and in CoNLL, where a row is a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class DataRow:
     """One data row."""
 
-    line: int  # of its first character, 1 is the file's first line
-    cells: tuple[Cell, ...]  # in the order of the columns that were asked for
-    rounded: int = 0  # spans whose borders cut through a word
-    last: int = 0  # its last line; 0 where the file has no lines of its own for it
+    line: int  # its first line, counted from 1
+    cells: tuple[Cell, ...]  # in the order of the requested columns
+    rounded: int = 0  # number of spans with a border inside a word
+    last: int = 0  # its last line; 0 where the row has no lines of its own
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file whose header has been read. Rows are read anew, from the start, at every call of `rows`."""
+    """A file whose header has been read. Every call of `rows` reads from the start again."""
 
     path: Path
     header: tuple[str, ...]  # JSONL: the keys of the first line
-    spans: bool = True  # JSONL with spans of texts is read as words and their tags
+    spans: bool = True  # True to read JSONL with spans of texts as words and tags
 
     def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[DataRow]:
-        """As `readings`. Raises `DataError` with file:line at the first bad row too."""
+        """Yield the rows of `readings`. Raises `DataError` with file:line also at the first bad row."""
         return none_bad(self.readings(columns, label, words))
 
     def readings(
@@ -53,13 +53,13 @@ class Table:
         words: str | None = None,
         family: re.Pattern[str] | None = None,
     ) -> Iterator[DataRow | Bad]:
-        """The cells of `columns` of every row, in file order, one row in memory at a time; or what is wrong with it.
+        """Yield the cells of `columns` of every row, or the bad row, in file order, one row in memory at a time.
 
-        In JSONL every cell must be a string, but for the column `label`, which may also be a number, a boolean (its
-        JSON text is taken) or a list of strings or numbers, and the column `words`, which must be a list of strings.
-        In Parquet and sets of the hub it may be a list. A row of JSONL that has a key of this `family` which the first
-        line lacks is bad.
-        Raises `DataError` for what is wrong with the whole file, and at the end of one that has no rows.
+        In JSONL every cell must be a string, except in the column `label`, which may also hold a number, a boolean
+        (its JSON text is used) or a list of strings or numbers, and in the column `words`, which must hold a list of
+        strings. In Parquet and hub sets `words` may hold a list. A JSONL row with a key of this `family` that the
+        first line lacks is bad.
+        Raises `DataError` for an error of the whole file, and at the end of one without rows.
         """
         own, empty = whole_file_formats.format_of(self.path, self.spans), True
         found: Iterator[DataRow | Bad]
@@ -82,8 +82,8 @@ class Table:
             )
 
     def holds_lists(self, column: str) -> bool:
-        """Whether the first row that can be read has a list in this column."""
-        found = self.readings([column], label=column)  # which may hold anything that any column may
+        """Return whether the first readable row has a list in this column."""
+        found = self.readings([column], label=column)  # the label may hold any type of cell
         first = next((row for row in found if not isinstance(row, Bad)), None)
         return first is not None and isinstance(first.cells[0], tuple)
 
@@ -156,10 +156,10 @@ class Table:
 
 
 def open_table(path: Path, spans: bool = True) -> Table:
-    """Read the header. The suffix decides the format, and of JSONL with `spans` of texts these.
+    """Read the header. The suffix decides the format; with `spans`, JSONL with spans of texts is recognised by content.
 
     Raises `StorageError` when the file cannot be read, `DataError` for an unknown suffix, an empty file, a header
-    that names a column twice, or a first line that is broken.
+    that names a column twice, or a broken first line.
     """
     own = whole_file_formats.format_of(path, spans)
     if not path.is_file() and own is None:
@@ -183,7 +183,7 @@ def open_table(path: Path, spans: bool = True) -> Table:
 
 
 def _keys(path: Path) -> tuple[str, ...] | None:
-    """Those of the first object: lines before it that are none are told as the rows that they should be."""
+    """Return the keys of the first valid object; bad lines before it are reported later, as rows."""
     wrong: DataError | None = None
     for _, item in json_objects(path):
         if isinstance(item, dict):
@@ -202,7 +202,7 @@ def _first(path: Path, suffix: str) -> tuple[str, ...] | None:
 
 
 def _refuse_absent(path: Path) -> NoReturn:
-    """Say what stands at `path` instead of a file, or what may have been meant."""
+    """Raise `StorageError` with what is at `path` instead of a file, or what may have been meant."""
     if path.is_dir():
         raise StorageError(
             "this is a folder",
@@ -231,13 +231,13 @@ _REMEDIES = {
 
 
 def suffix_of(path: Path) -> str | None:
-    """By which the format of a file is known, in lower case and without `.gz`; None for a format that is not read."""
+    """Return the suffix that gives a file's format, in lower case and without `.gz`; None for an unknown format."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     return suffix if suffix in _READ else None
 
 
 def _format(path: Path) -> str:
-    """A suffix of `_READ`, with or without `.gz` behind it."""
+    """Return the suffix of `_READ` that the file has, before any `.gz`. Raises `DataError` for an unknown one."""
     suffix = suffix_of(path)
     if suffix is None:
         suffix = Path(path.name.lower().removesuffix(".gz")).suffix
@@ -284,7 +284,7 @@ def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
 
 
 def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
-    """A JSON value as a cell. A bool is an int in Python and a `Literal` a str: hence the exact types."""
+    """Convert a JSON value to a cell. A bool is an int in Python and a `Literal` a str: hence the exact types."""
     if type(value) is str:
         return value
     if is_label and isinstance(value, Literal):
@@ -303,7 +303,7 @@ def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
 
 
 def _words(value: Any, column: str, where: str) -> tuple[str, ...]:
-    """A JSON list of strings."""
+    """Convert a JSON list of strings to a tuple."""
     if isinstance(value, list) and all(type(item) is str for item in value):
         return tuple(value)
     raise DataError(

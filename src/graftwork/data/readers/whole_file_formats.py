@@ -1,4 +1,4 @@
-"""Formats whose rows are read whole by readers of their own: by the suffix, or by what stands in the file."""
+"""Formats with readers of their own, recognised by suffix or by content."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from graftwork.data.readers import annotation_exports, brat, class_folder, conll
 from graftwork.data.readers.rejects import Bad
 
 Cells = tuple[Any, ...]
-Reading = tuple[int, Cells, int, int] | Bad  # line, cells, how many spans were rounded to whole words, and last line
-ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # as the data report calls it
+Reading = tuple[int, Cells, int, int] | Bad  # line, cells, number of spans rounded to whole words, last line
+ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # its name in the data report
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How files of one format are read."""
+    """The reader of one file format."""
 
     header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
     rows: Callable[[Path, Sequence[str], Sequence[str], str | None, str | None], Iterator[Reading]]
@@ -25,9 +25,9 @@ class FileFormat:
 
 
 def format_of(path: Path, spans: bool = True) -> FileFormat | None:
-    """The format of a file, a folder or a set of the hub; None for CSV, TSV and plain JSONL.
+    """Return the format of a file, a folder or a hub set; None for CSV, TSV and plain JSONL.
 
-    Without `spans` JSONL is plain, also where it has spans of texts.
+    Without `spans` JSONL is always plain, even with spans of texts.
     """
     if hub_datasets.is_hub(path):
         return HUB

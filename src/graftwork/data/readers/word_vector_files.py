@@ -1,4 +1,4 @@
-"""Word vectors as other programs keep them: GloVe's text, word2vec's text and binary, fastText's .vec; all also .gz."""
+"""Word vectors in other programs' formats: GloVe text, word2vec text and binary, fastText .vec; all also .gz."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from graftwork.pretrained.word_vector_table import WordVectors
 
 HEADER = re.compile(rb"(\d{1,12}) (\d{1,12})[ \r]*\n")
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf)", re.IGNORECASE)
-WIDEST = 100_000  # numbers of a vector
+WIDEST = 100_000  # most numbers of a vector
 LONGEST_WORD = 10_000  # bytes
-LOOKED_AT = 1 << 16  # bytes that tell text from binary
+LOOKED_AT = 1 << 16  # bytes read to distinguish text from binary
 OF_TEXT = frozenset(range(0x20, 0x100)) | frozenset(b"\t\r\n")
 FASTTEXT_MODEL, GZIP = b"\xba\x16\x4f\x2f", b"\x1f\x8b"
 PACKED = (".gz",)
-SUFFIXES = (".txt", ".vec", ".bin")  # of files that are written: GloVe text, word2vec text, word2vec binary
+SUFFIXES = (".txt", ".vec", ".bin")  # suffixes of written files: GloVe text, word2vec text, word2vec binary
 
-Row = tuple[str, str, bytes]  # where it stands, the word, its numbers as fp32 little-endian
+Row = tuple[str, str, bytes]  # location, word, numbers as fp32 little-endian
 
 
 def read_word_vectors(path: Path) -> WordVectors:
-    """The table in a file, whose format is told by what it holds. A word that stands twice keeps its first vector.
+    """Read the table in a file, whose format is recognised by content. A repeated word keeps its first vector.
 
-    Raises `StorageError`, or `DataError` with the place of what is wrong.
+    Raises `StorageError`, or `DataError` with the location of the error.
     """
     with unpacked(path, PACKED) as stream:
         start = stream.read(LOOKED_AT)
@@ -54,10 +54,10 @@ def read_word_vectors(path: Path) -> WordVectors:
 
 
 def write_word_vectors(path: Path, vectors: WordVectors) -> None:
-    """Write the format that the suffix names: .txt (GloVe), .vec (word2vec text), .bin (word2vec binary); .gz of each.
+    """Write the format of the suffix: .txt (GloVe), .vec (word2vec text), .bin (word2vec binary); each also .gz.
 
-    Numbers of text have as many digits as tell them from any other fp32 number, so that nothing is lost; the same table
-    gives the same bytes. Raises `ConfigError`, `DataError` or `StorageError`.
+    Text numbers have enough digits to restore the fp32 value exactly; the same table gives the same bytes. Raises
+    `ConfigError`, `DataError` or `StorageError`.
     """
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix not in SUFFIXES:
@@ -82,7 +82,7 @@ def write_word_vectors(path: Path, vectors: WordVectors) -> None:
 
 
 def _refuse_foreign(path: Path, start: bytes) -> None:
-    """Name what is no table of word vectors by its first bytes."""
+    """Raise `DataError` for a file whose first bytes show that it is no table of word vectors."""
     if not start:
         raise DataError(
             "the file is empty", where=str(path), expected="word vectors", do="check that it was written whole"
@@ -102,13 +102,13 @@ def _refuse_foreign(path: Path, start: bytes) -> None:
 
 
 def _is_text(line: bytes, width: int) -> bool:
-    """Whether a line ends in so many numbers as text: the bytes of a small binary table may all be those of text."""
+    """Return whether a line ends in `width` text numbers: a small binary table may consist of text bytes only."""
     numbers = line.rstrip(b"\r ").rsplit(b" ", width)[1:]
     return len(numbers) == width and all(map(NUMBER.fullmatch, numbers))
 
 
 def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
-    """A word and its numbers on every line, after a header where there is one (`width` is then what it states)."""
+    """Yield a word and its numbers from every line, after a header if any (which then gives `width`)."""
     headed = width is not None
     for number, line in read_lines(path):
         if number == 1 and headed:
@@ -122,7 +122,7 @@ def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
         except ValueError:
             values = np.empty(0, "<f4")
         told = stripped[len(word) :]
-        if "_" in told or not told.isascii():  # Python takes 1_0 and digits of other scripts for numbers too
+        if "_" in told or not told.isascii():  # Python also parses 1_0 and digits of other scripts as numbers
             values = np.empty(0, "<f4")
         if not len(values) or len(values) != width:
             expected = (
@@ -136,7 +136,7 @@ def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
 
 
 def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row]:
-    """A word, a space, its numbers; some writers end each with a line feed, which then stands before the next word."""
+    """Yield each word and its numbers; some writers end a vector with a line feed, which precedes the next word."""
     with unpacked(path, PACKED) as stream:
         stream.read(start)
         for number in range(1, count + 1):
@@ -163,7 +163,7 @@ def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row
 
 
 def _until_space(stream: IO[bytes]) -> bytes:
-    """The bytes before the next space, which is read too; fewer at the end of the file."""
+    """Read the bytes before the next space, and the space; fewer at the end of the file."""
     read = bytearray()
     while len(read) < LONGEST_WORD and (byte := stream.read(1)) not in (b" ", b""):
         read += byte

@@ -1,4 +1,4 @@
-"""Word vectors in a folder: the table in safetensors, its words beside it, a line each. It opens at once, mapped."""
+"""Word vectors in a folder: a memory-mapped safetensors table, with its words beside it, one per line."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from graftwork.registry import backbones
 MODEL_TYPE = "word_vectors"
 CONFIG, WORDS, TABLE = "config.json", "words.txt", "embedding.weight"
 FORMAT = 1
-MOST_OF_WORDS = 1 << 30  # bytes
+MOST_OF_WORDS = 1 << 30  # most bytes of the list of words
 
 
 def open_word_vectors(path: Path) -> WordVectors:
-    """The table of a folder, or of a file in another program's format. Raises `StorageError` or `DataError`."""
+    """Read the table of a folder, or of a file in another program's format. Raises `StorageError` or `DataError`."""
     return read_folder(path) if path.is_dir() else read_word_vectors(path)
 
 
 def named_word_vectors(name: str) -> WordVectors:
-    """The table that a user names: a file or folder, also as a backbone is named, or the folder of a pre-training.
+    """Read the table that a user names: a file or folder, also by its backbone name, or a pre-training run's folder.
 
     Raises `StorageError` or `DataError`, `ConfigError` for the name of another backbone.
     """
@@ -56,7 +56,7 @@ def write_folder(folder: Path, vectors: WordVectors, facts: Mapping[str, Any] | 
 
 
 def read_folder(folder: Path) -> WordVectors:
-    """What `write_folder` wrote. Raises `StorageError`, or `IncompatibleModule` where parts don't belong together."""
+    """Read a folder of `write_folder`. Raises `StorageError`, or `IncompatibleModule` where its parts don't match."""
     config = checked_json(model_file(folder, CONFIG))
     if config.get("model_type") != MODEL_TYPE:
         raise StorageError("not a folder of word vectors", where=str(folder), expected=f"model_type {MODEL_TYPE!r}")

@@ -1,1 +1,1 @@
-"""Splits: by content, from folders, and draws of fewer rows."""
+"""Splits: by content, from folders, and draws of subsets."""

@@ -1,18 +1,18 @@
-"""Batches of near-equal lengths, so that almost nothing is spent on padding."""
+"""Batches of near-equal lengths, with almost no padding."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-CHUNK_BATCHES = 50  # sorted by length together: long enough for equal lengths, short enough for a random order
+CHUNK_BATCHES = 50  # batches sorted by length together: enough for equal lengths, few enough for a random order
 
 
 def bucket(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-    """Training batches of one epoch: every index of `lengths` (N,) once, a pure function of (seed, epoch).
+    """Return the training batches of an epoch: every index of `lengths` (N,) once, a pure function of (seed, epoch).
 
-    Examples are shuffled, sorted by length within chunks of 50 batches, cut, and the batches shuffled. One batch is
-    smaller when N is no multiple of `batch_size`.
+    Examples are shuffled, sorted by length within chunks of 50 batches, cut into batches, and these shuffled. One
+    batch is smaller when N is not a multiple of `batch_size`.
     """
     random = np.random.Generator(np.random.Philox(key=np.array([seed, epoch], dtype=np.uint64)))
     order = random.permutation(len(lengths))

@@ -1,8 +1,8 @@
-"""Splits by content: a hash of a row's inputs orders it among its stratum, of which the first rows are held out.
+"""Splits by content: each stratum is ordered by a hash of its rows' inputs, and its first rows are held out.
 
-So the order of the file decides nothing, the same rows are always drawn alike, and another row moves few of them.
+The file order has no effect, the same rows are always split alike, and an added row moves few of them.
 
-No seed is needed. One may be given, to see what another draw of the splits does to the scores.
+No seed is needed. One may be given, to measure the effect of another split on the scores.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SALT = "graftwork split 1"
 
 
 def salt_of(seed: int | None) -> str:
-    """What rows are hashed with. Another seed draws another split of the same rows; 0 is the one drawn without any."""
+    """Return the salt of the rows' hashes. Another seed gives another split of the same rows; 0 equals no seed."""
     return f"{SALT}, drawn by seed {seed}" if seed else SALT
 
 
 def seed_words(task: Task) -> str:
-    """For a sentence on how the splits came about; nothing where no seed was given."""
+    """Return a phrase on the split seed for the description of the splits; empty without a seed."""
     return f" and the split seed {task.split_seed}" if task.split_seed else ""
 
 
@@ -48,7 +48,7 @@ def require_drawn(task: Task, files: Mapping[str, Path]) -> None:
 def draw(
     inputs: Sequence[Mapping[str, Any]], strata: Sequence[Hashable], fractions: Mapping[str, float], salt: str = SALT
 ) -> list[str]:
-    """The split of every row: a name of `fractions`, which says the share of rows it gets, or `train`.
+    """Return the split of every row: a name of `fractions`, which maps to its share of rows, or `train`.
 
     Each stratum is ordered by sha256(salt + inputs) and cut. Rows with the same inputs stay together. A stratum of
     two rows or more gives at least one to the first split named, one of three to the second too; the train split
@@ -70,10 +70,10 @@ def draw(
 def with_every_label(
     inputs: Sequence[Mapping[str, Any]], names: Sequence[str], labels: Sequence[Collection[str]], salt: str = SALT
 ) -> list[str]:
-    """The splits as drawn, but that train has a row of every label, which can't be learnt otherwise.
+    """Return the splits as drawn, changed so that train has a row of every label, which can't be learnt otherwise.
 
-    Rows with labels that it lacks go back to it in the order of their hashes, with those of the same inputs, until it
-    lacks none.
+    Rows with labels that train lacks are moved to it in the order of their hashes, with those of the same inputs,
+    until it lacks none.
     """
     trained = {label for name, found in zip(names, labels, strict=True) if name == "train" for label in found}
     if all(label in trained for found in labels for label in found):
@@ -95,12 +95,12 @@ def _keys(inputs: Sequence[Mapping[str, Any]], salt: str) -> list[bytes]:
 
 
 def _most_common(counts: Counter[Hashable]) -> Hashable:
-    """The stratum of most of a group's rows; equals by name, so that row order cannot decide."""
+    """Return the stratum of most of a group's rows; ties are broken by name, so that row order has no effect."""
     return min(counts, key=lambda stratum: (-counts[stratum], repr(stratum)))
 
 
 def _cut(sizes: Mapping[bytes, int], fractions: Mapping[str, float]) -> dict[bytes, str]:
-    """Groups (key -> rows) of one stratum, in order of their keys: each goes to the first split it still fits in."""
+    """Assign groups (key -> rows) of one stratum, in order of keys, each to the first split with enough quota left."""
     rows = sum(sizes.values())
     free = rows - 1  # one row stays in train
     quota = {}

@@ -1,9 +1,9 @@
-"""Draws: parts of a data set, as if only so many of its labels had been given.
+"""Draws: subsets of a data set that simulate having fewer labels.
 
-A draw is a pure function of (seed, draw, size) and of the rows' own content. Every stratum (class) is put in an order
-by a hash, and a size takes the first rows of each: so a size that takes more of every stratum holds the rows of one
-that takes fewer, and a curve over them tells what more labels bring, not what other labels bring. The test split is the
-same for all.
+A draw is a pure function of (seed, draw, size) and of the rows' content. Every stratum (class) is ordered by a hash,
+and a size takes the first rows of each: a size that takes more of every stratum contains the rows of one that takes
+fewer, so that a curve over sizes shows the effect of more labels, not of other labels. The test split is the same for
+all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from graftwork.errors import ConfigError, DataError, clip
 from graftwork.io.files import canonical
 from graftwork.registry import kinds
 
-OF_CLASSES = ("8/class", "16/class", "64/class", "10%", "100%")  # sizes of a curve, where there are classes
+OF_CLASSES = ("8/class", "16/class", "64/class", "10%", "100%")  # default sizes of a curve, where there are classes
 OF_SHARES = ("1%", "3%", "10%", "30%", "100%")
 SALT = "graftwork draw 1"
 _PER_CLASS, _PERCENT = re.compile(r"(\d{1,9})/class"), re.compile(r"(\d{1,3}(?:\.\d+)?)%")
@@ -36,45 +36,45 @@ _PER_CLASS, _PERCENT = re.compile(r"(\d{1,9})/class"), re.compile(r"(\d{1,3}(?:\
 
 @dataclass(frozen=True)
 class Size:
-    """How many rows of the training split: so many of each class, or a share of each stratum."""
+    """A number of training rows: a count of each class, or a share of each stratum."""
 
     word: str  # "8/class", "10%"
     per_class: int | None = None
-    share: float = 1.0  # where there is no `per_class`
+    share: float = 1.0  # used if `per_class` is None
 
 
 @dataclass(frozen=True)
 class Drawn:
     """One draw at one size."""
 
-    dataset: Dataset  # its train and validation cut down, its test whole
+    dataset: Dataset  # reduced train and validation, whole test split
     size: Size
-    number: int  # of the draw
-    short: int  # classes that have fewer rows than the size asks for: all of theirs are taken
+    number: int  # index of the draw
+    short: int  # number of classes with fewer rows than the size requests, all of which are used
 
 
 @dataclass(frozen=True)
 class DrawPlan:
-    """What the draws of a size take of train."""
+    """The training rows that the draws of a size use."""
 
-    taken: list[dict[Hashable, int]]  # of each draw the rows of every stratum: equal counts are the same rows
-    short: int  # classes that have fewer rows than asked
+    taken: list[dict[Hashable, int]]  # per draw, the rows of every stratum: equal counts are the same rows
+    short: int  # number of classes with fewer rows than requested
 
     @property
     def rows(self) -> list[int]:
-        """Of each draw."""
+        """Number of rows of each draw."""
         return [sum(counts.values()) for counts in self.taken]
 
     def is_within(self, other: DrawPlan) -> bool:
-        """Whether the rows of each draw are among those that the same draw takes by `other`."""
+        """Return whether the rows of each draw are a subset of those of the same draw of `other`."""
         draws = zip(self.taken, other.taken, strict=True)
         return all(count <= theirs[stratum] for own, theirs in draws for stratum, count in own.items())
 
 
 def parse_sizes(words: str | Sequence[str] | None, task: Task) -> list[Size]:
-    """The sizes named (one string: separated by commas), or the usual ones for such a task.
+    """Parse sizes (one string: separated by commas), or return the defaults for the task.
 
-    Raises `ConfigError` for a word that is no size, one that is named twice, and rows per class where there are none.
+    Raises `ConfigError` for an invalid or repeated size, and for rows per class where there are no classes.
     """
     if words is None:
         words = OF_CLASSES if _has_classes(task) else OF_SHARES
@@ -103,16 +103,16 @@ def _parse(word: str) -> Size:
     found = _PERCENT.fullmatch(word)
     share = f"{float(found[1]):g}" if found else ""
     if found and 0 < float(share) <= 100 and _PERCENT.fullmatch(f"{share}%"):
-        return Size(f"{share}%", share=float(share) / 100)  # of the word, by which the rows are drawn again
+        return Size(f"{share}%", share=float(share) / 100)  # from the rounded word, from which `drawn_again` parses it
     raise ConfigError("not a size", got=clip(word), expected="rows per class like 8/class, or a share like 10% or 100%")
 
 
 def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
-    """The part of `dataset` that draw `number` takes at `size`.
+    """Return the subset of `dataset` that draw `number` uses at `size`.
 
-    Of a stratum of n rows a share p takes p x n, rounded up or down by chance; of a class at least one row. The
-    validation split is drawn in the same way and cut to at most as many rows as train has (of each class, where there
-    are classes): who has few labels has few to choose on. Scales are those of the drawn targets. Raises `DataError`
+    Of a stratum of n rows a share p uses p x n, rounded up or down at random; of a class at least one row. The
+    validation split is drawn in the same way and limited to as many rows as train has (of each class, where there are
+    classes): few labels also means few for validation. Scales are those of the drawn targets. Raises `DataError`
     where these are all equal.
     """
     chance, strata = _chance(number, seed), _strata(dataset, dataset.train)
@@ -130,7 +130,7 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
 
 
 def _rescaled(task: Task, train: Split, of: str) -> Task:
-    """The task in the scale of what was drawn. Raises `DataError`, naming the draw, where all targets are equal."""
+    """Return the task in the scale of the drawn rows. Raises `DataError`, naming the draw, if all targets are equal."""
     try:
         return kinds.get(task.kind).resolve(task, [example.target for example in train.examples])
     except DataError as error:
@@ -139,7 +139,7 @@ def _rescaled(task: Task, train: Split, of: str) -> Task:
 
 
 def planned(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) -> dict[Size, DrawPlan]:
-    """What the draws of each size take, before any of them is made."""
+    """Return the plan of the draws of each size, without making them."""
     total, task = Counter(_strata(dataset, dataset.train)), dataset.task
     return {
         size: DrawPlan(
@@ -150,13 +150,13 @@ def planned(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) 
 
 
 def _taken(task: Task, total: Mapping[Hashable, int], size: Size, chance: str) -> dict[Hashable, int]:
-    """How many rows of each stratum."""
+    """Return the number of rows drawn of each stratum."""
     least = int(_has_classes(task))
     return {stratum: _count(rows, size, _unit(f"{chance} {stratum!r}"), least) for stratum, rows in total.items()}
 
 
 def _short(total: Mapping[Hashable, int], size: Size) -> int:
-    """How many classes have fewer rows than `size` asks for."""
+    """Count the classes with fewer rows than `size` requests."""
     return sum(rows < (size.per_class or 0) for rows in total.values())
 
 
@@ -165,12 +165,12 @@ def _chance(number: int, seed: int) -> str:
 
 
 def drawn_again(dataset: Dataset, told: Mapping[str, Any] | None) -> Dataset:
-    """The draw whose `size`, `number` and `seed` a receipt tells, from the whole data set; that itself for None."""
+    """Repeat the draw with a receipt's `size`, `number` and `seed` on the whole data set; for None return it as is."""
     return draw(dataset, _parse(told["size"]), told["number"], told["seed"]).dataset if told else dataset
 
 
 def _validation(dataset: Dataset, taken: Mapping[Hashable, int], rows: int, chance: str) -> Split:
-    """Its first rows: of each class as many as train has, or the share that gives as many rows."""
+    """Return the drawn validation split: of each class at most as many rows as train, or a share that gives as many."""
     split = dataset.validation
     strata = _strata(dataset, split)
     total = Counter(strata)
@@ -180,7 +180,7 @@ def _validation(dataset: Dataset, taken: Mapping[Hashable, int], rows: int, chan
         share = Size("", share=min(1.0, rows / len(split.examples)))
         luck = {stratum: _unit(f"{chance} {stratum!r}") for stratum in total}
         cut = {stratum: _count(count, share, luck[stratum], 0) for stratum, count in total.items()}
-        surplus = max(0, sum(cut.values()) - rows)  # by chance more were rounded up than down
+        surplus = max(0, sum(cut.values()) - rows)  # rows too many because more strata were rounded up than down
         for stratum in sorted((one for one in cut if cut[one]), key=lambda one: (luck[one], repr(one)))[:surplus]:
             cut[stratum] -= 1
     if not any(cut.values()):
@@ -193,19 +193,19 @@ def _strata(dataset: Dataset, split: Split) -> list[Hashable]:
 
 
 def _count(rows: int, size: Size, luck: float, least: int) -> int:
-    """How many rows of a stratum of so many; `luck` in [0, 1) rounds, so that the mean over draws is the share."""
+    """Return how many of a stratum's `rows` to draw; `luck` in [0, 1) rounds, so that the mean over draws is exact."""
     if size.per_class is not None:
         return min(rows, size.per_class)
     return min(rows, max(least, math.ceil(round(size.share * rows, 9) - luck)))
 
 
 def _unit(text: str) -> float:
-    """A number in [0, 1) that hangs on `text` alone."""
+    """Hash `text` to a number in [0, 1)."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
 def _first(split: Split, strata: Sequence[Hashable], taken: Mapping[Hashable, int], chance: str) -> Split:
-    """The first rows of each stratum in the order of this draw, as they stand in the split."""
+    """Return the first rows of each stratum by this draw's hash, in the order of the split."""
     places: defaultdict[Hashable, list[tuple[bytes, int]]] = defaultdict(list)
     for row, (example, stratum) in enumerate(zip(split.examples, strata, strict=True)):
         key = hashlib.sha256(f"{chance} {canonical(plain(example.inputs))}".encode()).digest()
@@ -216,6 +216,6 @@ def _first(split: Split, strata: Sequence[Hashable], taken: Mapping[Hashable, in
 
 
 def _encoded(split: Split, task: Task) -> Split:
-    """The split with its targets in the scale of `task`."""
+    """Return the split with targets encoded in the scale of `task`."""
     targets: list[Any] = [example.target for example in split.examples]
     return replace(split, targets=kinds.get(task.kind).encode(targets, task))

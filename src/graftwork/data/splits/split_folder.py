@@ -1,4 +1,4 @@
-"""A folder of splits: `train.tsv`, `dev.tsv` and `test.tsv`, or folders `train`, `val` and `test` of class folders."""
+"""Reader of folders of splits: `train.tsv`, `dev.tsv`, `test.tsv`, or `train`, `val`, `test` with class folders."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import storage_errors
 
 _SPLIT_OF = {name: split for split, names in SPLIT_NAMES.items() for name in names}
-_PART = re.compile(r"(.+)-[0-9]{5}-of-[0-9]{5}")  # how the `datasets` library names the files of a split
+_PART = re.compile(r"(.+)-[0-9]{5}-of-[0-9]{5}")  # the `datasets` library's names of a split's files
 
 
 def with_split_files(task: Task) -> Task:
-    """`task` with the files, or folders, of its splits where its data is a folder that holds them; else as it is.
+    """Return `task` with the files, or folders, of its splits if its data is a folder of them; else unchanged.
 
-    What the task names itself goes before what the folder holds. Raises `DataError` for a folder with two files for
+    Paths that the task names take precedence over the folder's. Raises `DataError` for a folder with two files for
     one split, or with other splits and no train.
     """
     if is_hub(task.data) or not task.data.is_dir() or is_brat(task.data):
@@ -52,9 +52,9 @@ def with_split_files(task: Task) -> Task:
 
 
 def require_outside(task: Task, made: Iterable[str | Path]) -> None:
-    """Raise `ConfigError` where a folder that will be `made` lies among the task's class folders, to be read as one.
+    """Raise `ConfigError` if a folder that will be `made` is among the task's class folders, and would be read as one.
 
-    `DataError` where the folder is none of class folders.
+    Raises `DataError` if the task's folder has no class folders.
     """
     task = with_split_files(task)
     for source in (task.data, task.validation, task.test):
@@ -63,8 +63,8 @@ def require_outside(task: Task, made: Iterable[str | Path]) -> None:
         for folder in made:
             here, whole = Path(folder).resolve(), source.resolve()
             if not here.is_relative_to(whole) or any(part[0] == "." for part in here.relative_to(whole).parts):
-                continue  # what begins with a dot is not looked at
-            FOLDER.header_of(source)  # one that holds no classes is told as that
+                continue  # hidden folders are ignored
+            FOLDER.header_of(source)  # raises if it has no class folders
             raise ConfigError(
                 "runs, boards and banks would lie among the class folders",
                 where=str(source),
@@ -74,7 +74,7 @@ def require_outside(task: Task, made: Iterable[str | Path]) -> None:
 
 
 def _splits_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Split and path of all that is called like one, by name: of files, and only where there are none of folders."""
+    """Yield split and path of the files named after splits, sorted by name; without such files, of folders."""
     with storage_errors(folder):
         entries = sorted(folder.iterdir())
         files = [(split, path) for path in entries if path.is_file() and (split := _split_of(path))]
@@ -88,7 +88,7 @@ def _splits_in(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _split_of(path: Path) -> str | None:
-    """The split that a file is called by, with any suffix that is read."""
+    """Return the split that a file is named after, with any readable suffix."""
     suffix = suffix_of(path)
     if suffix is None:
         return None

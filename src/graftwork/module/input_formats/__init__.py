@@ -1,1 +1,1 @@
-"""Forms of input, one a file."""
+"""Input formats, one per file."""

@@ -1,4 +1,4 @@
-"""A text and its choices."""
+"""Input format: a text and its choices."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from graftwork.targets.choices import check_choices
 
 
 class Choices:
-    """Of an example a text and two choices or more."""
+    """The format of a text and two or more choices."""
 
     roles = ("text", "choices")
     names = (frozenset({"text", "choices"}),)
     sample = '"a text" "a choice" "another"'
 
     def takes(self, given: str | Sequence[str]) -> bool:
-        """A text and a list, in a tuple."""
+        """Return whether `given` is a text and a list."""
         return len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list | tuple)
 
     def example(self, number: int, given: GivenInputs) -> Example:
-        """A text and its choices, by name or as a pair."""
+        """Build from a text and its choices, by name or as a pair."""
         inputs = dict(given) if isinstance(given, Mapping) else dict(zip(self.roles, given, strict=False))
         text, choices = inputs.get("text"), inputs.get("choices")
         if len(given) != 2 or not isinstance(text, str) or not isinstance(choices, list | tuple):
@@ -40,11 +40,11 @@ class Choices:
         return Example(f"input/{number}", {"text": text, "choices": tuple(choices)})
 
     def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
-        """All of them are one example: the text, then its choices."""
+        """Return one example from all texts: the text, then its choices."""
         return [{"text": texts[0], "choices": texts[1:]}]
 
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
-        """Tables as they are read for training, without the labels."""
+        """Read tables as for training, without the labels."""
         check_named(named, self.roles)
         table = open_table(source, spans=False)
         choices = tuple(split_words(named.get("choices", "")))

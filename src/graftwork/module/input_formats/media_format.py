@@ -1,4 +1,4 @@
-"""An image or a sound: a file on this machine."""
+"""Input format: an image or a sound, a local file."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from graftwork.pretrained.media_files import identify
 
 @dataclass(frozen=True)
 class File:
-    """Of an example one file."""
+    """The format of one file per example."""
 
     role: str
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """One."""
+        """The single role."""
         return (self.role,)
 
     @property
     def names(self) -> tuple[frozenset[str], ...]:
-        """That of its role."""
+        """The name of its role."""
         return (frozenset({self.role}),)
 
     @property
     def sample(self) -> str:
-        """The name of a file."""
+        """A file name."""
         return f"{self.role}.{'jpg' if self.role == 'image' else 'wav'}"
 
     def takes(self, given: str | Sequence[str]) -> bool:
-        """Never without its name: a text is not taken for the path of a file."""
+        """Return False: an unnamed text is never interpreted as a path."""
         return False
 
     def example(self, number: int, given: GivenInputs) -> Example:
-        """A path, by name or not. Raises `DataError` or `StorageError` too, for a file that is bad or not there."""
+        """Build from a path, by name or not. Also raises `DataError` or `StorageError` for a bad or missing file."""
         if not isinstance(given, str | Mapping) and len(given) == 1:
             given = given[0]
         if isinstance(given, Mapping) and set(given) == {self.role}:
@@ -52,14 +52,14 @@ class File:
         return Example(f"input/{number}", {self.role: identify(Path(given), self.role)})
 
     def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
-        """Paths; of a folder those of its files."""
+        """Return the paths; for a folder those of its files."""
         listed = [
             [str(file) for file in files_in(Path(text), self.role)] if Path(text).is_dir() else [text] for text in texts
         ]
         return [file for files in listed for file in files]
 
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
-        """A list of files, or a folder of them."""
+        """Read a list of files, or a folder of them."""
         check_named(named, self.roles)
         table = open_table(source, spans=False)
         (column,) = columns_called(table, self.roles, named)

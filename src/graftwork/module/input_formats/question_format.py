@@ -1,4 +1,4 @@
-"""A question and the passage that holds its answer."""
+"""Input format: a question and the passage that holds its answer."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ COLUMNS = ("question", "context")
 
 
 class Questions:
-    """Of an example a question and the words of its passage."""
+    """The format of a question and the words of its passage."""
 
     roles = ("question", "words")
     names = (frozenset(COLUMNS),)
     sample = '"a question" "its passage"'
 
     def takes(self, given: str | Sequence[str]) -> bool:
-        """Two texts in a tuple."""
+        """Return whether `given` is a tuple of two texts."""
         return isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given)
 
     def example(self, number: int, given: GivenInputs) -> Example:
-        """A question and its passage, as a pair or by name."""
+        """Build from a question and its passage, as a pair or by name."""
         if isinstance(given, Mapping):
             if set(given) != set(COLUMNS):
                 raise ConfigError("wrong inputs", got=", ".join(given), expected=", ".join(COLUMNS))
@@ -46,11 +46,11 @@ class Questions:
         return question_of(f"input/{number}", question, Passage.of(context))
 
     def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
-        """Two and two."""
+        """Return pairs of two consecutive texts."""
         return two_and_two(texts, "every question and its passage")
 
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
-        """SQuAD's JSON, or columns called question and context."""
+        """Read SQuAD's JSON, or columns called question and context."""
         check_named(named, (), expected=f"columns called {' and '.join(COLUMNS)}")
         if Path(source.name.lower().removesuffix(".gz")).suffix == ".json":
             return lambda: (

@@ -1,4 +1,4 @@
-"""A text, or a pair of texts."""
+"""Input format: a text, or a pair of texts."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from graftwork.module.input_format import (
 
 @dataclass(frozen=True)
 class TextFormat:
-    """As many texts as there are roles."""
+    """The format of one text per role."""
 
     roles: tuple[str, ...]
 
     @property
     def names(self) -> tuple[frozenset[str], ...]:
-        """Those of the roles."""
+        """The names of the roles."""
         return (frozenset(self.roles),)
 
     @property
     def sample(self) -> str:
-        """One or two."""
+        """One or two sample texts."""
         return " ".join(['"a text"', '"another"'][: len(self.roles)])
 
     def takes(self, given: str | Sequence[str]) -> bool:
-        """A text, or two in a tuple."""
+        """Return whether `given` is a text, or a tuple of two for a pair."""
         if len(self.roles) == 1 or isinstance(given, str):
             return len(self.roles) == 1 and isinstance(given, str)
         return isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given)
 
     def example(self, number: int, given: GivenInputs) -> Example:
-        """Texts by name or in the order of the roles."""
+        """Build from texts by name or in the order of the roles."""
         if isinstance(given, str):
             given = (given,)
         if not isinstance(given, Mapping):
@@ -59,13 +59,13 @@ class TextFormat:
         return Example(f"input/{number}", given)
 
     def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
-        """One after another, or two and two."""
+        """Return single texts, or pairs of two consecutive ones."""
         if len(self.roles) == 1:
             return list(texts)
         return two_and_two(texts, "the first and the second text of every pair")
 
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
-        """A column for each text; `sentence` serves for `text`."""
+        """Read a column per text; `sentence` is accepted for `text`."""
         check_named(named, self.roles)
         table = open_table(source, spans=False)
         one_sentence = self.roles == ("text",) and "text" not in table.header and "sentence" in table.header

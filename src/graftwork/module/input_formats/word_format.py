@@ -1,4 +1,4 @@
-"""The words of a text, or a text that is cut into them."""
+"""Input format: the words of a text, or a text that is split into words."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ COLUMNS = ("tokens", "words", "text", "sentence")
 
 
 class WordFormat:
-    """Of an example its words."""
+    """The format of a list of words per example."""
 
     roles = ("words",)
     names = (frozenset({"words"}), frozenset({"text"}))
     sample = '"a text"'
 
     def takes(self, given: str | Sequence[str]) -> bool:
-        """A text, or words in a list."""
+        """Return whether `given` is a text or a list."""
         return isinstance(given, str | list)
 
     def example(self, number: int, given: GivenInputs) -> Example:
-        """Words or a text, by name or not."""
+        """Build from words or a text, by name or not."""
         if isinstance(given, Mapping):
             if len(given) != 1 or not given.keys() <= {"text", "words"}:
                 raise ConfigError("wrong inputs", got=", ".join(given), expected="words, or text")
@@ -43,11 +43,11 @@ class WordFormat:
         return example
 
     def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
-        """Every text by itself."""
+        """Return the texts."""
         return list(texts)
 
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
-        """A column of lists of words, or of texts."""
+        """Read a column of lists of words, or of texts."""
         check_named(named, ("text",))
         table = open_table(source)
         column = _column(table, named.get("text"))

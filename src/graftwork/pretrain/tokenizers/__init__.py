@@ -1,1 +1,1 @@
-"""Tokenizers, one file each: how text is cut into tokens, and how that is learnt from a corpus."""
+"""Tokenizers and their training on a corpus, one file each."""

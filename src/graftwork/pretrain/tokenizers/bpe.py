@@ -1,4 +1,4 @@
-"""Byte-pair encoding (Sennrich et al. 2016) of bytes, as in GPT-2 (Radford et al. 2019): nothing is unknown."""
+"""Byte-level byte-pair encoding (Sennrich et al. 2016), as in GPT-2 (Radford et al. 2019); no token is unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graftwork.registry import tokenizers
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
-    """Pairs that occur at least twice. A word has the space before it, the first of a text too."""
+    """Train on pairs that occur at least twice. A word includes the space before it, also at the start of a text."""
     tokenizer = Tokenizer(BPE())
     if lowercase:
         tokenizer.normalizer = Lowercase()

@@ -1,4 +1,4 @@
-"""Words read by their characters (Peters et al. 2018, ELMo): ids stand for words, and every word has 50 symbols."""
+"""Words read by their characters (Peters et al. 2018, ELMo): ids of words, each with 50 character ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graftwork.registry import tokenizers
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
-    """`Vocabulary.characters` has the symbols. Words that occur once are kept too: they are read if never predicted."""
+    """Train a word-level vocabulary, with words that occur once: they can be read even if they are not predicted."""
     return word_level(texts, size, lowercase, ELMO, at_least=1)
 
 

@@ -1,4 +1,4 @@
-"""Unigram (Kudo 2018), as in SentencePiece and ALBERT: the most probable cut of every word, spaces kept as `▁`."""
+"""Unigram (Kudo 2018), as in SentencePiece and ALBERT: the most probable segmentation of a word, spaces kept as `▁`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPACE = "▁"
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
-    """Pieces that occur at least twice, and the common letters."""
+    """Train pieces that occur at least twice; the common characters are always pieces."""
     spaces = Replace(Regex(r"\s+"), " ")
     normalizer = Sequence([NFKC(), Lowercase(), spaces] if lowercase else [NFKC(), spaces])
     letters = sorted({SPACE, *alphabet(texts, normalizer.normalize_str, most=size // 4)})
@@ -29,7 +29,7 @@ def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
         words.update(normalizer.normalize_str(text).split())
     counted = {SPACE + word: count for word, count in words.items()}
     pieces = learn_pieces(counted, letters, size - len(ROBERTA.listed))
-    # The other special tokens are added after the pieces: the model must not find them in a text.
+    # The other special tokens are added after the pieces, so that the model cannot match them in a text.
     tokenizer = Tokenizer(Unigram([(ROBERTA.unk, 0.0), *pieces], unk_id=0, byte_fallback=False))
     tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, Metaspace(), Decoder()
     return framed(tokenizer, ROBERTA)

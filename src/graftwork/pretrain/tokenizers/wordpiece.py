@@ -1,4 +1,4 @@
-"""WordPiece (Schuster & Nakajima 2012), as in BERT: words at white space and signs, then the longest known pieces."""
+"""WordPiece (Schuster & Nakajima 2012), as in BERT: split at white space and punctuation, then longest-match pieces."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from graftwork.pretrain.alphabet import alphabet
 from graftwork.pretrain.vocabulary import BERT, TokenizerKind, Vocabulary, framed
 from graftwork.registry import tokenizers
 
-BEGINNING = "\ue000"  # before every word while pieces are learnt: a character of nobody's text
+BEGINNING = "\ue000"  # marks the beginning of words in training; a private-use character, not expected in text
 INSIDE = "##"
-LONGEST_WORD = 100  # characters; a longer one is unknown
+LONGEST_WORD = 100  # characters; a longer word is unknown
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
-    """Pieces made of pairs that occur at least twice; inside a word they begin with `##`.
+    """Train pieces merged from pairs that occur at least twice; pieces inside a word begin with `##`.
 
-    The library's own trainer of WordPiece numbers the letters in another order at every run, and so breaks ties
-    otherwise. Its trainer of BPE does not: it learns the pieces, the beginning of a word being a letter of its own.
+    The library's WordPiece trainer numbers the letters in a different order at every run, so that ties are broken
+    differently. Its BPE trainer does not, and is used instead, with the beginning of a word as a letter of its own.
     """
     normalizer = BertNormalizer(lowercase=lowercase)
     letters = alphabet(texts, normalizer.normalize_str, most=size // 4)
@@ -34,7 +34,7 @@ def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
     words = Metaspace(replacement=BEGINNING, prepend_scheme="always", split=False)
     learner.pre_tokenizer = Sequence([BertPreTokenizer(), words])
     trainer = BpeTrainer(
-        vocab_size=size + len(letters),  # a letter that begins a word is a pair there
+        vocab_size=size + len(letters),  # a word's first letter is a pair in BPE: BEGINNING and the letter
         min_frequency=2,
         initial_alphabet=[BEGINNING, *letters],
         limit_alphabet=len(letters) + 1,

@@ -1,4 +1,4 @@
-"""Whole words that occur at least twice, as word vectors and AWD-LSTM take them."""
+"""Word-level vocabularies of words that occur at least twice, for word vectors and AWD-LSTM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graftwork.registry import tokenizers
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
-    """A word that the vocabulary lacks is `<unk>`."""
+    """Train a word-level vocabulary; words that it lacks are `<unk>`."""
     return word_level(texts, size, lowercase, ROBERTA, at_least=2)
 
 
