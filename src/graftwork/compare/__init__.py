@@ -1,1 +1,1 @@
-"""Grids of runs, the statistics that say which differences are real, the frontier, and the report."""
+"""Comparisons: grids of runs, the statistics of their differences, the Pareto frontier, and the reports."""

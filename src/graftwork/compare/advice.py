@@ -1,4 +1,4 @@
-"""What to do about a board, in a few lines: what to use, what is cheaper, what is not settled, how that is known."""
+"""Advice on a board in a few lines: the method to use, a cheaper one, what is not settled, and the evidence."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from graftwork.compare.leaderboard_data import ENOUGH_RUNS
 from graftwork.compare.sentences import Board, cost, few_runs, scored
 from graftwork.units import percent, several, show
 
-_MOST_RIVALS = 2  # that are named
-NOTHING_KNOWN = 0.5  # the width of an interval, a fraction: more says nothing
-CHEAP_SHARE = 0.005  # of a price: less is next to nothing
+_MOST_RIVALS = 2  # rivals that are named
+NOTHING_KNOWN = 0.5  # width of an interval, a fraction, above which it is uninformative
+CHEAP_SHARE = 0.005  # share of a price below which another price is next to nothing
 
 
 def advice(board: Board) -> list[str]:
-    """At most six lines, of a hundred letters where names are short; one for a board that chose nothing."""
+    """Return at most six lines, of about 100 characters with short names; one line if the board chose no method."""
     rows = {row["method"]: row for row in scored(board)}
     if not rows:
         return ["No method finished."]
@@ -35,7 +35,7 @@ def advice(board: Board) -> list[str]:
 
 
 def heading(board: Board) -> str:
-    """`tickets · accuracy, points · minilm, fp32 on cpu (AMD EPYC, 2 cores) · 1 to 3 runs of a method`."""
+    """Return `tickets · accuracy, points · minilm, fp32 on cpu (AMD EPYC, 2 cores) · 1 to 3 runs of a method`."""
     surroundings = board.get("environment", {})
     backbone = board["backbone"]["id"] if board["backbone"] else "no backbone"
     computed = " on ".join(filter(None, (surroundings.get("precision"), surroundings.get("device"))))
@@ -52,13 +52,13 @@ def heading(board: Board) -> str:
 
 
 def chosen_row(board: Board) -> Mapping[str, Any] | None:
-    """The row of the method to use; None where nothing was chosen."""
+    """Return the row of the chosen method; None if none was chosen."""
     decision = board.get("decision")
     return next((row for row in scored(board) if decision and row["method"] == decision["chosen"]), None)
 
 
 def _use(row: Mapping[str, Any], board: Board) -> str:
-    """`Use lora: accuracy 94.0 on test (89.9 … 97.4), 76.8 k parameters, 19 s to train.`"""
+    """Return `Use lora: accuracy 94.0 on test (89.9 … 97.4), 76.8 k parameters, 19 s to train.`"""
     parameters = row["costs"].get("trained_parameters", {}).get("value")
     told = f"{show(parameters, 'parameters')} parameters, " if parameters else ""
     return f"Use {row['method']}: {_score(row, board)}, {told}{cost(row, DEFAULT_COST)} to train."
@@ -71,7 +71,7 @@ def _score(row: Mapping[str, Any], board: Board) -> str:
 
 
 def _cheaper(decision: Mapping[str, Any], row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
-    """What the best of the cheaper methods costs less and scores less."""
+    """Return a line on the price and the score of the best cheaper method relative to the chosen one."""
     mean, low, high = decision["cheaper"]["gain"]
     prices = [one["costs"].get(DEFAULT_COST, {}).get("value") for one in (row, chosen)]
     share = _share(*prices) if all(price is not None for price in prices) else "less"
@@ -83,21 +83,20 @@ def _cheaper(decision: Mapping[str, Any], row: Mapping[str, Any], chosen: Mappin
 
 
 def _worth_of(decision: Mapping[str, Any], method: str) -> str:
-    """The least `--worth`, to a tenth of a point, by which a method would be in the choice."""
+    """Return the smallest `--worth`, rounded up to a tenth of a point, that admits a method to the choice."""
     shortfall = next(one["shortfall"] for one in decision["methods"] if one["method"] == method)
     return f"{math.ceil(1000 * shortfall - 1e-9) / 10:g}"
 
 
 def _share(price: float, of: float) -> str:
-    """`1/8`, `next to nothing`."""
+    """Return a price relative to another: `1/8`, `about as much` or `next to nothing`."""
     if of <= 0 or price < CHEAP_SHARE * of:
         return "next to nothing"
     return f"1/{round(of / price)}" if of / price >= 1.5 else "about as much"
 
 
 def _settled(decision: Mapping[str, Any]) -> list[str]:
-    """What the choice may cost; whether another method may well be better by more than it is worth, and what would
-    tell."""
+    """Return lines on the expected shortfall of the choice, its likely rivals, and what would settle between them."""
     worth, rivals = percent(decision["worth"]), [rival["method"] for rival in decision["rivals"]]
     own = next(one for one in decision["methods"] if one["method"] == decision["chosen"])
     start = (
@@ -111,7 +110,7 @@ def _settled(decision: Mapping[str, Any]) -> list[str]:
 
 
 def _settling(rival: Mapping[str, Any]) -> str:
-    """What would tell the likeliest rival from the choice."""
+    """Return a line on the rows or runs that would settle between the choice and its likeliest rival."""
     ways = []
     if rival["rows"]:
         ways.append(f"about {_rounded(rival['rows'])} more labelled rows to choose on")
@@ -124,7 +123,7 @@ def _settling(rival: Mapping[str, Any]) -> str:
 
 
 def _known_by(decision: Mapping[str, Any]) -> list[str]:
-    """What earlier boards say, and what these rows say, of the chosen method beside another one."""
+    """Return lines on the chosen method's gain over another by earlier boards alone and by these rows alone."""
     beside = decision["cheaper"] or next((rival for rival in decision["rivals"] if rival["ran"]), None)
     if beside is None:
         return []
@@ -142,7 +141,7 @@ def _known_by(decision: Mapping[str, Any]) -> list[str]:
 
 
 def _gain(interval: Sequence[float]) -> str:
-    """`1.2 points (-0.3 … 2.7) above`, or below."""
+    """Return `1.2 points (-0.3 … 2.7) above`, or below."""
     mean, low, high = interval
     if mean < 0 and _points(mean) != _points(0.0):
         return f"{_points(-mean)} points ({_points(-high)} … {_points(-low)}) below"
@@ -150,11 +149,11 @@ def _gain(interval: Sequence[float]) -> str:
 
 
 def _points(fraction: float) -> str:
-    """Points, without a minus before zero."""
+    """Format a fraction as points, without a minus sign before zero."""
     return percent(fraction + 0.0 if abs(fraction) >= 5e-4 else 0.0)
 
 
 def _rounded(count: int) -> str:
-    """To two digits."""
+    """Round to two significant digits."""
     unit = max(1, 10 ** (len(str(count)) - 2))
     return f"{round(count / unit) * unit:,}"

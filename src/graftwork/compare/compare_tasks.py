@@ -1,4 +1,4 @@
-"""`compare_tasks`: a board for each of several tasks as `compare` makes it, then one over all of them."""
+"""`compare_tasks`: a board of `compare` for each of several tasks, and one over all of them."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ Asked = tuple[Task, Mapping[str, Any]]  # a task, and the arguments of `compare`
 
 @dataclass(frozen=True)
 class TasksBoard:
-    """What `compare_tasks` found. `content` is exactly what stands in `tasks.json`."""
+    """The result of `compare_tasks`. `content` is exactly the content of `tasks.json`."""
 
     content: Mapping[str, Any]
     folder: Path
-    boards: Mapping[str, Leaderboard]  # of the tasks that were compared, by name
+    boards: Mapping[str, Leaderboard]  # task name -> its board, for the tasks that did not fail
 
     @property
     def rows(self) -> list[Mapping[str, Any]]:
-        """A row per method, the highest mean first; behind them those that lack a score on some task."""
+        """A row per method, highest mean first; methods without a score on every task come last."""
         return list(self.content["rows"])
 
 
@@ -65,11 +65,11 @@ def compare_tasks(
 ) -> TasksBoard:
     """Compare methods on each of `tasks` (tasks, data files or task files), then over all of them.
 
-    What a task file says of its comparison (backbone, methods, seeds …) holds for that task unless it is given here;
-    after both come the defaults of `compare`. Ratios are to the method called `against` on the boards (default:
-    `full`). `out` (default `boards/tasks`) receives `tasks.json`, `tasks.html` and a folder for the board of each task.
+    Arguments given here take precedence over a task file's settings of its comparison (backbone, methods, seeds …),
+    and these over the defaults of `compare`. Ratios are to the method labelled `against` (default: `full`). `out`
+    (default `boards/tasks`) receives `tasks.json`, `tasks.html` and a folder for the board of each task.
 
-    A task that fails is a row, and counts in no summary. Raises `GraftworkError` for bad settings, before any run.
+    A failed task is listed, and counts in no summary. Raises `GraftworkError` for bad settings, before any run.
     """
     told = {"methods": methods, "seeds": seeds, "exhaustive": exhaustive, "jobs": jobs}
     given = {key: value for key, value in told.items() if value is not None} | {"no_transfer": no_transfer, **setup}
@@ -90,7 +90,7 @@ def compare_each(
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> TasksBoard:
-    """`compare_tasks` where each task comes with its own arguments of `compare`."""
+    """Run `compare_tasks` with separate arguments of `compare` for each task."""
     folder, listed = Path(out if out is not None else OUT), _named_apart(asked)
     listed = [(task, {**settings, "out": settings.get("out") or folder / task.name}) for task, settings in listed]
     _check(listed, against)
@@ -115,7 +115,7 @@ def compare_each(
 
 
 def _check(listed: Sequence[Asked], against: str | None) -> None:
-    """Raise `GraftworkError` for what no run is needed to find wrong."""
+    """Raise `GraftworkError` for errors that can be detected before any run."""
     if not listed:
         raise ConfigError("no task is named", expected="two data files or task files, or more")
     labels: set[str] = set()
@@ -142,7 +142,7 @@ def _check(listed: Sequence[Asked], against: str | None) -> None:
 
 
 def _require_apart(key: str, paths: Mapping[str, str | Path]) -> None:
-    """Raise `ConfigError` where two tasks would write to one place."""
+    """Raise `ConfigError` if two tasks would write to the same path."""
     first: dict[Path, str] = {}
     for name, path in paths.items():
         other = first.setdefault(Path(path).resolve(), name)
@@ -155,9 +155,9 @@ def _require_apart(key: str, paths: Mapping[str, str | Path]) -> None:
 
 
 def _named_apart(asked: Sequence[Asked]) -> list[Asked]:
-    """Tasks that share a name (`train` of several folders) get that of their folder before it.
+    """Prefix the names of tasks that share a name (`train` in several folders) with their folder's name.
 
-    Raises `ConfigError` where that tells them apart no better.
+    Raises `ConfigError` if names are still equal.
     """
     counts = Counter(task.name for task, _ in asked)
     apart = [

@@ -1,4 +1,4 @@
-"""`curve`: what each method scores with few labels and with more, and what transfer saves in labels."""
+"""`curve`: learning curves of methods over training set sizes, and the labels that transfer saves."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from graftwork.run.sessions import Sessions
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 
 DRAWS = 5
-FEWEST_ROWS = 2  # of train, in every draw of a size
-FROM_FRESH = "full:decay=1"  # what the usual ones are held against, on fresh weights: the same network, no transfer
+FEWEST_ROWS = 2  # training rows that every draw of a size needs
+FROM_FRESH = "full:decay=1"  # default reference on fresh weights: the same network without transfer
 
 
 @dataclass(frozen=True)
 class Curves:
-    """What `curve` found. `content` is exactly what stands in `curve.json`."""
+    """The result of `curve`. `content` is exactly the content of `curve.json`."""
 
     content: Mapping[str, Any]
-    folder: Path  # where it was written
-    reused: int  # runs that were there already
+    folder: Path  # the folder of `curve.json`
+    reused: int  # runs that were already stored
     executed: int
 
 
 @dataclass(frozen=True)
 class Way:
-    """A method of the curve, and whether its backbone has fresh weights."""
+    """A method of the curve, on pretrained or on fresh weights."""
 
     item: Named
     fresh: bool
 
     @property
     def label(self) -> str:
-        """As the curve shows it."""
+        """The label on the curve."""
         return (FRESH if self.fresh else "") + self.item.label
 
 
 @dataclass(frozen=True)
 class SizeRuns:
-    """A size, and what runs at it."""
+    """A training set size and the methods that run at it."""
 
     size: Size
     ways: Sequence[Way]
@@ -76,17 +76,17 @@ def curve(
     progress: Progress = silent,
     **given: Unpack[GivenSettings],
 ) -> Curves:
-    """Fit `methods` to `draws` parts of the training split at each of `sizes`, and score them on the whole test split.
+    """Fit `methods` to `draws` subsets of the training split at each of `sizes`; score them on the whole test split.
 
-    A size is rows of each class ("8/class") or a share ("10%"); of every class a larger part of one draw holds the
-    smaller ones, and the parts are a pure function of `seed`, the draw and the rows. Choices are made on at most as
-    many rows of validation as are trained on.
+    A size is a number of rows per class ("8/class") or a share ("10%"); within each class, the larger subsets of a draw
+    contain the smaller ones, and subsets are a pure function of `seed`, the draw and the rows. At most as many
+    validation rows as training rows are used for choices.
     `random:` before a method runs it on the same architecture with fresh weights. At `reference_sizes`, whether or not
-    they are among `sizes`, only the methods run that start from no pretrained weights. Methods run in full, at their
-    own learning rates, with the number of the draw as their seed; `jobs` runs go on side by side, as in `compare`.
+    they are among `sizes`, only the methods that start from no pretrained weights run. Methods run in full, at their
+    own learning rates, with the number of the draw as their seed; `jobs` runs are concurrent, as in `compare`.
 
-    `out` (default `curves/<task>`) receives `curve.json` and `report.html`; the same call goes on where it was stopped.
-    Raises `GraftworkError` for bad data or settings; a run that fails is told.
+    `out` (default `curves/<task>`) receives `curve.json` and `report.html`; the same call resumes an interrupted one.
+    Raises `GraftworkError` for bad data or settings; a failed run is noted.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
@@ -102,7 +102,7 @@ def curve(
     ways = _fitting(ways, session, asked=methods is not None)
     sessions = _sessions(session, ways)
     for way in ways:
-        sessions[way.fresh].spec(way.item, setup.recipe, 0)  # a recipe that makes no sense is an error before any run
+        sessions[way.fresh].spec(way.item, setup.recipe, 0)  # raises for an invalid recipe before any run
     courses, notes = _courses(sessions, ways, listed, apart, draws, seed)
     require_writable(folder)
     lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, progress)
@@ -113,7 +113,7 @@ def curve(
 
 
 def _sessions(session: Session, ways: Sequence[Way]) -> list[Session]:
-    """The session of runs on the backbone, and where a way asks for them one of runs on its fresh weights."""
+    """Return the session on the backbone and, if some method needs it, one on the same backbone with fresh weights."""
     if not any(way.fresh for way in ways):
         return [session]
     assert session.opened_by is not None
@@ -123,7 +123,7 @@ def _sessions(session: Session, ways: Sequence[Way]) -> list[Session]:
 
 
 def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
-    """The methods named, or the usual ones. Raises `UnknownName`, or `ConfigError` for one named twice."""
+    """Return the named methods, or the default ones. Raises `UnknownName`, or `ConfigError` for one named twice."""
     if words is None:
         usual = [Way(item, False) for item in sorted(of_a("CURVE"), key=lambda item: item.method.uses_backbone)]
         return usual + ([] if backbone.startswith(FRESH) else [Way(parse_method(FROM_FRESH), True)])
@@ -153,7 +153,7 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
 
 
 def _fitting(ways: Sequence[Way], session: Session, asked: bool) -> list[Way]:
-    """Those that fit the task and the backbone. One that was asked for by name must fit."""
+    """Return the methods that fit the task and the backbone. Raises `ConfigError` if an `asked` method does not."""
     task, card = session.dataset.task, _card(session)
     reasons = {way.label: way.item.method.unfit(task, card) for way in ways}
     for label, reason in reasons.items():
@@ -170,8 +170,11 @@ def _courses(
     draws: int,
     seed: int,
 ) -> tuple[list[SizeRuns], list[str]]:
-    """What runs at each size, from small to large, and what to tell of the sizes; at those `apart` nothing that
-    transfers. Raises `ConfigError` where no size is left, or nothing runs at those apart."""
+    """Return the methods that run at each size, from small to large, and notes on the sizes.
+
+    At the sizes `apart` no method that transfers runs. Raises `ConfigError` if no size remains, or if no method but the
+    majority class runs at the sizes apart.
+    """
     references = [way for way in ways if not transfers(way.item, _card(sessions[way.fresh]))]
     if apart and all(way.label == MAJORITY for way in references):
         raise ConfigError(
@@ -189,10 +192,10 @@ def _courses(
 
 
 def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -> tuple[list[Size], list[str]]:
-    """The sizes from small to large, and a note on each that takes the same rows as a later one and is left out.
+    """Return the sizes from small to large, and a note on each one that is left out or is otherwise special.
 
-    So is one that draws fewer than two rows: there is nothing to learn from. Chance rounds a share up in one draw and
-    down in another: the same rows are those that are so in every draw.
+    A size is left out if it takes the same rows as a later one in every draw (random rounding of a share may differ
+    between draws), or if some draw has fewer than two rows, which is too few to learn from.
     """
     plans = planned(dataset, sizes, draws, seed)
     empty = [size for size in sizes if min(plans[size].rows) < FEWEST_ROWS]
@@ -222,7 +225,7 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
 def _run(
     sessions: Sequence[Session], courses: Sequence[SizeRuns], recipe: Recipe, draws: int, seed: int, progress: Progress
 ) -> tuple[list[Lesson], int]:
-    """Draw by draw, so that what is interrupted has compared every method on the draws that are done."""
+    """Execute the runs draw by draw, so that an interrupted curve compares all methods on its finished draws."""
     asked = [
         (way, drawn)
         for number in range(draws)

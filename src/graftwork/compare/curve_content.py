@@ -1,4 +1,4 @@
-"""A learning curve as data: what stands in `curve.json`, from finished runs."""
+"""A learning curve as data: the content of `curve.json`, from finished runs."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ Statistics = Mapping[str, NDArray[np.float64]]  # metric -> (N, K) on the test s
 
 @dataclass(frozen=True)
 class Lesson:
-    """One run: a method on a draw."""
+    """One run of the curve: a method on a draw."""
 
     label: str
     item: Named
-    card: BackboneCard | None  # of the backbone that was opened for it
+    card: BackboneCard | None  # card of its backbone
     drawn: Drawn
     result: RunResult
 
 
 def transfers(item: Named, card: BackboneCard | None) -> bool:
-    """Whether the method starts from pretrained weights, `card` being that of the backbone opened for it."""
+    """Return whether the method starts from pretrained weights, on a backbone with this `card`."""
     return item.method.uses_backbone and beginning(item.method, card)["pretrained"]
 
 
 def content_of(
     session: Session, lessons: Sequence[Lesson], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
 ) -> dict[str, Any]:
-    """The content of `curve.json`. Scores are fractions. Keys are only ever added: it is a file format."""
+    """Return the content of `curve.json`. Scores are fractions. It is a file format: keys are only ever added."""
     task = session.dataset.task
     labels = list(dict.fromkeys(lesson.label for lesson in lessons))
     points, differences = [], {}
@@ -113,7 +113,7 @@ def _size(word: str, lessons: Sequence[Lesson]) -> dict[str, Any]:
 def _points(
     lessons: Mapping[str, Sequence[Lesson]], size: str, session: Session, names: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A point per method at one size, and the differences of all pairs by the headline metric."""
+    """Return a point per method at one size, and the differences of all pairs in the headline metric."""
     done = {label: [lesson for lesson in listed if lesson.result.status == "ok"] for label, listed in lessons.items()}
     stats = {
         lesson.result.id: split_statistics(lesson.drawn.dataset, session.store.root / lesson.result.id, "test", names)
@@ -158,7 +158,7 @@ def _points(
 
 
 def _counted(lesson: Lesson, known: Mapping[str, Statistics]) -> Statistics:
-    """As a verdict counts a run: one that failed answers with the majority class of its draw."""
+    """Return a run's statistics for the verdicts: a failed run counts as the majority class of its draw."""
     return known[lesson.result.id] if lesson.result.status == "ok" else floor_of(lesson.drawn.dataset).test
 
 
@@ -172,7 +172,7 @@ def _failures(points: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _few(draws: int) -> list[str]:
-    """What a reader must know before trusting a curve of few draws."""
+    """Return a caveat for a curve of few draws."""
     if draws >= FEWEST_RUNS:
         return []
     return [f"with {several(draws, 'draw')} the luck of which rows were labelled is not known"]

@@ -1,4 +1,4 @@
-"""The page of a learning curve: one HTML file that needs nothing beside itself, in the look of the report."""
+"""The page of a learning curve: one self-contained HTML file in the style of the report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Json = dict[str, Any]
 
 
 def write_page(curve: Curve, path: Path) -> None:
-    """Write the page to `path`, whole. Raises `StorageError` when it can't be written."""
+    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
     write_text(path, render_page(curve))
 
 
 def render_page(curve: Curve) -> str:
-    """The page's HTML. Every text from data is escaped, in the page and inside the plot."""
+    """Return the page's HTML. All text from data is escaped, in the page and in the plot."""
     return (
         pages()
         .get_template("curve.html.j2")
@@ -46,16 +46,17 @@ def render_page(curve: Curve) -> str:
             warnings=warnings(curve),
             figure=figure(curve),
             css=css(),
-            # The only place where the library's text could end its own element.
+            # Prevents the library's code from closing its own script element.
             plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
     )
 
 
 def figure(curve: Curve) -> Json:
-    """Headline score (points) against training rows on a log axis: a line of means and a dot per draw of each method.
+    """Return the plot of headline scores (points) against training rows on a log axis: for each method a line of means
+    and a dot per draw.
 
-    What transfers is drawn in full lines, the others in broken ones.
+    Methods that transfer have solid lines, the others dotted ones.
     """
     methods = list(curve["methods"])
     data: list[Json] = []
@@ -65,7 +66,7 @@ def figure(curve: Curve) -> Json:
             for point in curve["points"]
             if point["method"] == one["method"] and curve["headline_metric"] in point["scores"]
         ]
-        nudge = 1.025 ** (number - (len(methods) - 1) / 2)  # side by side, so that intervals can be told apart
+        nudge = 1.025 ** (number - (len(methods) - 1) / 2)  # horizontal offset, so that intervals do not overlap
         data += _traces(points, curve["headline_metric"], COLOURS[number % len(COLOURS)], nudge, one["transfers"])
     layout = plain_layout(HEIGHT)
     ticks = [size["rows"] for size in curve["sizes"]]
@@ -77,7 +78,7 @@ def figure(curve: Curve) -> Json:
 
 
 def _traces(points: Sequence[Mapping[str, Any]], metric: str, colour: str, nudge: float, transfers: bool) -> list[Json]:
-    """The means with their intervals, and the draws behind them."""
+    """Return the traces of a method: its draws, and the means with their intervals."""
     if not points:
         return []
     name, scores = html.escape(points[0]["method"]), [point["scores"][metric] for point in points]
@@ -117,6 +118,6 @@ def _hover(point: Mapping[str, Any], metric: str) -> str:
 
 
 def _training(point: Mapping[str, Any]) -> str:
-    """The median seconds of a run."""
+    """Return the median training time of a run."""
     cost = point["costs"].get("train_seconds", {"value": None, "unit": "s"})
     return show(cost["value"], cost["unit"])

@@ -1,4 +1,4 @@
-"""A learning curve as plain text and as lines of text: the same in a terminal, a file and the report."""
+"""A learning curve as plain text, the same in a terminal, a file and the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Point = Mapping[str, Any]  # a method at a size
 
 
 def print_curve(curve: Curve, console: Console) -> None:
-    """The table, what transfer saves, and what to mind."""
+    """Print the table, the savings from transfer, the price of the search, and the notes."""
     width = min(WIDTH, console.width) if console.is_terminal else WIDTH
     lines = [*textwrap.wrap(title(curve), width), "", *table_lines(curve, width), "", *textwrap.wrap(LEGEND, width)]
     spent = search_line(curve)
@@ -47,19 +47,19 @@ LEGEND = (
 
 
 def title(curve: Curve) -> str:
-    """The task, the metric, the backbone and how many draws."""
+    """Return the task, the metric, the backbone and the number of draws as one line."""
     backbone = f" · backbone {curve['backbone']['id']}" if curve["backbone"] else ""
     draws = several(curve["draws"], "draw")
     return f"{curve['task']['name']} · {curve['headline_metric']}, points{backbone} · {draws} a size"
 
 
 def header(curve: Curve) -> list[str]:
-    """`8/class (48)` for each size."""
+    """Return `8/class (48)` for each size."""
     return [f"{size['size']} ({size['rows']:,.0f})" for size in curve["sizes"]]
 
 
 def at_sizes(curve: Curve, told: Callable[[Point], str]) -> dict[str, list[str]]:
-    """Method -> what is told of its point at each size; a dash where it was not tried."""
+    """Return method -> the text `told` of its point at each size, a dash if it was not tried."""
     points = {(point["method"], point["size"]): point for point in curve["points"]}
     sizes = [size["size"] for size in curve["sizes"]]
     return {
@@ -69,7 +69,7 @@ def at_sizes(curve: Curve, told: Callable[[Point], str]) -> dict[str, list[str]]
 
 
 def cells(curve: Curve) -> dict[str, list[str]]:
-    """Method -> `59.8 ± 3.2` at each size, or what became of it."""
+    """Return method -> `59.8 ± 3.2` at each size, or its status."""
     return at_sizes(curve, partial(_cell, curve["headline_metric"]))
 
 
@@ -82,7 +82,7 @@ def _cell(metric: str, point: Point) -> str:
 
 
 def table_lines(curve: Curve, width: int = WIDTH) -> list[str]:
-    """Header, rule and a line per method; with too many sizes for `width` in several parts, one below the other."""
+    """Return a header, a rule and a line per method; too many sizes for `width` are split into several tables."""
     rows, columns = cells(curve), header(curve)
     first = max(len("method"), *map(len, rows))
     widths = [max(len(columns[at]), *(len(row[at]) for row in rows.values())) for at in range(len(columns))]
@@ -106,5 +106,5 @@ def _part(
 
 
 def saving_lines(curve: Curve) -> list[str]:
-    """A sentence for each saving."""
+    """Return a sentence for each saving."""
     return [sentence(one, curve["headline_metric"]) for one in curve["savings"]]

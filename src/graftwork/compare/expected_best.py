@@ -1,11 +1,11 @@
-"""What more tries bring: the expected best validation score of n tries, against what n tries cost.
+"""The expected best validation score of n tries against the cost of n tries.
 
 After Dodge et al. (2019, arXiv:1909.03004): the best of n draws, with replacement, from the tries that were made. V
-tries whose scores stand in order give
+tries with scores in ascending order give
 
     E[best of n] = sum over i of score_i x ((i / V)^n - ((i - 1) / V)^n)
 
-Beyond V tries the estimate knows nothing, so a curve ends there. Scores are of validation: choices are made on it.
+The estimate is undefined beyond V tries, so a curve ends there. Scores are on validation, where choices are made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graftwork.core.run import RunResult
 
 
 def expected_best(scores: Sequence[float]) -> list[float]:
-    """For n = 1 … V the expected best of n of these V scores. The first is their mean."""
+    """Return the expected best of n of these V scores for n = 1 … V. The first is their mean."""
     ordered, tries = sorted(scores), len(scores)
     return [
         sum(score * ((i / tries) ** n - ((i - 1) / tries) ** n) for i, score in enumerate(ordered, start=1))
@@ -27,10 +27,10 @@ def expected_best(scores: Sequence[float]) -> list[float]:
 
 
 def curve(runs: Sequence[RunResult], metric: str, cost: str, failed: float | None) -> list[dict[str, Any]]:
-    """A point per number of tries: `n`, the expected best `score` (a fraction), and the `cost` of n tries.
+    """Return a point per number of tries: `n`, the expected best `score` (a fraction), and the `cost` of n tries.
 
-    A failed run is a try that was paid for and scores `failed`; where that isn't known it is left out of the scores.
-    Nothing for fewer than two scores, where all are equal, or where no price is known.
+    A failed run is a paid try that scores `failed`; if that is None, it is left out of the scores. The curve is empty
+    for fewer than two scores, if all are equal, or if no price is known.
     """
     scores = [run.validation.get(metric) if run.status == "ok" else failed for run in runs]
     known = [score for score in scores if score is not None]

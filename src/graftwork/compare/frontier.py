@@ -1,4 +1,4 @@
-"""The Pareto frontier: the methods that nothing else beats in both score and cost."""
+"""The Pareto frontier: the methods that no other dominates in score and cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_COST = "train_seconds"
 
 @dataclass(frozen=True)
 class Point:
-    """A method's place: score up, cost down."""
+    """A method's score (higher is better) and cost (lower is better)."""
 
     name: str
     score: float
@@ -22,9 +22,10 @@ class Point:
 
 
 def points(rows: Iterable[Mapping[str, Any]], metric: str, cost: str = DEFAULT_COST) -> list[Point]:
-    """The rows of a leaderboard that ran through and whose cost is known, by its headline `metric`.
+    """Return points of the finished rows of a leaderboard with a known cost, by its headline `metric`.
 
-    Runs that failed count, as they do in the order of the rows; boards of before don't say what they count as.
+    Scores count failed runs, as the order of the rows does; older boards have only scores without failed runs. A cost
+    of which more is better is negated.
     """
     found, sign = [], -1 if meaning_of(cost).more_is_better else 1
     for row in rows:
@@ -38,11 +39,11 @@ def points(rows: Iterable[Mapping[str, Any]], metric: str, cost: str = DEFAULT_C
 
 
 def frontier(candidates: Sequence[Point]) -> list[str]:
-    """Names of the points that no other dominates, cheapest first. Equal points are all kept."""
+    """Return the names of the points that no other dominates, cheapest first. Equal points are all kept."""
     kept = [point for point in candidates if not any(_dominates(other, point) for other in candidates)]
     return [point.name for point in sorted(kept, key=lambda point: (point.cost, point.score))]
 
 
 def _dominates(a: Point, b: Point) -> bool:
-    """`a` is nowhere worse than `b`, and better in score or in cost."""
+    """Return whether `a` is at least as good as `b` in score and cost, and better in one."""
     return a.score >= b.score and a.cost <= b.cost and (a.score > b.score or a.cost < b.cost)

@@ -1,4 +1,4 @@
-"""The runs of a board: all methods with all seeds, or as many as can still change what is chosen."""
+"""The runs of a board and their execution: all methods with all seeds, or those that a search selects."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from graftwork.run.store import read_logits
 
 @dataclass
 class MethodRuns:
-    """A method and the runs that it has made."""
+    """A method and its finished runs."""
 
     item: Named
     arm: Arm
-    candidate: bool = True  # False: it wraps another method (one text of a pair, random weights), and is never chosen
+    candidate: bool = True  # False: it wraps another method (one text of a pair, random weights) and is never chosen
     runs: list[RunResult] = field(default_factory=list)  # in the order of their seeds
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What was run."""
+    """The runs of a comparison."""
 
-    entries: list[MethodRuns]  # also those that made no run
+    entries: list[MethodRuns]  # all methods, including those without a run
     runs: list[RunResult]  # each once, in the order of execution
-    reused: int  # runs that were there already
-    standing: Standing  # what validation says of them
+    reused: int  # runs that were already stored
+    standing: Standing  # standing of the methods on validation
 
     def rows(self, session: Session) -> list[RowRuns]:
-        """A row of the board for every method that has run: from here on the test split is looked at."""
+        """Return a row of the board for every method that has run. This is the first use of the test split."""
         return [_row(entry, session) for entry in self.entries if entry.runs]
 
     @property
     def left(self) -> list[str]:
-        """The methods that made no run."""
+        """The labels of the methods without a run."""
         return [entry.item.label for entry in self.entries if not entry.runs]
 
 
-Told = Callable[[RunOrder, float, str], None]  # a run on its way, how much of it is done, and what it does
-Ended = Callable[[MethodRuns], None]  # a method of which a run has ended
+Told = Callable[[RunOrder, float, str], None]  # callback of progress: the run, its finished fraction, its activity
+Ended = Callable[[MethodRuns], None]  # callback after a run of the method
 
 
 class Runner:
-    """Executes runs and keeps what came of them, each id once."""
+    """An executor of runs that keeps their results, each id once."""
 
     def __init__(self, session: Session, chosen: Sequence[Named], recipe: Recipe, crew: Crew | None = None):
         self.session, self.recipe = session, recipe
@@ -72,13 +72,13 @@ class Runner:
         self.standing = Standing.on(session.dataset, session.backbone, arms)
 
     def order(self, entry: MethodRuns, seed: int) -> RunOrder:
-        """That of a method's run with a seed, which counts as begun."""
+        """Return the order of a method's run with a seed, and record the run as begun."""
         if entry.arm in self.standing.begun:
             self.standing.begin(entry.arm)
         return RunOrder(entry.item.label, entry.item, self.recipe, seed, f"seed {seed}")
 
     def execute(self, orders: list[RunOrder], told: Told, ended: Ended, crew: Crew | None = None) -> None:
-        """Until all is done, what `ended` appends to the orders included."""
+        """Execute all orders, including those that `ended` appends during execution."""
         of = {entry.item.label: entry for entry in self.entries}
 
         def report(place: int, done: float, text: str) -> None:
@@ -95,7 +95,7 @@ class Runner:
             ended(entry)
 
     def _weigh(self, entry: MethodRuns, result: RunResult) -> None:
-        """Let validation count; a method of which a run failed can't be chosen."""
+        """Add a run's validation score to the standing; a method with a failed run can't be chosen."""
         if result.status != "ok":
             self.standing.give_up(entry.arm)
         elif entry.arm in self.standing.arms:
@@ -104,27 +104,28 @@ class Runner:
             self.standing.add(entry.arm, evidence, price.value if price else None)
 
     def grid(self) -> Grid:
-        """All that was run."""
+        """Return all runs so far."""
         return Grid(self.entries, list(self.done.values()), self.reused, self.standing)
 
 
 def run_all(runner: Runner, seeds: int, told: Told, ended: Ended) -> Grid:
-    """Every method with every seed, seed by seed: an interrupted grid has compared all on those that are done."""
+    """Execute every method with every seed, seed by seed, so that an interrupted grid compares all methods on the
+    finished seeds."""
     runner.execute([runner.order(entry, seed) for seed in range(seeds) for entry in runner.entries], told, ended)
     return runner.grid()
 
 
 def split_statistics(dataset: Dataset, folder: Path, split: str, names: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """Metric -> (N, K) per-example statistics of one run on a split, from its stored logits."""
+    """Return metric -> per-example statistics (N, K) of one run on a split, from its stored logits."""
     task = dataset.task
     predictions = kinds.get(task.kind).predictions(read_logits(folder, split), task)
     return {name: metrics.get(name).statistics(dataset.splits[split].targets, predictions, task) for name in names}
 
 
 def spent(*runs: Iterable[RunResult]) -> dict[str, Cost]:
-    """What these runs really took, whenever they ran, shared work and the opening of a backbone counted once.
+    """Return the real cost of these runs, including reused ones; shared work and the opening of a backbone count once.
 
-    Each of `runs` holds those over one backbone.
+    Each of `runs` holds the runs on one backbone.
     """
     groups = [list(over_one) for over_one in runs]
     openings = [
@@ -140,7 +141,7 @@ def spent(*runs: Iterable[RunResult]) -> dict[str, Cost]:
 
 
 def _row(entry: MethodRuns, session: Session) -> RowRuns:
-    """A row is as its runs: ok when any is (failed seeds are counted beside it), otherwise what went wrong first."""
+    """Return a method's row; its status is ok if any run is (failed seeds are counted apart), else the first run's."""
     status = "ok" if any(result.status == "ok" for result in entry.runs) else entry.runs[0].status
     runs = tuple((result, _test(result, session)) for result in entry.runs)
     return RowRuns(entry.item.label, entry.item.config, status, runs)

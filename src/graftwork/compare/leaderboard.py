@@ -1,4 +1,4 @@
-"""`compare`: methods x seeds on one task, next to its baselines, each with its spread and its price tag."""
+"""`compare`: a leaderboard of methods x seeds on one task with baselines, spreads and price tags."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.train.seeds import chosen_sources
 
 SEEDS = 5
-FROM_RANDOM = "full"  # what starts from random weights where no method is named
-EARLY_DRAWS = 1_000  # of the bootstrap, while the board fills
-EARLY_SHARE = 20  # times as long as writing takes passes until it is written again
+FROM_RANDOM = "full"  # method that `no_transfer` runs on random weights if no method is named
+EARLY_DRAWS = 1_000  # bootstrap draws of an unfinished board
+EARLY_SHARE = 20  # an unfinished board is rewritten after this multiple of the time that writing takes
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """What `compare` found. `content` is exactly what stands in `leaderboard.json`."""
+    """The result of `compare`. `content` is exactly the content of `leaderboard.json`."""
 
     content: Mapping[str, Any]
-    folder: Path | None  # where it was written
-    reused: int  # runs that were there already
+    folder: Path | None  # the folder of `leaderboard.json`
+    reused: int  # runs that were already stored
     executed: int
 
     @property
@@ -73,27 +73,27 @@ def compare(
     watch: Listener = unwatched,
     **given: Unpack[GivenSettings],
 ) -> Leaderboard:
-    """Run methods (default: of all that fit) and name the one to use, with what it may cost if that is wrong.
+    """Run methods (default: all that fit), choose the one to use, and report its expected shortfall to the best.
 
-    Baselines first; then the run that is worth most, at most `seeds` of a method, for as long as one can still change
-    the choice (`compare/search.py`). `exhaustive` runs every method with every seed. The choice is the cheapest method
-    to train whose expected shortfall to the best is at most `worth` points of the headline metric, on validation; its
-    test score is then no better for having been chosen.
+    Baselines run first; then the run that is worth most, with at most `seeds` per method, until no run is worth its
+    time (`compare/search.py`). `exhaustive` runs every method with every seed. The choice is the cheapest method to
+    train whose expected shortfall to the best is at most `worth` points of the headline metric, on validation, so that
+    its test score has no selection bias.
 
-    Seeds decide initialisation, order of the data and augmentation together, which estimates the spread best
-    (Bouthillier et al. 2021, arXiv:2103.03098). `vary` names some of "init", "order" and "augmentation": the others
-    are then drawn as by seed 0, so that the board shows what the named ones do.
+    Seeds determine initialisation, data order and augmentation together, which estimates the spread best (Bouthillier
+    et al. 2021, arXiv:2103.03098). `vary` names some of "init", "order" and "augmentation": the others are then drawn
+    as with seed 0, so that the board shows the effect of the named ones.
 
-    `jobs` runs go on side by side, each with its share of the threads (default: as many as there are threads, 4 GB of
-    memory for each, at most 8; 1 on a GPU), and are what they are alone with so many threads.
+    `jobs` runs are concurrent, each with its share of the threads (default: as many as there are threads, 4 GB of
+    memory for each, at most 8; 1 on a GPU); results equal those of single runs with that number of threads.
 
-    `no_transfer` adds each method that uses a backbone on random weights: of `methods`, or `full` where none is named.
+    `no_transfer` adds each method of `methods` that uses a backbone on random weights, or `full` if none is named.
 
-    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html`, as soon as a first trained method is
-    there; `watch` is told the plan, and how things stand whenever a run ends. Of a task file only the task is read:
-    what it says of the comparison (backbone, methods, seeds …) is for the command line.
+    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
+    has run; `watch` receives the plan, and the standing whenever a run ends. Of a task file only the task is read; its
+    settings of the comparison (backbone, methods, seeds …) are for the command line.
 
-    Raises `GraftworkError` for bad data or settings; a run that fails is a row.
+    Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)
@@ -107,7 +107,7 @@ def compare(
     session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     for item in fitting:
-        session.spec(item, recipe, 0)  # a recipe that makes no sense is an error before the first run, not after it
+        session.spec(item, recipe, 0)  # raises for an invalid recipe before the first run
     require_writable(folder)
     page = _Page(session, folder, fraction, left_out, varied)
     with crew_of(Sessions(session)) as crew:
@@ -117,7 +117,7 @@ def compare(
 
 
 def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
-    """The methods asked for (one string: separated by commas), or all there are.
+    """Return the requested methods (one string: separated by commas), or all methods of a board.
 
     Raises `UnknownName`, or `ConfigError` for one named twice.
     """
@@ -136,9 +136,9 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
 
 
 def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list[Named]:
-    """`choose_methods`, and with `no_transfer` those that use a backbone once more, on random weights.
+    """Return `choose_methods`, and with `no_transfer` those that use a backbone once more, on random weights.
 
-    Raises as `choose_methods`, and `ConfigError` where no method uses a backbone.
+    Raises like `choose_methods`, and `ConfigError` if no method uses a backbone.
     """
     chosen = choose_methods(words)
     if not no_transfer:
@@ -159,9 +159,9 @@ def _starts_from_backbone(item: Named) -> bool:
 
 
 def _fitting(chosen: Sequence[Named], session: Session, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
-    """Those that fit the task and the backbone, and a note on each that fits the task only.
+    """Return the methods that fit the task and the backbone, and a note on each that fits the task only.
 
-    One that was asked for by name must fit.
+    Raises `ConfigError` if an `asked` method does not fit.
     """
     task, card = session.dataset.task, session.backbone.card if session.backbone else None
     reasons = {item.label: item.method.unfit(task, card) for item in chosen}
@@ -174,15 +174,16 @@ def _fitting(chosen: Sequence[Named], session: Session, asked: bool) -> tuple[li
 
 
 def _wanted_at_once(runs: int, session: Session) -> int | None:
-    """One run at a time, with all threads, where only one is wanted; otherwise as many as the machine carries."""
+    """Return the concurrent runs: 1, with all threads, for a single run on a CPU; None: as many as the machine
+    allows."""
     return 1 if runs == 1 and session.numerics["device"] == "cpu" else None
 
 
 def _grid(
     runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Listener
 ) -> Grid:
-    """All that is run, told as it goes on. How long it will take is asked when a run has ended, and no more often: what
-    is told in the middle of a run is part of its time."""
+    """Execute the runs and report progress. The remaining time is estimated only when a run ends, because reports
+    during a run count in its time."""
     clock = _Clock()
 
     def told(order: RunOrder, done: float, text: str) -> None:
@@ -203,32 +204,32 @@ def _grid(
 
 
 class _Clock:
-    """How long a comparison has gone on, and how long it will."""
+    """The elapsed and the estimated remaining time of a comparison."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._ends = self._began
 
     def left(self, seconds: float) -> None:
-        """So long from now."""
+        """Set the remaining time."""
         self._ends = time.monotonic() + seconds
 
     def read(self) -> tuple[float, float]:
-        """Seconds gone and left."""
+        """Return the elapsed and the remaining seconds."""
         now = time.monotonic()
         return now - self._began, max(0.0, self._ends - now)
 
 
 class _Page:
-    """The board as files: written again and again while it fills, so that there is always one."""
+    """The files of a board, rewritten while runs finish."""
 
     def __init__(self, session: Session, folder: Path, worth: float, notes: tuple[str, ...], varied: tuple[str, ...]):
         self.session, self.folder, self.worth, self.notes, self.varied = session, folder, worth, notes, varied
         self.floor = floor_of(session.dataset)
-        self._next = 0.0  # when it may be written again, on the monotonic clock
+        self._next = 0.0  # earliest time of the next writing, on the monotonic clock
 
     def write_in_time(self, grid: Grid) -> None:
-        """Where the last writing is long enough ago for what it takes, and the methods on the backbone have begun."""
+        """Write the board if a tuned method has run and enough time has passed since the last writing."""
         began = time.monotonic()
         if began < self._next or not any(entry.arm.sort == TUNED for entry in grid.entries if entry.runs):
             return
@@ -236,7 +237,7 @@ class _Page:
         self._next = began + EARLY_SHARE * (time.monotonic() - began)
 
     def write(self, grid: Grid, draws: int = HEADLINE_DRAWS) -> dict[str, Any]:
-        """`leaderboard.json` and `report.html`; the content of the former."""
+        """Write `leaderboard.json` and `report.html`; return the content of the former."""
         rows = grid.rows(self.session)
         content: dict[str, Any] = finite(self._content(grid, rows, draws))
         write_json(self.folder / "leaderboard.json", content)
@@ -273,20 +274,20 @@ class _Page:
 
 
 def command_line() -> str:
-    """What the user typed, ready to be typed again; empty when the call came from Python."""
+    """Return the user's command line, quoted for the shell; empty for calls from Python."""
     program = Path(sys.argv[0])
     ours = program.stem == "graft" or program.parts[-2:] == ("graftwork", "__main__.py")
     return shlex.join(["graft", *sys.argv[1:]]) if ours else ""
 
 
 def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:
-    """What all runs really took, and what they would take one by one, each opening the backbone and sharing nothing."""
+    """Return the real cost of all runs, and their time if each opened the backbone and shared nothing."""
     alone = sum((run.spent + run.shared + run.opening).wall_seconds for run in runs)
     return spent(runs) | {"separate_total_seconds": Cost(alone, "s", "meter")}
 
 
 def _receipts(rows: Sequence[RowRuns]) -> list[dict[str, Any]]:
-    """The runs as the report shows them."""
+    """Return the receipts of all runs for the report."""
     receipts = []
     for row in rows:
         receipts += [_receipt(row.method, run) for run, _ in row.runs]

@@ -1,8 +1,8 @@
-"""The leaderboard as data: what stands in `leaderboard.json`, from finished runs.
+"""The leaderboard as data: the content of `leaderboard.json`, from finished runs.
 
-Runs that failed are results. A row's scores are of the runs that went through, and it says how many did not; what is
-better is decided with every run counted, one that failed by the majority class's answers, which are what is left to
-whoever relied on it. Otherwise a method would gain by failing where it would have scored low.
+Failed runs are results. A row's scores are over its successful runs, and it states how many failed; verdicts count
+every run, a failed one with the answers of the majority class, which a user who relied on it would fall back to.
+Otherwise a method would gain by failing where it would have scored low.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from graftwork.train.seeds import SOURCES
 from graftwork.units import several
 
 FORMAT = 1
-ENOUGH_RUNS = 5  # to show a ranking
-ENOUGH_ROWS = 20  # of the test split: an interval over fewer is rough
+ENOUGH_RUNS = 5  # runs per method needed for a ranking
+ENOUGH_ROWS = 20  # test rows below which intervals are rough
 HEADLINE_DRAWS = 10_000
-OTHER_DRAWS = 1_000  # for the intervals of metrics that decide nothing
+OTHER_DRAWS = 1_000  # for the intervals of the other metrics, which decide nothing
 SEED = 0  # of the draws
-ROUNDING = 1e-9  # of a score: less is not below the majority class
+ROUNDING = 1e-9  # tolerance of scores in the comparison with the majority class
 
 Statistics = Mapping[str, NDArray[Any]]  # metric -> (N, K) on the test split
 
@@ -45,30 +45,30 @@ class RowRuns:
     method: str
     config: Mapping[str, Any]
     status: str  # "ok" | "failed" | "diverged" | "out_of_memory"
-    runs: tuple[tuple[RunResult, Statistics], ...]  # the statistics of a run that isn't "ok" are empty
+    runs: tuple[tuple[RunResult, Statistics], ...]  # statistics are empty unless a run is "ok"
 
     @property
     def scored(self) -> tuple[tuple[RunResult, Statistics], ...]:
-        """The runs that went through and are compared."""
+        """The successful runs."""
         return tuple((result, stats) for result, stats in self.runs if result.status == "ok")
 
     def counted(self, metric: str, floor: Floor) -> tuple[NDArray[Any], ...]:
-        """The statistics of every run of a row with a score, those of the floor for one that failed."""
+        """Return the statistics of every run of a row with a score; failed runs have those of the floor."""
         return tuple(stats[metric] if result.status == "ok" else floor.test[metric] for result, stats in self.runs)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What the board says beside its rows."""
+    """The parts of a board other than its rows."""
 
     floor: Floor
     data_report: Mapping[str, Any] = field(default_factory=dict)
-    search_costs: Mapping[str, Cost] = field(default_factory=dict)  # what the whole comparison really spent
+    search_costs: Mapping[str, Cost] = field(default_factory=dict)  # real cost of the whole comparison
     notes: tuple[str, ...] = ()
-    decision: Mapping[str, Any] | None = None  # `decision.content_of`; None where no run went through
-    command: str = ""  # what the user typed
-    environment: Mapping[str, Any] = field(default_factory=dict)  # where the board was assembled
-    varied: tuple[str, ...] = SOURCES  # what the runs' seeds drew anew; the rest was drawn as by seed 0
+    decision: Mapping[str, Any] | None = None  # `decision_json.content_of`; None if no run succeeded
+    command: str = ""  # the user's command line
+    environment: Mapping[str, Any] = field(default_factory=dict)  # of the process that assembled the board
+    varied: tuple[str, ...] = SOURCES  # sources of variation that differ between seeds; others are as with seed 0
 
 
 def leaderboard(
@@ -80,11 +80,11 @@ def leaderboard(
     *,
     draws: int = HEADLINE_DRAWS,
 ) -> dict[str, Any]:
-    """The content of `leaderboard.json`. `metrics` by name, the headline first.
+    """Return the content of `leaderboard.json`. `metrics` by name, the headline metric first.
 
-    Rows come best first, then those that failed. Scores are fractions; costs are medians over a
-    row's runs of full length.
-    Keys are only ever added to this dictionary: it is a file format.
+    Rows come best first, then those that failed. Scores are fractions; costs are medians over a row's successful runs,
+    or over all of them if none succeeded.
+    It is a file format: keys are only ever added.
     """
     headline, floor = next(iter(metrics)), findings.floor
     lowest = _value(metrics[headline], floor.test[headline])
@@ -112,7 +112,7 @@ def leaderboard(
         "expected_best": _expected_best(rows, headline, floor),
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
         "data_report": dict(findings.data_report),
-        "race": None,  # always; boards of older versions hold their race here
+        "race": None,  # always None; boards of older versions hold their race here
         "decision": None if findings.decision is None else dict(findings.decision),
         "notes": [*_notes(rows, entries), *_held(findings.varied), *findings.notes],
         "statistics": {
@@ -128,7 +128,7 @@ def leaderboard(
 
 
 def median_costs(results: Sequence[RunResult]) -> dict[str, dict[str, Any]]:
-    """Each cost's median over the runs that know it, with the worst grade among them."""
+    """Return each cost's median over the runs that know it, with the worst grade among them."""
     names = dict.fromkeys(name for result in results for name in result.costs)
     medians = {}
     for name in names:
@@ -165,7 +165,8 @@ def _counted(
     floor: Floor,
     draws: int,
 ) -> Bootstrap:
-    """The headline's bootstrap with failed runs counted: the same draws, anew for the rows that have such runs."""
+    """Return the bootstrap of the headline metric with failed runs counted, recomputed with the same draws for the rows
+    that have such runs."""
     failing = {
         row.method: row.counted(headline, floor) for row in rows if row.scored and len(row.scored) < len(row.runs)
     }
@@ -176,7 +177,7 @@ def _counted(
 def _entry(
     row: RowRuns, boots: Mapping[str, Bootstrap], counted: Bootstrap, headline: str, lowest: float
 ) -> dict[str, Any]:
-    """One row of the board. A row that failed has a price and no score."""
+    """Return one row of the board. A failed row has costs but no scores."""
     results = [result for result, _ in row.runs]
     scored = [result for result, _ in row.scored]
     errors = dict.fromkeys(result.error for result in results if result.error)
@@ -196,19 +197,19 @@ def _entry(
         "below_majority": bool(scores) and scores[headline]["mean"] < least,
         "runs": [result.id for result in results],
         "errors": list(errors),
-        "dropped": None,  # boards of older versions told why a method had left a race
+        "dropped": None,  # always None; boards of older versions hold the reason why a method left a race
     }
 
 
 def _rank(entry: Mapping[str, Any]) -> tuple[int, float, str]:
-    """Best first, failed runs counted; failed last; equal scores by name."""
+    """Return the sort key of a row: best first with failed runs counted, failed rows last, equal scores by name."""
     if entry["counted"] is None:
         return 1, 0.0, entry["method"]
     return 0, -round(entry["counted"], DECIMALS), entry["method"]
 
 
 def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline: str) -> list[dict[str, Any]]:
-    """Every pair of scored rows, the higher mean as `a`, with the second opinion of the runs alone."""
+    """Return the difference of every pair of scored rows, the better row as `a`, with almost stochastic order."""
     rows = {entry["method"]: entry for entry in entries if entry["scores"]}
     pairs = Bootstrap({method: boot.rows[method] for method in rows}).differences()
     told = []
@@ -224,9 +225,9 @@ def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline
 
 
 def _second_opinion(pair: RowDifference, boot: Bootstrap, pairs: int) -> dict[str, Any] | None:
-    """How nearly the runs of the row with the higher mean dominate the other's.
+    """Return the almost stochastic order of a pair: how nearly the runs of the higher mean dominate the other's.
 
-    None with too few of them, and where each row's are all alike: one number a row has no order to speak of.
+    None with too few runs, or if the runs of each row are all equal, because single numbers have no distribution.
     """
     order = (pair.a, pair.b) if pair.delta >= 0 else (pair.b, pair.a)
     of, beside = (boot.rows[method].points for method in order)
@@ -236,7 +237,7 @@ def _second_opinion(pair: RowDifference, boot: Bootstrap, pairs: int) -> dict[st
 
 
 def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list[dict[str, Any]]:
-    """A curve per row over its seeds."""
+    """Return a curve of the expected best score per row over its seeds."""
     failed = floor.validation.get(headline)
     curves = []
     for row in rows:
@@ -247,7 +248,7 @@ def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list
 
 
 def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a reader must know before trusting the order of the rows."""
+    """Return the caveats on the order of the rows."""
     made = [len(row.runs) for row in rows if row.scored]
     notes = _short(rows)
     if made and min(made) < ENOUGH_RUNS:
@@ -268,7 +269,7 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _short(rows: Sequence[RowRuns]) -> list[str]:
-    """That the test split has few rows."""
+    """Return a note if the test split has few rows."""
     few = min((len(of) for row in rows for _, stats in row.scored for of in stats.values()), default=ENOUGH_ROWS)
     if few >= ENOUGH_ROWS:
         return []
@@ -277,7 +278,7 @@ def _short(rows: Sequence[RowRuns]) -> list[str]:
 
 
 def _parted(row: RowRuns) -> str:
-    """That batches of a row were computed in parts, for want of memory."""
+    """Return a note if batches of a row were split for lack of memory, else an empty string."""
     passes = sum("passes_in_parts" in result.facts for result, _ in row.runs)
     runs = [result.facts["accumulation"] for result, _ in row.runs if "accumulation" in result.facts]
     answers = sum("answers_in_parts" in result.facts for result, _ in row.runs)
@@ -293,14 +294,14 @@ def _parted(row: RowRuns) -> str:
 
 
 def _diverged(entry: Mapping[str, Any]) -> str:
-    """How many runs of a row came to nothing, and whether the row did."""
+    """Return a note on a row's runs that diverged or scored below the majority class."""
     of = entry["n_seeds"] + entry["n_failed"]
     found = f"{entry['n_diverged']} of {of} runs diverged or scored below the majority class"
     return f"{entry['method']}: {found}" + (", and so does their mean" if entry["below_majority"] else "")
 
 
 def _held(varied: Sequence[str]) -> list[str]:
-    """That a spread is of some sources of variation alone."""
+    """Return a note if only some sources of variation differ between runs."""
     if set(varied) == set(SOURCES):
         return []
     held = [source for source in SOURCES if source not in varied]

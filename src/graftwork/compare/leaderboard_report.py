@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing beside itself, on a screen and on paper."""
+"""The report of a board: one self-contained HTML page, for screen and print."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ GRADES: Mapping[str, tuple[str, str]] = {
     "model": ("C", "computed from other readings"),
     "guess": ("D", "a guess, which may be wrong by a factor of two"),
 }
-PASSING = ("time", "load_average")  # of an environment: another for every run
+PASSING = ("time", "load_average")  # keys of an environment that differ between runs
 BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds")
 
 
 def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write the page to `path`, whole. Raises `StorageError` when it can't be written."""
+    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
     write_text(path, render_report(board, runs))
 
 
 def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
-    """The page's HTML. Every text from data is escaped, in the page and inside the plots."""
+    """Return the page's HTML. All text from data is escaped, in the page and in the plots."""
     board, runs = finite(board), finite(list(runs))
     return (
         pages()
@@ -76,14 +76,14 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             figures=figures(board, runs),
             has_scores=bool(scored(board)),
             css=css(),
-            # The only place where the library's text could end its own element.
+            # Prevents the library's code from closing its own script element.
             plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
     )
 
 
 def write_data_report(found: Mapping[str, Any], path: Path) -> None:
-    """Write a data report as a page to `path`, whole. Raises `StorageError` when it can't be written."""
+    """Write a data report as a page to `path` atomically. Raises `StorageError` if it can't be written."""
     found = finite(found)
     page = (
         pages()
@@ -101,7 +101,7 @@ def write_data_report(found: Mapping[str, Any], path: Path) -> None:
 
 @functools.cache
 def pages(folder: Path = FOLDER) -> Environment:
-    """Templates, which take longer to compile than to fill in. Every text from data is escaped in them."""
+    """Return the template environment, cached because compiling takes longer than rendering; it escapes all text."""
     made = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -115,7 +115,7 @@ def pages(folder: Path = FOLDER) -> Environment:
 
 
 def css() -> Markup:
-    """The look of every page."""
+    """Return the style sheet of all pages."""
     return Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
 
 
@@ -125,7 +125,7 @@ def _other_metrics(board: Mapping[str, Any]) -> list[str]:
 
 
 def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the table as text."""
+    """Return a row of the table as text."""
     metric = board["headline_metric"]
     return {
         "method": row["method"],
@@ -143,7 +143,7 @@ def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _runs(row: Mapping[str, Any]) -> str:
-    """How many went through; of how many where some failed."""
+    """Return the number of successful runs, with the total if some failed."""
     failed = row.get("n_failed", 0)
     return f"{row['n_seeds']} of {row['n_seeds'] + failed}" if failed else str(row["n_seeds"])
 
@@ -159,18 +159,18 @@ def _mean(row: Mapping[str, Any], metric: str) -> str:
 
 
 def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:
-    """A price as text, with the letter of its grade."""
+    """Return a cost as text, with the letter of its grade."""
     price = row["costs"].get(name)
     if price is None or price["value"] is None:
         return {"text": "–", "letter": "", "grade": ""}
     letter, meaning = GRADES.get(price["grade"], ("?", "unknown"))
-    rate = price["unit"] == "per second"  # the row's title says it
+    rate = price["unit"] == "per second"  # the row's title contains the unit
     text = scaled(price["value"], "") if rate else show(price["value"], price["unit"])
     return {"text": text, "letter": letter, "grade": f"{price['grade']}: {meaning}"}
 
 
 def _prices(board: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every cost with its value for every row: the whole price tags, a method per column."""
+    """Return every cost with its value for every row: the full price tags, a method per column."""
     rows = board["rows"]
     return [{"title": cost_name(name), "cells": [_cell(row, name) for row in rows]} for name in price_tag(rows)]
 
@@ -191,7 +191,7 @@ def _run(run: Mapping[str, Any], metric: str) -> dict[str, Any]:
 
 
 def _fits(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """How each method was set up, and what its first run chose."""
+    """Return the configuration of each method, and the facts of its first run."""
     fits = []
     for row in board["rows"]:
         first = next((run for run in runs if run["method"] == row["method"] and run["facts"]), {"facts": {}, "id": ""})
@@ -200,7 +200,7 @@ def _fits(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[d
 
 
 def _environments(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The machines and versions that the runs saw, each once: without what passes, such as the time."""
+    """Return the distinct environments of the runs, without values that differ between runs, such as the time."""
     different: list[Mapping[str, Any]] = []
     for run in runs:
         seen = {key: value for key, value in run["environment"].items() if key not in PASSING}
@@ -214,18 +214,18 @@ def _leaf(value: Any) -> bool:
 
 
 def _flat(value: Any) -> bool:
-    """A dictionary of single values."""
+    """Return whether the value is a dictionary of single values."""
     return isinstance(value, dict) and all(map(_leaf, value.values()))
 
 
 def _grid(value: Any) -> bool:
-    """Several dictionaries with the same keys and single values: shown as one table, a column for each."""
+    """Return whether the value holds several flat dictionaries with the same keys, shown as the columns of a table."""
     items = list(value.values()) if isinstance(value, dict) else []
     return len(items) > 1 and all(item and _flat(item) and item.keys() == items[0].keys() for item in items)
 
 
 def _number(value: Any) -> str:
-    """A value from a report or receipt: thousands apart, everything else as it is."""
+    """Format a value from a report or receipt, with thousands separators in numbers."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""The leaderboard as plain text: at most 100 columns, no meaning in colour, the same in a terminal and a file."""
+"""The leaderboard as plain text: at most 100 columns, without colours, the same in a terminal and a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table; the lowest `importance` number is kept longest when the table is too wide."""
+    """A column of the table; if the table is too wide, columns with the highest `importance` number are removed
+    first."""
 
     title: str
     importance: int
@@ -30,7 +31,7 @@ class Column:
 
 
 def print_table(board: Mapping[str, Any], console: Console, verbose: bool = False) -> None:
-    """What to use, then the table; with `verbose` also what is claimed, what it cost, and what to mind about it."""
+    """Print the advice and the table; with `verbose` also the verdicts, the price of the search, and the notes."""
     width = min(WIDTH, console.width) if console.is_terminal else WIDTH
     lines = [*_wrapped(heading(board), width), ""]
     lines += [part for line in advice(board) for part in _wrapped(line, width)]
@@ -45,14 +46,14 @@ def print_table(board: Mapping[str, Any], console: Console, verbose: bool = Fals
 
 
 def _folded(sections: Sequence[tuple[str, list[str]]]) -> str:
-    """`--verbose shows 7 verdicts, 2 notes, 3 things about the data.`"""
+    """Return `With --verbose, and in the report: verdicts (7), notes (2), about the data (3).`"""
     counts = {title: len(items) for title, items in sections if title != FAILED}
     told = [f"{title[0].lower()}{title[1:]} ({count})" for title, count in counts.items()]
     return f"With --verbose, and in the report: {', '.join(told)}." if told else ""
 
 
 def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
-    """Header, rule, a line per row, and the marks' legend, none longer than `width`."""
+    """Return a header, a rule, a line per row, and the legend of the marks, none longer than `width`."""
     columns = _columns(board)
     cells = {column: [column.title, *(column.cell(row) for row in board["rows"])] for column in columns}
     widths = {column: max(len(text) for text in texts) for column, texts in cells.items()}
@@ -72,7 +73,7 @@ def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
 
 
 def _columns(board: Mapping[str, Any]) -> list[Column]:
-    """In the order of the page; numbers are importances."""
+    """Return the columns from left to right, with their importances."""
     headline = board["headline_metric"]
     others = dict.fromkeys(name for row in board["rows"] for name in row["scores"] if name != headline)
     columns = [
@@ -91,7 +92,7 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
 
 
 def _score(row: Row, metric: str) -> str:
-    """The score with its parts below those of the other rows, or what became of the row."""
+    """Return the score, with its parts aligned across rows, or the status of the row."""
     if row["status"] == "dropped":
         return f"dropped, validation {percent(row['dropped']['validation'])}"
     if metric not in row["scores"]:
@@ -101,7 +102,7 @@ def _score(row: Row, metric: str) -> str:
 
 
 def _runs_cell(row: Row) -> str:
-    """Runs that went through, of all: `4 of 5`."""
+    """Return the successful runs of all runs: `4 of 5`."""
     return f"{row['n_seeds']} of {row['n_seeds'] + row['n_failed']}"
 
 
@@ -110,7 +111,7 @@ def _metric_cell(name: str) -> Callable[[Row], str]:
 
 
 def _cost_cell(name: str) -> Callable[[Row], str]:
-    return lambda row: cost(row, name).replace(" FLOP", "").replace("FLOP", "")  # the column's title says FLOPs
+    return lambda row: cost(row, name).replace(" FLOP", "").replace("FLOP", "")  # the column's title contains the unit
 
 
 def _marks(row: Row, board: Mapping[str, Any]) -> str:

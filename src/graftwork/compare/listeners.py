@@ -1,4 +1,4 @@
-"""Who is told how a comparison goes on: the plan before it, what runs, and how things stand when a run has ended."""
+"""Listeners of a comparison's progress: its plan, the present run, and the standing after each run."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """Shows it to somebody."""
+    """A listener of a comparison's progress."""
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
-        """Before the first run."""
+        """Receive the plan before the first run."""
 
     def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
-        """In the middle of a run: it must not take long, for it is in the run's time."""
+        """Receive progress during a run; it must return quickly, because it counts in the run's time."""
 
     def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
-        """After a run. Scores are of validation: no test row has been looked at."""
+        """Receive the standing after a run. Scores are on validation; no test row has been used."""
 
 
 class _Unwatched:
-    """For nobody."""
+    """A listener that ignores everything."""
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def goes_on(self, run: str, seconds_gone: float, seconds_left: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 unwatched: Listener = _Unwatched()

@@ -1,4 +1,4 @@
-"""The floor of a board: what the majority class's answer scores, whether or not that method runs."""
+"""The floor of a board: the score of the majority class, computed even if that method does not run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from graftwork.core.task import Dataset
 from graftwork.module.thresholds import constant_answers
 from graftwork.registry import metrics
 
-MAJORITY = "majority"  # the method
+MAJORITY = "majority"  # name of the method
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What a run that failed counts as, and below what a run has learnt nothing."""
+    """The scores of the majority class: failed runs count as these, and a run below them has learned nothing."""
 
     test: Mapping[str, NDArray[Any]]  # metric -> (N, K) per-example statistics on the test split
     validation: Mapping[str, float]  # metric -> score on validation
 
 
 def floor_of(dataset: Dataset) -> Floor:
-    """The answers of the method `majority`: the most frequent class of train, or its mean, thresholds as for any."""
+    """Compute the floor from the answers of `majority`: the most frequent class of train, or its mean, with thresholds
+    chosen as for any method."""
     task, train, validation = dataset.task, dataset.train, dataset.validation
     statistics = {}
     for split in (validation, dataset.test):

@@ -1,4 +1,4 @@
-"""The report's plots as plotly figures in plain JSON: score against price, a dot per run, and what more tries bring."""
+"""The report's plots as plotly figures in plain JSON: score against cost, a dot per run, expected best of n tries."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Json = dict[str, Any]
 INK, ACCENT, QUIET, RULE = "#1f2933", "#0b5cad", "#7b8794", "#e4e7eb"
 FRONTIER_PIXELS, BEST_PIXELS = 440, 340  # heights
 _HUES = ("#0b5cad", "#c2410c", "#15803d", "#7c3aed", "#b45309", "#be185d", "#0e7490", "#4d7c0f")
-_PIXELS = (860.0, 380.0)  # the frontier plot's inside, near enough to keep labels apart
+_PIXELS = (860.0, 380.0)  # approximate inner size of the frontier plot, for placing labels
 _FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK}
-# In words of plotly: where a label stands at its marker, and its box's centre from there (in label widths, in lines).
+# Plotly's text positions -> offset of the label's centre from its marker (in label widths, in lines).
 _PLACES = {
     "top left": (-0.5, 0.8), "bottom right": (0.5, -0.8), "middle right": (0.5, 0.0), "middle left": (-0.5, 0.0),
     "top right": (0.5, 0.8), "bottom left": (-0.5, -0.8), "top center": (0.0, 1.2), "bottom center": (0.0, -1.2),
@@ -29,7 +29,8 @@ _PLACES = {
 
 
 def figures(board: Board, runs: Sequence[Run]) -> Json:
-    """All that the page's script draws: a figure per cost, the dots, and the two ranges of the score axis."""
+    """Return everything that the page's script draws: a figure per cost, the dots, the expected best, and the two
+    ranges of the score axis."""
     names = [name for name in price_tag(board["rows"]) if points(board["rows"], board["headline_metric"], name)]
     ranges = score_ranges(board, runs)
     return {
@@ -44,7 +45,8 @@ def figures(board: Board, runs: Sequence[Run]) -> Json:
 
 
 def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequence[float]) -> Json:
-    """Headline score (points) against `cost` on a log axis: runs, means with intervals, the frontier's line."""
+    """Return the plot of headline score (points) against `cost` on a log axis: runs, means with intervals, and the
+    frontier."""
     metric = board["headline_metric"]
     rows = {row["method"]: row for row in board["rows"]}
     means = points(board["rows"], metric, cost)
@@ -52,7 +54,7 @@ def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequen
     values = [rows[point.name]["costs"][cost]["value"] for point in means]
     values += [run["costs"][cost]["value"] for run in done]
     unit = next((rows[point.name]["costs"][cost]["unit"] for point in means), "")
-    floor = min((value for value in values if value > 0), default=1.0) / 3  # where a price of zero stands
+    floor = min((value for value in values if value > 0), default=1.0) / 3  # position of a cost of zero
     best = frontier(means)
     line = [rows[name] for name in best]
     if meaning_of(cost).more_is_better:
@@ -85,7 +87,7 @@ def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequen
 
 
 def _price_axis(values: Sequence[float], floor: float) -> list[float]:
-    """The log axis' ends, with room for labels."""
+    """Return the ends of the log axis, with room for labels."""
     span = [math.log10(max(value, floor)) for value in values] or [-1.0, 0.0]
     pad = 0.1 * max(max(span) - min(span), 0.5)
     return [min(span) - pad, max(span) + pad]
@@ -97,7 +99,7 @@ def _with_ticks(axis: Sequence[float], unit: str) -> Json:
 
 
 def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> Json:
-    """A line per method, best on top: a dot per run, the mean and its interval."""
+    """Return the plot of runs: a line per method, best on top, with a dot per run, the mean and its interval."""
     metric = board["headline_metric"]
     rows = [row for row in board["rows"] if metric in row["scores"]]
     height = {row["method"]: -at for at, row in enumerate(rows)}
@@ -127,7 +129,8 @@ def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> J
 
 
 def best_figure(board: Board) -> Json | None:
-    """Expected best validation score (points) of n tries against their cost, a line per row; None without any."""
+    """Return the plot of the expected best validation score (points) of n tries against their cost, a line per row;
+    None without curves."""
     curves = board.get("expected_best") or []
     if not curves:
         return None
@@ -160,7 +163,8 @@ def _dots_height(board: Board) -> int:
 
 
 def score_ranges(board: Board, runs: Sequence[Run]) -> dict[str, list[float]]:
-    """The score axis with every row ("full"), and without the rows far below the others ("close"), in points."""
+    """Return the range of the score axis with every row ("full"), and without the rows far below the others ("close"),
+    in points."""
     metric = board["headline_metric"]
     rows = [row for row in board["rows"] if metric in row["scores"]]
     spans = []
@@ -182,7 +186,7 @@ def _padded(spans: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def _below(board: Board, scores: Sequence[float]) -> dict[str, float]:
-    """The rows that the close range leaves out, with their means."""
+    """Return the rows that the close range leaves out, with their means."""
     metric = board["headline_metric"]
     means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
     return {name: mean for name, mean in means.items() if 100 * mean < scores[0]}
@@ -207,7 +211,7 @@ def _mean_marks(
     rows: Sequence[Mapping[str, Any]], done: Sequence[Run], metric: str, cost: str, floor: float, best: Sequence[str],
     axis: Sequence[float], scores: Sequence[float],
 ) -> Json:  # fmt: skip
-    """A diamond per method at its median price and mean score, filled on the frontier, with its interval."""
+    """Return a diamond per method at its median cost and mean score with its interval, filled on the frontier."""
     x = [max(row["costs"][cost]["value"], floor) for row in rows]
     y = [100 * row["scores"][metric]["mean"] for row in rows]
     names = [row["method"] for row in rows]
@@ -251,7 +255,7 @@ def _error(rows: Sequence[Mapping[str, Any]], metric: str) -> Json:
 def _pixels(
     spots: Sequence[tuple[float, float]], axis: Sequence[float], scores: Sequence[float]
 ) -> list[tuple[float, float]]:
-    """(price, points) -> roughly where it is drawn, from the lower left corner."""
+    """Convert (cost, points) to approximate pixels from the lower left corner."""
     width, height = axis[1] - axis[0], scores[1] - scores[0]
     return [
         (_PIXELS[0] * (math.log10(price) - axis[0]) / width, _PIXELS[1] * (score - scores[0]) / height)
@@ -262,7 +266,7 @@ def _pixels(
 def _places(
     names: Sequence[str], marks: Sequence[tuple[float, float]], dots: Sequence[tuple[float, float]]
 ) -> list[str]:
-    """A text position per mark, each the first that covers least of other marks, labels placed before, and dots."""
+    """Return a text position per mark: the first that overlaps least with other marks, earlier labels, and dots."""
     taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in marks]
     chosen = []
     for at, (name, (x, y)) in enumerate(zip(names, marks, strict=True)):
@@ -286,7 +290,7 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def _offsets(done: Sequence[Run]) -> list[float]:
-    """A small step up or down per run, so that equal scores don't hide each other."""
+    """Return a small vertical offset per run, so that equal scores don't hide each other."""
     order: dict[str, int] = {}
     offsets = []
     for run in done:
@@ -313,7 +317,7 @@ def _mean_hover(row: Mapping[str, Any], metric: str, cost: str | None) -> str:
 
 
 def _ticks(low: float, high: float, unit: str) -> list[float]:
-    """Round numbers over the axis: every power of ten where there are many, else 1, 2, 5; minutes and hours for s."""
+    """Return round tick values: powers of ten for a long axis, else 1, 2, 5; minutes and hours for seconds."""
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
     steps = (1, 2, 5) if high / low < 300 else (1,)
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
@@ -333,7 +337,7 @@ def _tick(value: float, unit: str) -> str:
 
 
 def plain_layout(height: int) -> Json:
-    """What all plots share: axes, fonts, room."""
+    """Return the layout common to all plots: axes, fonts, margins."""
     axis: Json = {
         "gridcolor": RULE, "linecolor": QUIET, "zeroline": False, "ticks": "outside", "tickcolor": QUIET, "ticklen": 4,
         "automargin": True, "showline": True,

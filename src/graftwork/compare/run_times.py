@@ -1,4 +1,4 @@
-"""How long the runs of a comparison take: as they took, as they took before, or by their operations."""
+"""Estimates of the run times of a comparison: from its runs, from earlier runs, or from FLOPs."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from graftwork.compare.grid import MethodRuns, Runner
 from graftwork.core.run import RunResult
 from graftwork.decision.traits import FROZEN, TUNED
 
-SECONDS_PER_FLOP = 2e-11  # until a pass of the backbone was timed
-BEFORE_THE_BACKBONE = 0.2  # seconds of a run without one
+SECONDS_PER_FLOP = 2e-11  # until a run with the backbone is timed
+BEFORE_THE_BACKBONE = 0.2  # seconds of a run without a backbone
 
 
 class Pace:
-    """Of one comparison. Operations are counted for those methods alone of which no run is there."""
+    """The run times of one comparison."""
 
     def __init__(self, runner: Runner):
         self.runner = runner
         self._operations: dict[str, float] = {}
-        self._before: dict[str, RunResult | None] = {}  # the run of the first seed, where it was made earlier
+        self._before: dict[str, RunResult | None] = {}  # the stored run of the first seed, if any
 
     def seconds(self, entry: MethodRuns) -> float:
-        """That one more run of a method will take."""
+        """Estimate the seconds of one more run of a method."""
         taken = [run.spent.wall_seconds for run in self._known(entry) if run.status == "ok"]
         if taken:
             return statistics.median(taken)
         return BEFORE_THE_BACKBONE + self._operations_of(entry) * self._rate()
 
     def left_before(self, entry: MethodRuns) -> RunResult | None:
-        """The run of the first seed that an earlier comparison left, which costs nothing now."""
+        """Return the run of the first seed that is stored from an earlier comparison and costs nothing now, or None."""
         label, session = entry.item.label, self.runner.session
         if label not in self._before:
             self._before[label] = session.store.find(session.spec(entry.item, self.runner.recipe, 0).id)
         return self._before[label]
 
     def _known(self, entry: MethodRuns) -> Sequence[RunResult]:
-        """The runs of a method that this comparison made, else the one that an earlier one left."""
+        """Return the runs of a method in this comparison, else the one stored from an earlier comparison."""
         before = None if entry.runs else self.left_before(entry)
         return entry.runs if before is None else [before]
 
     def _rate(self) -> float:
-        """Seconds per operation, of the runs that there are: those that change the network, else those that read it."""
+        """Return the seconds per FLOP of the finished runs that tune the network, else of those with a frozen one."""
         for sort in (TUNED, FROZEN):
             entries = [entry for entry in self.runner.entries if entry.arm.sort == sort and entry.runs]
             runs = [(entry, run) for entry in entries for run in entry.runs if run.status == "ok"]
@@ -53,12 +53,12 @@ class Pace:
         return SECONDS_PER_FLOP
 
     def _operations_of(self, entry: MethodRuns) -> float:
-        """Roughly the floating-point operations of a run; 0 where they can't be counted before it runs."""
+        """Estimate the FLOPs of a run; 0 if they can't be counted in advance."""
         label = entry.item.label
         if label not in self._operations:
             try:
                 self._operations[label] = self._forecaster.operations(entry.item)
-            except Exception:  # what can't be built fails as a run, and is told then
+            except Exception:  # a method that can't be built fails as a run, which reports it
                 self._operations[label] = 0.0
         return self._operations[label]
 

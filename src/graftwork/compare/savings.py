@@ -1,8 +1,8 @@
-"""What transfer saves in labels: how many of them a method without it needs for the same score.
+"""The labels that transfer saves: the number that a method without transfer needs for the same score.
 
-The mean curve of the other method is read from left to right: the first size that reaches the score, or between it and
-the size before, on a logarithmic axis of rows. How sure that is, draws of the curve say that are drawn again (1,000
-times, with replacement, the same draws for both methods).
+The mean curve of the other method is read from left to right: the result lies between the first size that reaches the
+score and the size before, interpolated on a logarithmic axis of rows. Its uncertainty comes from a bootstrap over the
+draws of the curve (1,000 resamples, with replacement, the same draws for both methods).
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ INTERVAL = (2.5, 97.5)  # percentiles
 
 @dataclass(frozen=True)
 class MethodCurve:
-    """The scores of one method."""
+    """The learning curve of one method."""
 
     method: str
-    sizes: Sequence[str]  # K words
-    rows: Floats  # (K,) training rows at each size, rising
-    scores: Floats  # (K, D) of each draw at each size
+    sizes: Sequence[str]  # K sizes as text
+    rows: Floats  # (K,) training rows at each size, ascending
+    scores: Floats  # (K, D) score of each draw at each size
 
     @property
     def mean(self) -> Floats:
-        """(K,)."""
+        """(K,) mean score at each size."""
         return np.asarray(self.scores.mean(axis=1))
 
 
 @dataclass(frozen=True)
 class Saving:
-    """That `reference` needs `needed` rows for what `method` reaches with `rows`."""
+    """A saving in labels: `reference` needs `needed` rows for the score that `method` reaches with `rows`."""
 
     method: str
     reference: str
@@ -50,14 +50,14 @@ class Saving:
     needed: float | None  # None: not reached
     at_most: bool  # the smallest size of the reference reaches it already
     times: float | None  # needed / rows
-    low: float | None  # 95 % interval of `needed`; None where that is not reached, or unknown
+    low: float | None  # 95 % interval of `needed`; None: not reached, or unknown
     high: float | None
     reached: float | None  # share of the resamples in which it is reached; None with fewer than 3 draws
     most: float  # rows of the reference's largest size
 
 
 def labels_needed(rows: Sequence[float] | Floats, scores: Sequence[float] | Floats, wanted: float) -> float:
-    """The rows at which a curve through (rows, scores) first reaches `wanted`; infinite where it does not."""
+    """Return the rows at which a curve through (rows, scores) first reaches `wanted`; infinity if it does not."""
     for at, score in enumerate(scores):
         if score >= wanted:
             if at == 0:
@@ -69,7 +69,7 @@ def labels_needed(rows: Sequence[float] | Floats, scores: Sequence[float] | Floa
 
 
 def saving(line: MethodCurve, at: int, reference: MethodCurve, seed: int = 0) -> Saving:
-    """What `reference` needs for what `line` reaches at its size number `at`."""
+    """Compute the rows that `reference` needs for the score of `line` at the size with index `at`."""
     wanted, rows = float(line.mean[at]), float(line.rows[at])
     needed = labels_needed(reference.rows, reference.mean, wanted)
     draws = line.scores.shape[1]
@@ -94,10 +94,10 @@ def saving(line: MethodCurve, at: int, reference: MethodCurve, seed: int = 0) ->
 def savings(
     points: Sequence[Mapping[str, Any]], methods: Sequence[Mapping[str, Any]], metric: str
 ) -> list[dict[str, Any]]:
-    """Every method that transfers against all others but the majority class, for which nobody labels rows; as JSON.
+    """Return, as JSON, the savings of every method that transfers against each other method except the majority class.
 
-    `points` and `methods` are those of a `curve.json`, points from few rows to many. Methods that failed anywhere are
-    left out, and sizes with as many rows as the reference's largest.
+    `points` and `methods` are those of a `curve.json`, points from few rows to many. Methods with a failed run are left
+    out, and so are sizes with as many rows as the reference's largest, or more.
     """
     lines = [line for one in methods if (line := _line(one["method"], points, metric))]
     transfer = {one["method"] for one in methods if one["transfers"]}
@@ -113,7 +113,7 @@ def savings(
 
 
 def _line(method: str, points: Sequence[Mapping[str, Any]], metric: str) -> MethodCurve | None:
-    """The scores of a method; None where a run of it failed, or none was made."""
+    """Return the curve of a method; None if it has a failed run or no run."""
     own = [point for point in points if point["method"] == method]
     if not own or any(point["n_failed"] or not point["n_draws"] for point in own):
         return None
@@ -127,7 +127,8 @@ def _line(method: str, points: Sequence[Mapping[str, Any]], metric: str) -> Meth
 
 
 def sentence(one: Mapping[str, Any], metric: str) -> str:
-    """`linear_probe with 48 rows (8/class) reaches accuracy 59.8; tfidf_svm needs 410 for that: 8.5 times as many`."""
+    """Return `linear_probe with 48 rows (8/class) reaches accuracy 59.8; tfidf_svm needs 410 for that, 8.5 times as
+    many`."""
     start = (
         f"{one['method']} with {one['rows']:,.0f} rows ({one['size']}) reaches {metric} {100 * one['score']:.1f}; "
         f"{one['reference']} "
@@ -145,7 +146,7 @@ def _sure(one: Mapping[str, Any]) -> str:
     if one["reached"] == 0:
         return " (nor in any resample of the draws)"
     if one["at_most"] and one["high"] == one["needed"]:
-        return " (at most)"  # smaller sizes were not tried, so draws can't say how far below it is
+        return " (at most)"  # smaller sizes were not tried, so draws give no lower bound
     if one["low"] is None:
         return f" (it does in {100 * one['reached']:.1f} % of the resamples of the draws)"
     high = "not reached" if one["high"] is None else f"{one['high']:,.0f}"

@@ -1,9 +1,9 @@
-"""A comparison that answers early: baselines first, then the run that is worth most, until none is worth its time.
+"""The search of a comparison: baselines first, then the run that is worth most, until none is worth its time.
 
-Methods without a trained network run first, each once. From then on every run is the one by which the best choice is
-expected to gain most for its time (`decision/next_run.py`); runs on their way count as if they came out as expected, so
-that no core idles. When nothing is worth its time, the chosen method runs with as many seeds as show its spread, and so
-do the baselines, which cost next to nothing; if that changes the choice, the search goes on. No test row is looked at.
+Methods without a trained network run first, each once. Every further run is the one with the largest expected gain of
+the best choice per second (`decision/next_run.py`); pending runs count as if they came out as expected, so that no core
+idles. When no run is worth its time, the chosen method runs with enough seeds to show its spread, and so do the
+cheap methods, which cost next to nothing; if that changes the choice, the search continues. No test row is used.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from graftwork.compare.workers import RunOrder, one_by_one
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
 from graftwork.run.sessions import Sessions
 
-CHEAP = 0.1  # of the chosen method's time: what takes less gets as many seeds
-NEXT_TO_NOTHING = 1.0  # seconds; whatever takes less does too
-ROUNDS = 3  # how often the choice may change while its seeds are added
-STARTING = 5.0  # seconds until the processes that execute runs are ready
+CHEAP = 0.1  # share of the chosen method's time below which another method gets as many seeds
+NEXT_TO_NOTHING = 1.0  # seconds below which any method gets as many seeds
+ROUNDS = 3  # rounds of search and confirmation, at most
+STARTING = 5.0  # seconds until the worker processes are ready
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a search expects of its time."""
+    """The expected time of a search."""
 
-    first_seconds: float  # until the baselines have answered
-    likely_seconds: float  # of the whole, as far as is known
+    first_seconds: float  # until the baselines have run
+    likely_seconds: float  # of the whole search, as estimated
     most_seconds: float  # with every method and every seed
-    runs: int  # at most
+    runs: int  # runs, at most
 
 
 class Search:
-    """One comparison on its way."""
+    """The search of one comparison."""
 
     def __init__(self, runner: Runner, seeds: int, worth: float, told: Told, ended: Callable[[MethodRuns], None]):
         self.runner, self.seeds, self.worth, self.told, self.ended = runner, seeds, worth, told, ended
@@ -47,20 +47,20 @@ class Search:
         self.pace = Pace(runner)
 
     def run(self) -> Grid:
-        """Until nothing more is worth its time."""
+        """Execute runs until none is worth its time."""
         self._first()
         for _ in range(ROUNDS):
             self._while_worth_it()
             if not self._confirm():
                 break
-        lonely = [entry for entry in self.beside if not entry.runs]  # where nothing could be chosen beside them
+        lonely = [entry for entry in self.beside if not entry.runs]  # without runs, if no method could be chosen
         seeds = range(min(self.seeds, FEWEST_RUNS))
         orders = [self.runner.order(entry, seed) for seed in seeds for entry in lonely]
         self.runner.execute(orders, self.told, self.ended)
         return self.runner.grid()
 
     def outlook(self) -> Outlook:
-        """Before anything has run, or at any time after; what an earlier comparison left costs nothing."""
+        """Estimate the time of the whole search, at any time; stored runs of earlier comparisons cost nothing."""
         seconds = {arm: self.seconds(arm) for arm, entry in self.entries.items() if not self.pace.left_before(entry)}
         tuned = sorted(taken for arm, taken in seconds.items() if arm.sort == TUNED)
         first = STARTING * (self.at_once > 1) + sum(taken for arm, taken in seconds.items() if arm.sort != TUNED)
@@ -70,11 +70,11 @@ class Search:
         return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, runs)
 
     def seconds(self, arm: Arm) -> float:
-        """That one more run of a method will take, as far as is known."""
+        """Estimate the seconds of one more run of a method."""
         return self.pace.seconds(self.entries[arm])
 
     def seconds_left(self) -> float:
-        """Until the answer, if the runs on their way change nothing that is expected now."""
+        """Estimate the seconds until the end, if the pending runs do not change the choice."""
         if not any(entry.runs for arm, entry in self.entries.items() if arm.sort == TUNED):
             spent = sum(run.spent.wall_seconds for run in self.runner.done.values())
             return max(0.0, self.outlook().likely_seconds - spent / self.at_once)
@@ -89,7 +89,7 @@ class Search:
         return [arm for arm in self.entries if arm in self.standing.arms]
 
     def _first(self) -> None:
-        """Run the baselines: those without a backbone in this process, those on a frozen one by the crew."""
+        """Run the baselines: those without a backbone in this process, those on a frozen one with the crew."""
         for sorts, crew in (((FLOOR, SIMPLE), partial(one_by_one, Sessions(self.session))), ((FROZEN,), None)):
             orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in sorts]
             self.runner.execute(orders, self.told, self.ended, crew)
@@ -114,14 +114,14 @@ class Search:
 
     def _next(self) -> Arm | None:
         seconds = {arm: self.seconds(arm) for arm in self._open()}
-        if not self.standing.looks:  # nothing without a trained network fits, or went through
+        if not self.standing.looks:  # no baseline fits, or none succeeded
             fresh = [arm for arm in seconds if not self.standing.begun[arm]]
             return min(fresh, key=lambda arm: seconds[arm], default=None)
         found = self.standing.next_run(seconds, self.seeds, self.worth, sum(seconds.values()))
         return found[0] if found else None
 
     def _confirm(self) -> bool:
-        """Run the chosen method, and cheap ones, with the seeds that show a spread; whether that changed the choice."""
+        """Run the chosen method and cheap ones with enough seeds for a spread; return whether the choice changed."""
         if not self.standing.looks:
             return False
         chosen = self.standing.choice(self.worth).chosen

@@ -1,4 +1,4 @@
-"""What a board claims, in sentences: the verdicts, the price of the search; and the cells that its pages share."""
+"""A board in sentences: the verdicts and the price of the search; and the table cells that its pages share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graftwork.core.meter import GRADES, meaning_of
 from graftwork.units import percent, several, show
 
 Board = Mapping[str, Any]
-PRICE_TAG = (  # the order in which pages tell it; what a package of its own measures comes last
+PRICE_TAG = (  # order of the costs on pages; costs of other packages' meters come last
     "train_seconds", "train_cpu_seconds", "total_seconds", "trained_parameters", "stored_parameters", "stored_bytes",
     "train_flops", "padding_flops", "predict_flops", "peak_memory_bytes", "peak_accelerator_bytes", "energy_joules",
     "co2e_grams", "money", "predict_latency_seconds", "predict_per_second",
@@ -23,7 +23,7 @@ OF_A_SEARCH = {"wall_seconds": "time", "cpu_seconds": "processor time"}
 
 
 def few_runs(board: Board) -> int | None:
-    """The fewest runs of a scored row, failed ones among them, where they are not enough to rank; else None."""
+    """Return the fewest runs of a scored row, failed ones included, if these are too few to rank; else None."""
     made = [row["n_seeds"] + row.get("n_failed", 0) for row in scored(board)]
     return min(made) if made and min(made) < ENOUGH_RUNS else None
 
@@ -33,7 +33,7 @@ def _against(dropped: Mapping[str, Any]) -> str:
 
 
 def race_lines(board: Board) -> list[str]:
-    """What the race of an older version chose, dropped and cost; nothing where there was none."""
+    """Return lines on the race of an older version: its choices, dropped methods and cost; empty without a race."""
     race = board.get("race")
     if not race:
         return []
@@ -51,7 +51,7 @@ def race_lines(board: Board) -> list[str]:
 
 
 def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
-    """`adapter: learning rate 0.002 (validation accuracy at 0.0005 88.1, at 0.001 90.2, at 0.002 91.4)`."""
+    """Return `adapter: learning rate 0.002 (validation accuracy at 0.0005 88.1, at 0.001 90.2, at 0.002 91.4)`."""
     chosen = next(one["learning_rate"] for one in tried if one["chosen"])
     scores = ", ".join(
         f"at {one['learning_rate']:g} {one['status'] if one['validation'] is None else percent(one['validation'])}"
@@ -61,7 +61,7 @@ def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
 
 
 def verdicts(board: Board) -> list[str]:
-    """A sentence for every method against the best one, then for every method against the majority class."""
+    """Return a sentence for every method against the best one, then for every method against the majority class."""
     rows = scored(board)
     if len(rows) < 2:
         return []
@@ -77,7 +77,7 @@ def verdicts(board: Board) -> list[str]:
 
 
 def verdict(board: Board, a: str, b: str) -> str | None:
-    """What the board says of `a` beside `b`; None where it does not compare them."""
+    """Return the board's verdict on `a` against `b`; None if it does not compare them."""
     for pair in board["differences"]:
         if (pair["a"], pair["b"]) == (a, b):
             return str(pair["verdict"])
@@ -87,7 +87,8 @@ def verdict(board: Board, a: str, b: str) -> str | None:
 
 
 def sentence(pair: Mapping[str, Any]) -> str:
-    """`full is better than lora by 0.8 [0.2, 1.5]`, or that it can't be told; and what else decided or disagrees."""
+    """Return `full is better than lora by 0.8 [0.2, 1.5]`, or that it can't be told; with notes on failed runs and on
+    a disagreement of almost stochastic order."""
     return "; ".join([_verdict(pair), *_failed(pair), *_other_opinion(pair)])
 
 
@@ -104,7 +105,7 @@ def _verdict(pair: Mapping[str, Any]) -> str:
     if least is None:
         alike = max(-pair["low"], pair["high"]) < NEGLIGIBLE
         return start + ("they score the same on any of these rows" if alike else _TOO_FEW_ROWS)
-    more = abs(pair["delta"]) > least  # and yet not told apart: alone it would be
+    more = abs(pair["delta"]) > least  # significant for this pair alone, but not after correction
     corrected = f"; {percent(abs(pair['delta']))} is not enough after correction for all pairs" if more else ""
     return (
         f"{start}the smallest difference these runs could have shown for this pair alone is {percent(least)}{corrected}"
@@ -112,7 +113,7 @@ def _verdict(pair: Mapping[str, Any]) -> str:
 
 
 def _enough_runs(pair: Mapping[str, Any]) -> bool:
-    """Whether it is not for want of runs that the pair's spread is unknown."""
+    """Return whether both rows of the pair have enough runs to know their spread."""
     return bool(min(pair.get("runs", (0,))) >= FEWEST_RUNS)
 
 
@@ -127,7 +128,7 @@ def _failed(pair: Mapping[str, Any]) -> list[str]:
 
 
 def _other_opinion(pair: Mapping[str, Any]) -> list[str]:
-    """Where almost stochastic order, which looks at the runs alone, says otherwise than the verdict."""
+    """Return a note if almost stochastic order, which considers the runs alone, disagrees with the verdict."""
     order = pair.get("aso")
     if not order:
         return []
@@ -139,7 +140,7 @@ def _other_opinion(pair: Mapping[str, Any]) -> list[str]:
 
 
 def search_line(board: Board) -> str:
-    """What the whole comparison really spent, shared work counted once."""
+    """Return a line on the real cost of the whole comparison, with shared work counted once."""
     prices = {name: price for name, price in board["search_costs"].items() if price["value"] is not None}
     apart = prices.pop("separate_total_seconds", None)
     if not prices:
@@ -157,18 +158,18 @@ def _spent(name: str, price: Mapping[str, Any]) -> str:
 
 
 def warnings(board: Board) -> list[str]:
-    """The data report's warnings as text."""
+    """Return the data report's warnings as text."""
     found = board["data_report"].get("warnings", [])
     return [str(item) for item in found] if isinstance(found, list | tuple) else [str(found)]
 
 
 def scored(board: Board) -> list[Mapping[str, Any]]:
-    """The rows that have a score, best first."""
+    """Return the rows that have a score, best first."""
     return [row for row in board["rows"] if board["headline_metric"] in row["scores"]]
 
 
 def points(row: Mapping[str, Any], metric: str) -> str:
-    """`96.1 ± 0.3 [94.6, 97.4]`: mean, sd over seeds where there are several, 95 % interval."""
+    """Return `96.1 ± 0.3 [94.6, 97.4]`: mean, sd over seeds if there are several, 95 % interval."""
     if metric not in row["scores"]:
         return "–"
     score = row["scores"][metric]
@@ -177,28 +178,28 @@ def points(row: Mapping[str, Any], metric: str) -> str:
 
 
 def cost(row: Mapping[str, Any], name: str) -> str:
-    """A cost as a person reads it; `–` when it isn't known."""
+    """Format a cost for people; `–` if it isn't known."""
     price = row["costs"].get(name)
     return "–" if price is None else show(price["value"], price["unit"])
 
 
 def cost_name(name: str) -> str:
-    """`train_seconds` is `train time`: the unit stands at the number."""
+    """Return the title of a cost: `train_seconds` is `train time`, because the number has the unit."""
     return OF_A_SEARCH.get(name) or meaning_of(name).title or name.replace("_", " ")
 
 
 def price_tag(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every cost of these rows, in the order of a price tag."""
+    """Return every cost of these rows, in the order of a price tag."""
     found = dict.fromkeys(name for row in rows for name in row["costs"])
     return [name for name in PRICE_TAG if name in found] + [name for name in found if name not in PRICE_TAG]
 
 
 def other(pair: Mapping[str, Any], method: str) -> str:
-    """The pair's other method."""
+    """Return the other method of the pair."""
     return str(pair["b"] if pair["a"] == method else pair["a"])
 
 
 def grades(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The grades that occur in these rows, best known first."""
+    """Return the grades that occur in these rows, the most reliable first."""
     found = {price["grade"] for row in rows for price in row["costs"].values()}
     return [grade for grade in GRADES if grade in found] + sorted(found - set(GRADES))

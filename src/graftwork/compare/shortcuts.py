@@ -1,4 +1,4 @@
-"""Whether one text of a pair is enough: what the partial inputs of a board say of its data."""
+"""Shortcuts in pair data: a board's evidence that one text of a pair suffices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Row = Mapping[str, Any]
 
 
 def shortcuts(board: Mapping[str, Any]) -> list[str]:
-    """A sentence for every row that sees one text of each pair and is shown to be better than the majority.
+    """Return a sentence for every row that sees one text of each pair and is shown to be better than the majority.
 
-    It is read against the best method that sees both texts, then against its own method on both.
+    The row is compared with the best method that sees both texts, then with its own method on both.
     """
     scored = [row for row in board["rows"] if board["headline_metric"] in row["scores"]]
     whole = {row["method"]: row for row in scored if row["config"].get("name") != PARTIAL}
@@ -28,7 +28,7 @@ def shortcuts(board: Mapping[str, Any]) -> list[str]:
 
 
 def _known(board: Mapping[str, Any], a: str, b: str) -> bool:
-    """Whether the runs of both are enough for a verdict."""
+    """Return whether both methods have enough runs for a verdict."""
     return any({pair["a"], pair["b"]} == {a, b} and pair["p"] is not None for pair in board["differences"])
 
 
@@ -38,10 +38,10 @@ def _sentence(board: Mapping[str, Any], row: Row, whole: Mapping[str, Row]) -> s
     best = next(iter(whole))
     for rival in dict.fromkeys((best, by)):
         if not _known(board, name, rival):
-            continue  # too few runs to say anything of the two
+            continue  # too few runs for a verdict on the two
         found = verdict(board, name, rival) if rival in whole and rival != MAJORITY else None
         if found == "cannot tell" and rival == best and any(verdict(board, one, name) == "better" for one in whole):
-            continue  # the best wavers: a steadier method that sees both is shown to be better
+            continue  # the best varies too much, but another method that sees both texts is shown to be better
         if found in ("better", "cannot tell"):
             which = "the best that sees both" if rival == best else "which sees both"
             beside = (

@@ -1,18 +1,16 @@
 """Spread, intervals and verdicts: a paired bootstrap over seeds x examples (Sellam et al. 2022, arXiv:2106.16163).
 
-A score has two sources of variation: which examples the test split has, and which seed was drawn. Both are resampled,
-with the same draws for every row, so that differences are paired over examples. The raw bootstrap misjudges both
-sources: with S seeds it sees only (S - 1) / S of their variance, and it counts the noise of seed x example more than
-once. So every draw also yields the scores of all seeds, from which the variance is split into its parts, and the draws
-are stretched to the standard error
+A score has two sources of variation: the examples of the test split, and the seed. Both are resampled, with the same
+draws for every row, so that differences are paired over examples. The raw bootstrap misestimates both sources: with S
+seeds it captures only (S - 1) / S of their variance, and it counts the noise of seed x example more than once. So every
+draw also yields the scores of all seeds, which decompose the variance, and the draws are scaled to the standard error
 
     se^2 = variance over examples of the mean over seeds + variance over seeds beyond what the examples explain
 
-The second part is each row's own: that two runs share a seed does not make both lucky, so seeds are not paired, and
-where luck was shared after all the test is the more careful for it. Intervals and p-values use Student's t with
-few degrees of freedom where seeds decide the spread, because 5 of them say little of it, and those of the examples
-where seeds add nothing to what the examples explain. docs/statistics.md tells why, benchmarks/honesty how often it
-errs.
+The second term is each row's own: runs that share a seed are not lucky together, so seeds are not paired; if luck is
+shared after all, the test is conservative. Intervals and p-values use Student's t with few degrees of freedom where
+seeds dominate the spread, because 5 seeds estimate it poorly, and with those of the examples where seeds add nothing.
+docs/statistics.md gives the reasons, benchmarks/honesty the measured error rates.
 S seeds, N examples, K statistics of a metric, D draws.
 """
 
@@ -33,19 +31,19 @@ from graftwork.core.metric import BelowZero, Metric, Score
 Floats = NDArray[np.float64]
 
 LEVEL = 0.05  # two-sided
-NEGLIGIBLE = 1e-12  # of a score: what rounding makes of nothing
-DECIMALS = 12  # of a mean that is compared with others: equal ones, added up in another order, differ beyond these
+NEGLIGIBLE = 1e-12  # a score difference that is only rounding error
+DECIMALS = 12  # to which means are rounded for comparison: summation order changes only later decimals
 FEWEST_RUNS = 3  # with fewer, a row is never called better or worse
 _NORMAL_QUANTILE = 1.96  # of the normal distribution at 97.5 %
 _POWER_QUANTILE = 0.8416  # at 80 %
-_TIE = 0.1  # of a standard error: a draw in which two rows score the same stays a tie unless it is moved by more
-_HELD_BACK = 0.5  # degrees of freedom of a row's seeds: Satterthwaite takes estimated parts for true ones
-_CHUNK_BYTES = 24_000_000  # of one block of weights or means
+_TIE = 0.1  # standard errors; a draw in which two rows score the same remains a tie unless it is moved by more
+_HELD_BACK = 0.5  # subtracted from the degrees of freedom of seeds: Satterthwaite takes estimated variances as true
+_CHUNK_BYTES = 24_000_000  # bytes of one block of weights or means
 
 
 @dataclass(frozen=True)
 class RowSample:
-    """One row's runs, each as the per-example statistics of one metric."""
+    """The runs of one row, each as the per-example statistics of one metric."""
 
     name: str
     runs: tuple[NDArray[Any], ...]  # S arrays (N, K); the same N examples in the same order for every row
@@ -60,11 +58,11 @@ class RowDifference:
     delta: float
     low: float  # 95 % interval, for this pair alone
     high: float
-    p_a_better: float  # share of the interval's draws in which a is above b, ties by half
-    p: float | None  # two-sided; None when a row has too few runs to know its spread over seeds
+    p_a_better: float  # share of the interval's draws in which a is above b, ties count half
+    p: float | None  # two-sided; None if a row has too few runs to know its spread over seeds
     p_holm: float | None  # corrected for all pairs of the table
-    smallest_detectable: float | None  # for this pair alone, with 80 % power at the 5 % level; None where not known
-    verdict: str  # "better" | "worse" | "cannot tell", said of a, from p_holm
+    smallest_detectable: float | None  # for this pair alone, with 80 % power at the 5 % level; None if not known
+    verdict: str  # "better" | "worse" | "cannot tell" for a, from p_holm
 
 
 @dataclass(frozen=True)
@@ -73,19 +71,19 @@ class Spread:
 
     error: float
     freedom: float
-    known: bool = True  # False: under 3 runs of a row, or a single example
-    examples: int | None = None  # that the sign test bounds p by; None: no bound
+    known: bool = True  # False: fewer than 3 runs of a row, or a single example
+    examples: int | None = None  # examples of the sign test that bounds p from below; None: no bound
 
     @property
     def quantile(self) -> float:
-        """Student's t at 97.5 %."""
+        """The 97.5 % quantile of Student's t."""
         return float(student.ppf(1 - LEVEL / 2, self.freedom))
 
     def p_value(self, delta: float) -> float | None:
-        """Two-sided p of a difference of `delta`; None when the spread isn't known.
+        """Return the two-sided p-value of a difference of `delta`; None if the spread isn't known.
 
-        Examples that nearly all differ alike are no certainty: p is never less than the sign test gives where they all
-        do, and that where there is no error at all.
+        p is never below that of a sign test in which all examples differ in the same direction, and equals it for a
+        standard error of 0.
         """
         if not self.known:
             return None
@@ -97,33 +95,33 @@ class Spread:
 
 @dataclass(frozen=True)
 class BoardRow:
-    """What the bootstrap knows of one row."""
+    """The bootstrap of one row."""
 
     points: Floats  # (S,) score of each run on all examples
     by_seed: Floats  # (D, S) score of each run on each draw of examples
     drawn: Floats  # (D,) mean score over a draw of seeds, on the same draws of examples
     examples: int  # N
-    least: float = 0.0  # the lowest score there is
+    least: float = 0.0  # lowest possible score
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Draws shared by all rows. Answers for rows and pairs by name."""
+    """The bootstrap of all rows over shared draws; it gives scores of rows and differences of pairs by name."""
 
     rows: Mapping[str, BoardRow]
-    fewest_runs: int = FEWEST_RUNS  # of a row, to call it better or worse
+    fewest_runs: int = FEWEST_RUNS  # runs of a row that a verdict requires
 
     def score(self, name: str) -> Score:
-        """Mean over seeds, sd over seeds, and the 95 % interval over seeds and examples."""
+        """Return the mean over seeds, sd over seeds, and the 95 % interval over seeds and examples of a row."""
         row = self.rows[name]
         spread = _spread(row)
         low, high = _interval(_stretched(row.drawn, float(row.points.mean()), spread), float(row.points.mean()))
         sd = float(row.points.std(ddof=1)) if len(row.points) > 1 else 0.0
-        # A stretched interval may leave the metric's range: no metric passes 1, few go below 0.
+        # A stretched interval may exceed the metric's range: no metric exceeds 1, few go below 0.
         return Score(float(row.points.mean()), sd, max(low, row.least), min(high, 1.0))
 
     def difference(self, a: str, b: str) -> RowDifference:
-        """Row `a` minus row `b`, not yet corrected for other pairs."""
+        """Return row `a` minus row `b`, not yet corrected for multiple pairs."""
         one, two = self.rows[a], self.rows[b]
         delta = float(one.points.mean() - two.points.mean())
         spread = replace(_spread_of_difference(one, two), known=self._known(one) and self._known(two))
@@ -131,7 +129,7 @@ class Bootstrap:
         stretched = _stretched(drawn, delta, spread)
         stretched[(np.abs(drawn) < NEGLIGIBLE) & (np.abs(stretched) < _TIE * spread.error)] = 0.0
         low, high = _interval(stretched, delta)
-        widest = max(abs(delta), 1 - min(one.least, two.least))  # that two scores of the metric can lie apart
+        widest = max(abs(delta), 1 - min(one.least, two.least))  # largest possible difference of the metric
         low, high = max(low, -widest), min(high, widest)
         share = float(np.mean(stretched > 0) + np.mean(stretched == 0) / 2)
         p = spread.p_value(delta)
@@ -142,7 +140,7 @@ class Bootstrap:
         return row.examples > 1 and len(row.points) >= self.fewest_runs
 
     def differences(self) -> list[RowDifference]:
-        """Every pair of rows in order, a before b, with p corrected over all of them (Holm 1979)."""
+        """Return the difference of every pair of rows in order, a before b, with p corrected over all (Holm 1979)."""
         pairs = [self.difference(a, b) for a, b in itertools.combinations(self.rows, 2)]
         known = [pair.p for pair in pairs if pair.p is not None]
         corrected = iter(holm(known))
@@ -158,8 +156,8 @@ def bootstrap(
 ) -> Bootstrap:
     """Draw examples and seeds `draws` times with replacement, the same draws for every row.
 
-    Rows with equal numbers of runs share their draws of seeds too (run 1 of one row belongs to run 1 of the other);
-    rows with different numbers draw theirs independently. Raises `ValueError` when rows differ in their examples.
+    Rows with equal numbers of runs also share their draws of seeds (run 1 of one row is paired with run 1 of the
+    other); rows with different numbers draw independently. Raises `ValueError` if rows differ in their examples.
     """
     counts = {len(run) for sample in samples for run in sample.runs}
     if len(counts) != 1 or not all(sample.runs for sample in samples):
@@ -185,7 +183,7 @@ def bootstrap(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: the p-values, in their order, corrected for their number."""
+    """Return the p-values, in their order, with Holm's step-down correction for their number."""
     corrected = [0.0] * len(p_values)
     floor = 0.0
     for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
@@ -195,10 +193,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def smallest_detectable(spread: Spread) -> float | None:
-    """(t(0.975) + 0.84) x se: the smallest true difference that such runs show in 80 of 100 cases, one pair alone.
+    """Return (t(0.975) + 0.84) x se: the smallest true difference that such runs detect with 80 % power, one pair alone.
 
-    t(0.975) is 1.96 when the examples decide the spread, and 2.78 when 5 seeds do. None where the spread is not known,
-    where there is no error to multiply, and where so few examples bound p that no difference is ever shown.
+    t(0.975) is 1.96 if the examples dominate the spread, and 2.78 if 5 seeds do. None if the spread is not known, if
+    the error is 0, or if so few examples bound p that no difference is ever significant.
     """
     bounded = spread.examples is not None and _sign_test(spread.examples) >= LEVEL
     if not spread.known or spread.error < NEGLIGIBLE or bounded:
@@ -207,14 +205,14 @@ def smallest_detectable(spread: Spread) -> float | None:
 
 
 def _least(metric: Metric, seen: float) -> float:
-    """The metric's lowest score: as it says, else 0, and unknown where it has been `seen` below that."""
+    """Return the metric's lowest score: as declared, else 0, or -inf if a score below 0 was `seen`."""
     if isinstance(metric, BelowZero):
         return metric.least
     return 0.0 if seen >= 0 else -math.inf
 
 
 def _sign_test(examples: float) -> float:
-    """Two-sided p of examples that all differ alike."""
+    """Return the two-sided p-value of a sign test in which all examples differ in the same direction."""
     return min(1.0, float(2 * 0.5**examples))
 
 
@@ -225,7 +223,7 @@ def _verdict(delta: float, p: float | None) -> str:
 
 
 def _weights(examples: int, draws: int, chunk: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Blocks (≤ chunk, N) of weights: how often each example was drawn, divided by N."""
+    """Yield blocks (≤ chunk, N) of weights: how often each example was drawn, divided by N."""
     for start in range(0, draws, chunk):
         size = min(chunk, draws - start)
         picks = rng.integers(0, examples, (size, examples), dtype=np.int32).astype(np.int64)
@@ -234,7 +232,7 @@ def _weights(examples: int, draws: int, chunk: int, rng: np.random.Generator) ->
 
 
 def _scores(weights: Floats, sample: RowSample, metric: Metric) -> Floats:
-    """(draws, N) weights -> (draws, S) scores."""
+    """Compute scores: weights (draws, N) -> (draws, S)."""
     stacked = np.concatenate(sample.runs, axis=1).astype(np.float64, copy=False)  # (N, S * K)
     means = (weights @ stacked).reshape(len(weights), len(sample.runs), -1)  # (draws, S, K)
     scores: Floats = metric.value(means)
@@ -242,7 +240,7 @@ def _scores(weights: Floats, sample: RowSample, metric: Metric) -> Floats:
 
 
 def _seed_variance(row: BoardRow) -> tuple[float, float, int]:
-    """Variance of the mean over seeds, as it is; the part that the noise of seed x example makes of it; and S."""
+    """Return the observed variance of the mean over seeds, its part from the noise of seed x example, and S."""
     seeds = len(row.points)
     if seeds == 1:
         return 0.0, 0.0, 1
@@ -252,11 +250,12 @@ def _seed_variance(row: BoardRow) -> tuple[float, float, int]:
 
 
 def _combined(over_examples: float, over_seeds: Sequence[tuple[float, float, int]], examples: int) -> Spread:
-    """The parts' sum, never below that over examples alone, and its degrees of freedom.
+    """Add the variances of examples and seeds, never below that over examples, and derive the degrees of freedom.
 
-    `over_seeds` holds (between, noise, S) of each row. Those of the rows' seeds go together by Satterthwaite's formula,
-    and with those of the examples by their shares of the whole: squares of the shares would give more degrees of
-    freedom to seeds that happen to agree, whose error is too small already. Where seeds add nothing they don't count.
+    `over_seeds` holds (between, noise, S) of each row. The degrees of freedom of the rows' seeds are combined by
+    Satterthwaite's formula, and then with those of the examples by their shares of the variance: squared shares would
+    give more degrees of freedom to seeds that happen to agree, whose error is already underestimated. If seeds add
+    nothing, only the examples count.
     """
     between = sum(of_row for of_row, _, _ in over_seeds)
     total = over_examples + max(0.0, between - sum(noise for _, noise, _ in over_seeds))
@@ -281,21 +280,21 @@ def _spread_of_difference(a: BoardRow, b: BoardRow) -> Spread:
 
 
 def _over_examples(by_seed: Floats, examples: int) -> float:
-    """Variance over draws of the mean of (D, S); draws out of N examples see (N - 1) / N of it."""
+    """Return the variance over draws of the mean of (D, S), corrected by N / (N - 1) for draws from N examples."""
     return float(by_seed.mean(axis=1).var()) * examples / max(1, examples - 1)
 
 
 def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:
-    """The draws, moved onto the point estimate, scaled to the standard error, and widened to Student's t."""
+    """Return the draws, centred on the point estimate, scaled to the standard error, and widened to Student's t."""
     sd = float(drawn.std())
     scale = spread.error * spread.quantile / _NORMAL_QUANTILE / sd if sd > 1e-12 else 0.0
     return np.asarray(point + (drawn - drawn.mean()) * scale, np.float64)
 
 
 def _interval(stretched: Floats, point: float) -> tuple[float, float]:
-    """95 %: the stretched draws' quantiles.
+    """Return the 95 % interval: the quantiles of the stretched draws, extended to contain the point estimate.
 
-    Moved onto the point, draws that are nearly all equal and above their own mean would leave it out: it is kept in.
+    Draws that are nearly all equal and above their own mean would exclude it.
     """
     low, high = np.quantile(stretched, [LEVEL / 2, 1 - LEVEL / 2])
     return min(float(low), point), max(float(high), point)

@@ -1,6 +1,6 @@
-"""One board over several tasks, from the boards of each: mean, mean rank, ratios, differences, prices.
+"""A board over several tasks from their boards: mean, mean rank, ratios, differences, costs.
 
-Only methods that have a score on every counted task are summed up, so that all means are over the same tasks.
+Only methods with a score on every counted task are summarised, so that all means are over the same tasks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from graftwork.core.meter import meaning_of
 from graftwork.units import percent
 
 FORMAT = 1
-FEWEST_TASKS = 3  # with fewer, nothing is said of other tasks
-AGAINST = "full"  # what ratios are to, unless another method is named
-BY_TASK = ("status", "scores", "counted", "failed", "costs")  # of a row; costs by cost first
+FEWEST_TASKS = 3  # with fewer, no statement about other tasks is made
+AGAINST = "full"  # default reference of the ratios
+BY_TASK = ("status", "scores", "counted", "failed", "costs")  # keys of a row by task; costs by cost, then by task
 SUMMED = ("mean", "mean_rank", "geometric_mean")
 
 Board = Mapping[str, Any]  # the content of a `leaderboard.json`
@@ -32,9 +32,9 @@ Scores = NDArray[np.float64]
 
 
 def over_tasks(boards: Mapping[str, Board], failed: Mapping[str, str], against: str | None = None) -> dict[str, Any]:
-    """The content of `tasks.json`, without where things stand: from the board of each task and why others failed.
+    """Return the content of `tasks.json`, without paths, from the board of each task and the errors of failed tasks.
 
-    A board in which no method finished counts as failed too. Keys are only ever added: it is a file format.
+    A board in which no method finished also counts as failed. It is a file format: keys are only ever added.
     """
     empty = {name: "no method finished" for name, board in boards.items() if not _means(board)}
     failed, counted = {**failed, **empty}, [name for name in boards if name not in empty]
@@ -59,18 +59,18 @@ def over_tasks(boards: Mapping[str, Board], failed: Mapping[str, str], against: 
 
 
 def _means(board: Board) -> dict[str, float]:
-    """Of every method that has a score the mean over all runs: one that failed counts as the majority class."""
+    """Return the mean over all runs of every method with a score; failed runs count as the majority class."""
     metric = board["headline_metric"]
     return {row["method"]: _mean(row, metric) for row in board["rows"] if metric in row["scores"]}
 
 
 def _mean(row: Mapping[str, Any], metric: str) -> float:
-    counted = row.get("counted")  # boards of former versions have none
+    counted = row.get("counted")  # boards of older versions have none
     return round(float(row["scores"][metric]["mean"] if counted is None else counted), DECIMALS)
 
 
 def _rows(boards: Mapping[str, Board]) -> list[dict[str, Any]]:
-    """A row per method that stands on any board, not yet summed up."""
+    """Return a row per method on any board, without summaries."""
     found: dict[str, dict[str, Any]] = {}
     for name, board in boards.items():
         metric, means = board["headline_metric"], _means(board)
@@ -95,7 +95,7 @@ def _rows(boards: Mapping[str, Board]) -> list[dict[str, Any]]:
 
 
 def _reference(methods: Sequence[str], table: Scores, against: str | None) -> str | None:
-    """What ratios are to: the method named, else `full`, else the one with the highest mean."""
+    """Return the reference of the ratios: the named method, else `full`, else the one with the highest mean."""
     for name in (against, AGAINST):
         if name in methods:
             return name
@@ -103,7 +103,8 @@ def _reference(methods: Sequence[str], table: Scores, against: str | None) -> st
 
 
 def _sum_up(rows: Sequence[dict[str, Any]], table: Scores, reference: str | None) -> None:
-    """Fill in mean, mean rank (1 is best, equals share theirs) and the geometric mean of ratios to the reference."""
+    """Fill in the mean, the mean rank (1 is best, ties are averaged) and the geometric mean of ratios to the
+    reference."""
     if not rows:
         return
     ranks = rankdata(-table, axis=0).mean(axis=1)
@@ -115,14 +116,14 @@ def _sum_up(rows: Sequence[dict[str, Any]], table: Scores, reference: str | None
 
 
 def _winners(rows: Sequence[Mapping[str, Any]], key: str) -> list[str]:
-    """Who is first by it; several where they are equal."""
+    """Return the best methods by a summary; several if they are equal."""
     known = {row["method"]: row[key] for row in rows if row[key] is not None}
     best = (min if key == "mean_rank" else max)(known.values(), default=None)
     return [method for method, value in known.items() if value == best]
 
 
 def _differences(methods: Sequence[str], table: Scores, boards: Sequence[Board]) -> list[dict[str, Any]]:
-    """Every pair of methods that are summed up, the higher mean as `a`."""
+    """Return the difference of every pair of summarised methods, the higher mean as `a`."""
     order = np.argsort(-table.mean(axis=1), kind="stable").tolist() if len(methods) else []
     pairs = [
         _difference(methods[i], methods[j], table[i] - table[j], boards) for i, j in itertools.combinations(order, 2)
@@ -136,9 +137,12 @@ def _differences(methods: Sequence[str], table: Scores, boards: Sequence[Board])
 
 
 def _difference(a: str, b: str, deltas: Scores, boards: Sequence[Board]) -> dict[str, Any]:
-    """`a` less `b`, with two intervals: over tasks like these, by Student's t; and on these very tasks, over seeds and
-    examples: the tasks are independent, so the halves of their intervals add as squares. The latter is unknown where
-    a board has too few runs to know the spread over seeds."""
+    """Return `a` minus `b` with two intervals.
+
+    One is over tasks like these, by Student's t. The other is on these tasks, over seeds and examples: tasks are
+    independent, so the squares of their half-widths add up; it is unknown if a board has too few runs to know the
+    spread over seeds.
+    """
     tasks, delta = len(deltas), float(deltas.mean())
     own = [next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {a, b}) for board in boards]
     blank = dict.fromkeys(("low", "high", "p", "low_here", "high_here"))
@@ -181,7 +185,7 @@ def _lost(name: str, why: str) -> dict[str, Any]:
 
 
 def _added(boards: Mapping[str, Board]) -> dict[str, Any]:
-    """What all comparisons really spent: the sum of what each did, in which shared work is counted once."""
+    """Return the real cost of all comparisons: the sum over boards, in each of which shared work counts once."""
     total: dict[str, Any] = {}
     for board in boards.values():
         for name, cost in board["search_costs"].items():
@@ -200,7 +204,7 @@ def _notes(
     against: str | None,
     reference: str | None,
 ) -> list[str]:
-    """What a reader must know before trusting the summary."""
+    """Return the caveats on the summary."""
     notes = [f"{name} failed: {why.splitlines()[0]}" for name, why in failed.items()]
     if failed:
         notes.append(f"Every summary is over {len(counted)} of {len(counted) + len(failed)} tasks.")
@@ -240,6 +244,6 @@ def _notes(
 
 
 def _lacks(row: Mapping[str, Any], tasks: int) -> str:
-    """`on 2 of 3, mean there 81.2`."""
+    """Return `(2 of 3, mean there 81.2)`."""
     means = [score["mean"] for score in row["scores"].values()]
     return f"({len(means)} of {tasks}" + (f", mean there {percent(sum(means) / len(means))})" if means else ")")

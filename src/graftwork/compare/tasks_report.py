@@ -1,4 +1,4 @@
-"""The page of a board over several tasks, in the look of the report: one HTML file that needs nothing beside itself."""
+"""The page of a board over several tasks: one self-contained HTML file in the style of the report."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from graftwork.io.files import write_text
 
 
 def write_tasks_report(content: Mapping[str, Any], path: Path) -> None:
-    """Write the page to `path`, whole. Raises `StorageError` when it can't be written."""
+    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
     write_text(path, render_tasks(content, path.parent))
 
 
 def render_tasks(content: Mapping[str, Any], folder: Path) -> str:
-    """The page's HTML, with links from `folder` to the boards. Every text from data is escaped."""
+    """Return the page's HTML, with links from `folder` to the boards. All text from data is escaped."""
     counted = content["counted"]
     return (
         pages()
@@ -58,6 +58,6 @@ def render_tasks(content: Mapping[str, Any], folder: Path) -> str:
 
 
 def _page(task: Mapping[str, Any], folder: Path) -> str:
-    """Where the page of a task stands, seen from `folder`; empty where it has none."""
+    """Return the path of a task's page relative to `folder`; empty if it has none."""
     board = task.get("board")
     return "" if not board else quote(os.path.relpath(Path(board) / "report.html", folder))

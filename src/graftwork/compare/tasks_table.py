@@ -1,4 +1,4 @@
-"""The board over several tasks as plain text: at most 100 columns, cut into blocks where its tasks need more."""
+"""The board over several tasks as plain text: at most 100 columns, split into blocks of tasks if necessary."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from graftwork.units import percent, several, show
 
 WIDTH = 100
 GAP = "  "
-TASK = 16  # longest name of a task at the head of its column
+TASK = 16  # characters of a task's name in its column header, at most
 Content = Mapping[str, Any]
 Row = Mapping[str, Any]
 
 
 def print_tasks(content: Content, console: Console) -> None:
-    """The summary, the scores on each task, what the differences say, the price of it all."""
+    """Print the summary, the scores on each task, the verdicts, the notes, and the total cost."""
     width = min(WIDTH, console.width) if console.is_terminal else WIDTH
     lines = [_title(content)]
     for block in (summary_lines(content), *score_blocks(content, width)):
@@ -45,12 +45,12 @@ def _few(content: Content) -> bool:
 
 
 def headings(content: Content) -> list[str]:
-    """Of the summary's columns."""
+    """Return the headings of the summary's columns."""
     return ["method", "tasks", "mean", "mean rank", f"ratio to {content['against']}", "first on", "stored", "training"]
 
 
 def summary_cells(row: Row) -> list[str]:
-    """A method's row of the summary, as `headings` says."""
+    """Return a method's row of the summary, in the order of `headings`."""
     ratio = row["geometric_mean"]
     return [
         row["method"],
@@ -65,14 +65,14 @@ def summary_cells(row: Row) -> list[str]:
 
 
 def price(row: Row, cost: str, task: str | None = None) -> str:
-    """Of one task, or of all on which it has a score together."""
+    """Return a method's cost on one task, or its sum over all tasks with a score."""
     found = row["costs"].get(cost)
     value = None if found is None else found["sum"] if task is None else found["by_task"].get(task)
     return "–" if value is None else show(value, found["unit"])
 
 
 def score(row: Row, task: str) -> str:
-    """`81.2 ± 0.3`, or what became of the method there."""
+    """Return `81.2 ± 0.3`, or the method's status on the task."""
     if task in row["scores"]:
         found = row["scores"][task]
         return percent(found["mean"]) + (f" ± {percent(found['sd'])}" if found["n_seeds"] > 1 else "")
@@ -80,12 +80,12 @@ def score(row: Row, task: str) -> str:
 
 
 def summary_lines(content: Content) -> list[str]:
-    """Header, rule, a line per method."""
+    """Return a header, a rule, and a line per method."""
     return _aligned([headings(content), *map(summary_cells, content["rows"])])
 
 
 def score_blocks(content: Content, width: int = WIDTH) -> Iterator[list[str]]:
-    """The scores on every task, as many tasks side by side as the width takes."""
+    """Yield tables of the scores on every task, each with as many tasks side by side as fit the width."""
     rows, names = content["rows"], [row["method"] for row in content["rows"]]
     block: list[list[str]] = []
     used = first = max(map(len, ["method", *names]))
@@ -103,7 +103,7 @@ def score_blocks(content: Content, width: int = WIDTH) -> Iterator[list[str]]:
 
 
 def sections(content: Content) -> list[tuple[str, list[str]]]:
-    """What stands below the tables."""
+    """Return the titled sections below the tables."""
     return [
         ("Verdicts (not enough runs)" if _few(content) else "Verdicts", verdicts(content)),
         ("Enough", enough_lines(content)),
@@ -113,7 +113,7 @@ def sections(content: Content) -> list[tuple[str, list[str]]]:
 
 
 def verdicts(content: Content) -> list[str]:
-    """A sentence for every method beside the one with the highest mean, then beside the one that ratios are to."""
+    """Return a sentence for every method against the one with the highest mean, then against the reference."""
     first = next((row["method"] for row in content["rows"] if row["mean"] is not None), None)
     listed = [pair for pair in content["differences"] if first in (pair["a"], pair["b"])]
     listed += [p for p in content["differences"] if content["against"] in (p["a"], p["b"]) and p not in listed]
@@ -121,7 +121,8 @@ def verdicts(content: Content) -> list[str]:
 
 
 def sentence(pair: Mapping[str, Any]) -> str:
-    """`full over lora: 0.8, cannot tell (of all pairs); this pair alone: over such tasks [0.2, 1.5], on these …`."""
+    """Return `full over lora: 0.8, cannot tell (corrected for all pairs); of this pair alone over such tasks
+    [0.2, 1.5], on these …`."""
     over, here = (
         "unknown" if pair[low] is None else f"[{percent(pair[low])}, {percent(pair[high])}]"
         for low, high in (("low", "high"), ("low_here", "high_here"))
@@ -136,7 +137,7 @@ def sentence(pair: Mapping[str, Any]) -> str:
 
 
 def enough_lines(content: Content) -> list[str]:
-    """Which method to use on which tasks; of files of older versions, which was within the noise of the best."""
+    """Return lines on the chosen methods and their tasks; for older files, on those within the noise of the best."""
     lines = []
     for key, told in (("chosen", "Use"), ("enough", "The cheapest within the noise of the best:")):
         found: dict[str, list[str]] = {}
@@ -149,7 +150,7 @@ def enough_lines(content: Content) -> list[str]:
 
 
 def spent_line(content: Content) -> str:
-    """What all comparisons together really took."""
+    """Return a line on the real cost of all comparisons together."""
     prices = content["search_costs"]
     told = [
         f"{cost_name(name)} {show(found['value'], found['unit'])}"
@@ -166,7 +167,7 @@ def spent_line(content: Content) -> str:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """The first column to the left, the others to the right; a rule below the head."""
+    """Align the first column to the left and the others to the right, with a rule below the header."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     made = []
     for first, *rest in lines:

@@ -1,8 +1,8 @@
-"""Who executes a grid's runs: this process, one after another, or several processes side by side.
+"""The execution of a grid's runs: sequentially in this process, or concurrently in several worker processes.
 
-A small batch leaves cores waiting for one another: two threads of one run do about 1.5 times what one thread does, two
-runs of one thread each twice (docs/log.md). Side by side every run has its share of the threads and nothing else of the
-others, so it is bit for bit the run that one gets alone with that many threads, at its own price.
+A small batch uses several cores poorly: two threads of one run do about 1.5 times the work of one thread, two runs of
+one thread each do twice (docs/log.md). Concurrent runs divide the threads and share nothing else, so each is bit for
+bit equal to a single run with that many threads, and has its own price.
 """
 
 from __future__ import annotations
@@ -37,48 +37,48 @@ from graftwork.run.sessions import Sessions
 from graftwork.run.store import read_result
 from graftwork.run.worker import Opening
 
-BYTES_PER_RUN = 4 << 30  # of memory, at least, for every run at once
+BYTES_PER_RUN = 4 << 30  # memory required for every concurrent run
 MOST_AT_ONCE = 8
-SECONDS_TO_END = 60  # that a worker is given for the step that it is in, and its checkpoint
-Report = Callable[[int, float, str], None]  # place of the order, fraction of it, what goes on
+SECONDS_TO_END = 60  # time for a worker to finish its current step and its checkpoint
+Report = Callable[[int, float, str], None]  # index of the order, finished fraction, activity
 log = logging.getLogger("graftwork")
 
-Finished = tuple[int, RunResult, bool]  # place of the order, and whether the run was there already
+Finished = tuple[int, RunResult, bool]  # index of the order, its result, True if it was already stored
 
 
 @dataclass(frozen=True)
 class RunOrder:
-    """A run to be made."""
+    """An order for a run."""
 
-    label: str  # of the method on the board
+    label: str  # label of the method on the board
     item: Named
     recipe: Recipe
     seed: int
     stage: str
-    search: SearchRecord = NOTHING_TRIED  # what was tried before it
-    session: int = 0  # which of the sessions
-    drawn: Dataset | None = None  # the rows, where they are not all that there are
-    refused: tuple[()] | tuple[int | None] = ()  # `RunStore.refused` of the worker that found another process at it
+    search: SearchRecord = NOTHING_TRIED  # record of earlier trials
+    session: int = 0  # index of the session
+    drawn: Dataset | None = None  # a draw of the rows; None: all rows
+    refused: tuple[()] | tuple[int | None] = ()  # `RunStore.refused` of a worker that found the run held elsewhere
 
     @property
     def like(self) -> tuple[str, int]:
-        """What takes about as long: the same method on as many rows."""
+        """The key of runs that take about as long: the method and the number of rows."""
         return self.label, len(self.drawn.train.examples) if self.drawn else 0
 
     def line(self) -> dict[str, Any]:
-        """As JSON, for a worker."""
+        """Return the order as JSON, for a worker."""
         asked = {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
         asked |= {"search": asdict(self.search), "session": self.session}
         asked |= {"draw": self.drawn.report["draw"] if self.drawn else None}
         return asked | ({"refused": self.refused[0]} if self.refused else {})
 
 
-# Executes orders, in any order. Whoever is handed a result may append to the orders: they are executed too.
+# Executes the orders in any sequence. The consumer of a result may append further orders, which are also executed.
 Crew = Callable[[Sequence[RunOrder], Report], Iterator[Finished]]
 
 
 def one_by_one(sessions: Sessions, orders: Sequence[RunOrder], report: Report) -> Iterator[Finished]:
-    """In this process."""
+    """Execute the orders in this process; a run that another process executes is retried later."""
     taken, held = 0, list[int]()
     while taken < len(orders) or held:
         if taken < len(orders):
@@ -97,7 +97,7 @@ def one_by_one(sessions: Sessions, orders: Sequence[RunOrder], report: Report) -
 
 
 def at_once(jobs: int | None, threads: int, device: str) -> int:
-    """How many runs go on side by side: `jobs`, or as many as threads and memory carry; one on an accelerator.
+    """Return the number of concurrent runs: `jobs`, or as many as threads and memory allow; one on an accelerator.
 
     Raises `ConfigError` for fewer than one, or more than there are threads.
     """
@@ -110,10 +110,10 @@ def at_once(jobs: int | None, threads: int, device: str) -> int:
 
 
 def divided(session: Session, jobs: int | None) -> Session:
-    """The session with the threads that each of the runs at once has.
+    """Return the session with the number of threads of each concurrent run.
 
-    Where a notebook has registered parts of its own, which other processes don't know, runs go one by one in its own.
-    Raises `ConfigError` if more are asked for then.
+    If this process, such as a notebook, has registered parts that other processes don't know, runs are sequential in
+    it; raises `ConfigError` if more jobs are requested then.
     """
     count = runs_at_once(jobs, session.numerics)
     return replace(
@@ -122,7 +122,7 @@ def divided(session: Session, jobs: int | None) -> Session:
 
 
 def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
-    """How many of the runs go on side by side. Raises `ConfigError` for more than can."""
+    """Return the number of concurrent runs. Raises `ConfigError` if `jobs` is more than possible."""
     here_only = sorted(name for registry in registries for name in registry.here_only())
     if here_only and (jobs or 1) > 1:
         raise ConfigError(
@@ -135,7 +135,7 @@ def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
 
 @contextmanager
 def crew_of(sessions: Sessions) -> Iterator[Crew]:
-    """Who executes: workers where several runs go on at once, for as long as this context lasts."""
+    """Yield the crew: workers for concurrent runs, which end with this context, or else this process."""
     if sessions.whole[0].runs_at_once == 1:
         yield partial(one_by_one, sessions)
         return
@@ -149,22 +149,22 @@ def crew_of(sessions: Sessions) -> Iterator[Crew]:
 
 
 class Workers:
-    """Processes that are started when there is work for them. A `Crew`."""
+    """A `Crew` of worker processes, started when there is work for them."""
 
     def __init__(self, sessions: Sessions):
         self.sessions, self.opening = sessions, Opening.of(sessions)
         self.store, self.prices = sessions.whole[0].store, sessions.whole[0].prices
         self._heard: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
-        self._seconds: dict[tuple[str, int], float] = {}  # that a whole run took last, by what it is like
-        self._held: list[tuple[int, RunOrder]] = []  # that other processes execute
-        self._again = math.inf  # when these are asked for again, on the monotonic clock
+        self._seconds: dict[tuple[str, int], float] = {}  # `RunOrder.like` -> seconds of the last such run
+        self._held: list[tuple[int, RunOrder]] = []  # orders that other processes execute
+        self._again = math.inf  # time to retry the held orders, on the monotonic clock
         self._warned: set[str] = set()
 
     def end(self, interrupt: bool = False) -> None:
-        """Let the processes end; with `interrupt` in the middle of their runs, of which they keep what was done.
+        """End the processes; with `interrupt`, stop their runs, which keep their checkpoints.
 
-        A further interrupt, while they are waited for, ends them at once.
+        A further interrupt during the wait kills them at once.
         """
         for worker in self._workers if interrupt else ():
             worker.process.terminate()
@@ -177,7 +177,7 @@ class Workers:
             raise
 
     def __call__(self, orders: Sequence[RunOrder], report: Report) -> Iterator[Finished]:
-        """Known runs first, the others as they end. Raises `GraftworkError` when a worker could not go on."""
+        """Yield stored runs first, the others as they end. Raises `GraftworkError` if a worker could not continue."""
         waiting: list[tuple[int, RunOrder]] = []
         taken = 0
         while True:
@@ -199,7 +199,7 @@ class Workers:
                 waiting[:0], self._held = self._held, []
 
     def _hand_out(self, waiting: list[tuple[int, RunOrder]]) -> None:
-        """To whoever is idle, and alive: an order in the hands of a dead one would end the comparison."""
+        """Hand orders to idle workers, after replacing dead ones, whose orders would end the comparison."""
         for worker in [one for one in self._workers if one.order is None and one.process.poll() is not None]:
             self._dismiss(worker)
         busy = sum(worker.order is not None for worker in self._workers)
@@ -213,7 +213,7 @@ class Workers:
         worker.end()
 
     def _next(self, waiting: list[tuple[int, RunOrder]]) -> tuple[int, RunOrder]:
-        """Of the next seed's orders the one that takes longest, or is not known yet: begun last, it would end alone."""
+        """Remove and return the longest (or unknown) of the next seed's orders; started last, it would run alone."""
         seed = waiting[0][1].seed
         of_seed = [item for item in waiting if item[1].seed == seed]
         longest = max(of_seed, key=lambda item: self._seconds.get(item[1].like, math.inf))
@@ -225,13 +225,13 @@ class Workers:
             self._workers.append(_Worker(self.opening, self._heard))
 
     def _hear(self, report: Report) -> Finished | None:
-        """The next thing that a worker says; None where it is no result."""
+        """Process the next message of a worker; return its result, or None for any other message."""
         try:
             worker, line = self._heard.get(timeout=SECONDS_BETWEEN_LOOKS if self._held else None)
         except queue.Empty:
             return None
         if worker.order is None:
-            if line is None and worker in self._workers:  # killed while it was idle: another one will be started
+            if line is None and worker in self._workers:  # killed while idle: another one will be started
                 self._dismiss(worker)
             return None
         if line is None:
@@ -255,7 +255,7 @@ class Workers:
         return worker.place, repriced(result, self.prices), said["known"]
 
     def _warn(self, message: str) -> None:
-        """Once, however many workers say it."""
+        """Log a warning once, even if several workers send it."""
         if message not in self._warned:
             log.warning(message)
         self._warned.add(message)
@@ -263,7 +263,7 @@ class Workers:
 
 @dataclass
 class _Worker:
-    """One process, the thread that listens to it, and what it is doing."""
+    """A worker process, the thread that reads its output, and its current order."""
 
     opening: Opening
     heard: queue.SimpleQueue[tuple[_Worker, str | None]]
@@ -273,12 +273,12 @@ class _Worker:
     listener: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start it. Its libraries see as many threads as it may use."""
+        """Start the process, with its libraries limited to its share of the threads."""
         package = str(Path(__file__).parents[2])
         paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
         surroundings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": str(self.opening.threads)}
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "graftwork.run.worker"],  # -P: no module from the folder we are in
+            [sys.executable, "-P", "-m", "graftwork.run.worker"],  # -P: do not import from the working folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -290,12 +290,12 @@ class _Worker:
         self.listener.start()
 
     def take(self, place: int, order: RunOrder) -> None:
-        """Begin a run."""
+        """Send an order to the worker."""
         self.place, self.order = place, order
         self._tell(order.line())
 
     def lost(self) -> GraftworkError:
-        """It ended in the middle of a run."""
+        """Return the error of a worker that ended during a run."""
         assert self.order is not None
         code = self.process.wait()
         killed = "; the system kills what takes more memory than there is" if code == -9 else ""
@@ -305,9 +305,9 @@ class _Worker:
         )
 
     def end(self) -> None:
-        """Let it end."""
+        """End the process by closing its input; kill it after `SECONDS_TO_END`."""
         assert self.process.stdin is not None
-        with suppress(OSError):  # it is gone already
+        with suppress(OSError):  # the process has already ended
             self.process.stdin.close()
         try:
             self.process.wait(timeout=SECONDS_TO_END)
@@ -318,7 +318,7 @@ class _Worker:
 
     def _tell(self, line: Any) -> None:
         assert self.process.stdin is not None
-        with suppress(OSError):  # it is gone: the listener will say so
+        with suppress(OSError):  # the process has ended, which the listener reports
             self.process.stdin.write(f"{json.dumps(line)}\n")
             self.process.stdin.flush()
 

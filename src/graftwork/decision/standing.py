@@ -19,9 +19,7 @@ from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
 from graftwork.run.score_interval import Evidence
 
-BUDGETS = (
-    10.0  # `worth` points are worth this multiple of a search's full time: time is cheap, so it searches with care
-)
+BUDGETS = 10.0  # `worth` points are worth this multiple of a search's full time: time is cheap
 _NORMAL_QUANTILE = 1.645  # of the normal distribution at 95 %
 FLAT = 1e6  # variance of a score under a flat prior, in squared spreads
 

@@ -135,9 +135,7 @@ class Span:
         silent = np.array([words_f1(golds.texts, "", True) for golds in targets.about])
         lead = found.score - found.none  # (N,) no answer is predicted where this is at most the threshold
         order = np.argsort(lead, kind="stable")
-        gains = np.concatenate(
-            [[0.0], np.cumsum((silent - answered)[order])]
-        )  # with the lowest 0 … N left without an answer
+        gains = np.concatenate([[0.0], np.cumsum((silent - answered)[order])])  # the lowest 0 … N get no answer
         edges = np.concatenate([[lead[order[0]] - 1], lead[order], [lead[order[-1]] + 1]])
         between = np.flatnonzero(edges[1:] > edges[:-1])  # equal leads are on the same side of every threshold
         best = between[gains[between] >= gains[between].max() - 1e-9]

@@ -26,7 +26,7 @@ class Weighed:
     """The rates measured on one thread, and the precision chosen from them."""
 
     precision: str  # "fp32" or "bf16"
-    flop_per_second: Mapping[str, float]  # of both precisions
+    flop_per_second: Mapping[str, float]  # rates of both precisions
 
     @classmethod
     def of(cls, rates: Mapping[str, float]) -> Weighed:

@@ -35,7 +35,7 @@ class Contrastive:
     rate: float = 1e-4  # peak of the schedule
     epochs: int = 20  # over the training rows
     steps: int = 300  # steps, at most
-    decay: float = 1.0  # rate of a block as a share of the rate of the one above it
+    decay: float = 1.0  # learning rate of a block as a share of that of the block above
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

@@ -219,7 +219,7 @@ class Dan:
         return Averaging(network, {**fitted.facts, "texts": texts} | facts)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Averaging:
-        """Rebuild from the stored vectors and layers, without the file. Raises `IncompatibleModule` if shapes differ."""
+        """Rebuild from stored vectors and layers, without the file. Raises `IncompatibleModule` if shapes differ."""
         outputs, depth = setting.kind.outputs(setting.task), min(self.depth, len(delta))
         with torch.device("meta"):  # allocates no memory before the shapes are checked
             network = Network(delta["table"][:-1].to("meta"), facts["texts"], outputs, self.width, depth)

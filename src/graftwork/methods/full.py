@@ -23,9 +23,7 @@ class Full:
 
     learning_rate: float = 2e-4  # peak of the schedule, for the head and the highest block
     decay: float = 0.8  # learning rate of a block as a share of that of the block above
-    embeddings: str = (
-        "touched"  # token embeddings: rows that occur in a batch are trained; "frozen": none are trained or stored
-    )
+    embeddings: str = "touched"  # token embeddings: rows in a batch are trained; "frozen": none trained, none stored
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True

@@ -47,9 +47,7 @@ class ScalarMix:
         backbone = bench.setting.backbone
         assert backbone is not None
         train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
-        spread = features_of_blocks(train, backbone.card.blocks).std(
-            dim=(0, 2)
-        )  # features are not kept while the start is fitted
+        spread = features_of_blocks(train, backbone.card.blocks).std(dim=(0, 2))  # features are not kept in memory
         scale = spread.clamp_min(1e-6)  # (L + 1,): puts blocks on one scale, so that shares are comparable
         even = torch.full_like(scale, 1 / len(scale)) / scale
         start, _ = fit_on(bench, train, validation, lambda frozen: mixed(frozen, even), bench.tally)

@@ -106,7 +106,7 @@ class BiLSTM(nn.Module):
         return flat.view(*read.shape[:3], -1)
 
     def _step(self, gates: Tensor, cell: Tensor, projection: Tensor) -> LstmState:
-        """Compute the next state from (2, S, 4C), (2, S, C), (2, C, P); cells are in fp32 whatever the weights are in."""
+        """Compute the next state from (2, S, 4C), (2, S, C), (2, C, P); cells are kept in fp32 for any weights."""
         taken, kept, candidate, shown = gates.float().chunk(4, dim=-1)
         cell = kept.sigmoid() * cell + taken.sigmoid() * candidate.tanh()
         if self.shape.cell_clip:

@@ -9,7 +9,7 @@ from torch import Tensor
 def log_softmax_of_segments(logits: Tensor, owners: Tensor) -> Tensor:
     """Map logits (R, …) and segment ids (R,), one integer per row, to log probabilities (R, …).
 
-    In every column the probabilities of a segment sum to 1. Each segment is shifted by its own maximum, so nothing overflows.
+    In every column the probabilities of a segment sum to 1. Segments are shifted by their own maximum: no overflow.
     """
     segments, segment = torch.unique(owners, return_inverse=True)  # (G,), (R,)
     places = segment.reshape(-1, *[1] * (logits.dim() - 1)).expand_as(logits)  # (R, …)

@@ -55,7 +55,7 @@ def mixed(recipe: PretrainingRecipe, short: float, long: float) -> float:
 
 
 def flop_of(words: str) -> float | None:
-    """Parse `"1e15FLOP"` or `"200TFLOP"`; None for another unit. Raises `ConfigError` for 0 or infinity."""
+    """Parse `"1e15FLOP"` or `"200TFLOP"`; None if it is neither. Raises `ConfigError` for 0 or infinity."""
     found = FLOP.fullmatch(words.strip())
     amount = float(found[1]) * PREFIXES[found[2]] if found else None
     if amount is not None and not 0 < amount < math.inf:
@@ -64,7 +64,7 @@ def flop_of(words: str) -> float | None:
 
 
 def paid_by(flop: float, each: float, before: float = 0.0) -> int:
-    """Return how many steps, or tokens, of `each` FLOP fit into `flop` - `before`. Raises `ConfigError` if none does."""
+    """Return how many steps, or tokens, of `each` FLOP fit into `flop` - `before`. Raises `ConfigError` for none."""
     if flop < before + each:
         raise ConfigError(
             "the budget does not pay for the first step",

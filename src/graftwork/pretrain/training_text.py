@@ -105,7 +105,7 @@ class Material:
         return own * rows[recipe.short_length or recipe.length].content, own * rows[recipe.length].content
 
     def rows(self, objective: ByGradient, recipe: PretrainingRecipe) -> dict[int, Rows]:
-        """Return T -> training rows. Raises `DataError` for less text than one batch, `ConfigError` for bad settings."""
+        """Return T -> training rows. Raises `DataError` for less text than a batch, `ConfigError` for bad settings."""
         if recipe.batch < _fewest(objective):
             raise ConfigError(
                 "this objective makes its questions out of several rows of a batch",

@@ -1,1 +1,1 @@
-"""From a folder or hub name to a frozen backbone: files, tokenisers, images and audio."""
+"""Loading of frozen backbones from a folder or hub name: files, tokenisers, images and audio."""

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 OPTIONS, WEIGHTS = (
     "*options.json",
     "*weights.hdf5",
-)  # those of the published ones carry the network's sizes before the name
-MOST_UNPACKED = 8  # times the bytes of the file: trained weights hardly shrink
-FORGET = 1.0  # what TensorFlow's cell adds to the bias of the forget gate whenever it runs
+)  # published files prefix these names with the network's sizes
+MOST_UNPACKED = 8  # maximum unpacked bytes / file bytes: trained weights hardly compress
+FORGET = 1.0  # TensorFlow's cell adds this to the forget gate's bias at run time
 
 
 def published_files(folder: Path) -> tuple[Path, Path]:
-    """The options and the weights in a folder. Raises `StorageError` unless there is one of each."""
+    """Return the options and weights files in a folder. Raises `StorageError` unless there is one of each."""
     found = [sorted(folder.glob(pattern)) for pattern in (OPTIONS, WEIGHTS)]
     for pattern, paths in zip((OPTIONS, WEIGHTS), found, strict=True):
         if len(paths) != 1:
@@ -46,10 +46,10 @@ def published_files(folder: Path) -> tuple[Path, Path]:
 
 
 def read_published(options: Path, weights: Path) -> BiLM:
-    """The network of these two files, in fp32.
+    """Read the network of these two files, in fp32.
 
-    Raises `StorageError` for a file that can't be read, `ConfigError` without h5py or for strange options, and
-    `IncompatibleModule` for weights that are not those of the options.
+    Raises `StorageError` for an unreadable file, `ConfigError` without h5py or for invalid options, and
+    `IncompatibleModule` for weights that do not match the options.
     """
     network = BiLM(read_options(options, weights.stat().st_size // 2))
     with _opened(weights) as file, torch.no_grad():
@@ -69,9 +69,9 @@ def read_published(options: Path, weights: Path) -> BiLM:
 
 
 def read_options(path: Path, stored: int | None) -> BiLMShape:
-    """The sizes in options.json, or in a config.json of ours, for `stored` numbers; None: for fresh weights.
+    """Read the sizes in options.json, or in our config.json, for `stored` numbers; None: for fresh weights.
 
-    Raises `ConfigError`, and `StorageError` for sizes that are absurd or far beyond what is stored.
+    Raises `ConfigError`, and `StorageError` for sizes that are absurd or far larger than `stored`.
     """
     content = checked_json(path)
     require_modest({part: content[part] for part in ("char_cnn", "lstm") if part in content}, path)
@@ -95,7 +95,7 @@ def _opened(weights: Path) -> h5py.File:
 
 
 def _tensors(network: BiLM, file: h5py.File, where: Path) -> Iterator[tuple[str, Tensor]]:
-    """Name in our network -> tensor. Maps of TensorFlow are (in, out)."""
+    """Yield (name in our network, tensor). TensorFlow's linear maps are (in, out)."""
 
     def read(path: str) -> NDArray[np.float32]:
         values: NDArray[np.float32] = np.asarray(_own(file, path, where)[...], dtype=np.float32)
@@ -122,7 +122,7 @@ def _tensors(network: BiLM, file: h5py.File, where: Path) -> Iterator[tuple[str,
 
 
 def _own(file: h5py.File, path: str, where: Path) -> h5py.Dataset:
-    """An array whose numbers stand in this file. Raises `IncompatibleModule` without it, `StorageError` for a link."""
+    """Return an array stored in this file. Raises `IncompatibleModule` if missing, `StorageError` for a link."""
     import h5py
 
     group: Any = file
@@ -152,7 +152,7 @@ def _own(file: h5py.File, path: str, where: Path) -> h5py.Dataset:
 
 
 def _direction(read: Any, path: str) -> Mapping[str, NDArray[np.float32]]:
-    """One LSTM: TensorFlow has its gates as input, candidate, forget, output, and inputs above what recurs."""
+    """Convert one LSTM: TensorFlow orders gates input, candidate, forget, output, and inputs before recurrence."""
     weight, bias, projection = read(f"{path}/W_0"), read(f"{path}/B"), read(f"{path}/W_P_0")
     width = projection.shape[1]
 

@@ -1,4 +1,4 @@
-"""What one head of a block attends to: its weights over the tokens of a text, and over its words."""
+"""Attention weights of one head of a block over the tokens of a text, and over its words."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from graftwork.pretrained.transformer import TransformerBackbone
 
 @dataclass(frozen=True)
 class AttentionWeights:
-    """Of one head on one text."""
+    """The attention weights of one head on one text."""
 
-    tokens: tuple[str, ...]  # as they stand in the text; those that the tokenizer adds by their names
-    word_of: tuple[int, ...]  # (T,) the word that each token is a part of; an added token is a word of its own
+    tokens: tuple[str, ...]  # as written in the text; added tokens by their names
+    word_of: tuple[int, ...]  # (T,) word index of each token; an added token is a word of its own
     words: tuple[str, ...]
-    added: tuple[bool, ...]  # which words are tokens that the tokenizer adds: [CLS], [SEP], …
-    weights: NDArray[np.float32]  # (T, T): how much of what token i reads is token j; rows sum to 1
+    added: tuple[bool, ...]  # True for words that are added tokens: [CLS], [SEP], …
+    weights: NDArray[np.float32]  # (T, T): attention of token i to token j; rows sum to 1
     blocks: int
     heads: int  # of this block
-    cut: bool  # the text is longer than the backbone takes: only its beginning was read
+    cut: bool  # the text is longer than the backbone's maximum: only its beginning was read
 
     def of_words(self) -> NDArray[np.float32]:
-        """(words, words): to a word the sum over its tokens, from a word their mean, so rows sum to 1 still.
+        """Return (words, words): the sum over tokens attended to, the mean over attending ones; rows sum to 1.
 
-        As Clark et al. 2019 (arXiv:1906.04341) do it.
+        As in Clark et al. 2019 (arXiv:1906.04341).
         """
         part = np.zeros((len(self.words), len(self.tokens)), dtype=np.float32)
         part[list(self.word_of), range(len(self.tokens))] = 1
@@ -41,11 +41,11 @@ class AttentionWeights:
 def attention_weights(
     backbone: TransformerBackbone, text: str, block: int, head: int, *, most_words: int | None = None
 ) -> AttentionWeights:
-    """The weights of head `head` of block `block`, both counted from 0.
+    """Return the weights of head `head` of block `block`, both counted from 0.
 
-    They are what transformers gives as `output_attentions`, from modules of their own: no other user of the backbone's
-    weights notices. Raises `ConfigError` for a block or head that is not there, a text without tokens or, before
-    anything is computed, of more than `most_words`, and a network that keeps its weights to itself.
+    They equal transformers' `output_attentions`, computed on a twin: other users of the backbone's weights are not
+    affected. Raises `ConfigError` for a block or head that does not exist, a text without tokens or, before anything is
+    computed, of more than `most_words`, and a network that does not return attention weights.
     """
     encoded = backbone.encode([Example("text", {"text": text})])
     encoding = backbone.tokenizer.encode(text)
@@ -85,7 +85,7 @@ def attention_weights(
 
 @torch.inference_mode()
 def _of_blocks(backbone: TransformerBackbone, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    """Of each block (1, H, T, T). A kernel keeps no weights, so the twin computes attention step by step."""
+    """Return each block's weights (1, H, T, T). Fused kernels give none, so a twin uses eager attention."""
     network = backbone.twin().module
     if getattr(network, "is_backend_compatible", lambda: False)():
         network.set_attn_implementation("eager")  # type: ignore[operator]
@@ -106,12 +106,12 @@ def _numbered(listed: tuple[Tensor, ...] | Tensor, number: int, noun: str) -> Te
 
 
 def _shown(text: str, start: int, end: int, name: str) -> str:
-    """A stretch of the text; of an added token, which has none, its name."""
+    """Return a span of the text, or the name of an added token, whose span is empty."""
     return text[start:end].strip() or name
 
 
 def _words(word_ids: list[int | None]) -> tuple[tuple[int, ...], list[int]]:
-    """The word of each token, counted from 0, and the first token of each word."""
+    """Return the word index of each token, from 0, and the first token of each word."""
     starts = [i for i, word in enumerate(word_ids) if i == 0 or word is None or word != word_ids[i - 1]]
     begins = set(starts)
     return tuple((np.cumsum([i in begins for i in range(len(word_ids))]) - 1).tolist()), starts

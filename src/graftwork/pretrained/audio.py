@@ -1,4 +1,4 @@
-"""Sounds as a network takes them: samples at its rate, or a spectrogram of a fixed length."""
+"""Readers of sounds: samples at a network's rate, or a spectrogram of a fixed length."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from graftwork.core.example import Example
 from graftwork.core.media import Media
 from graftwork.pretrained.media_files import KeptArrays, decode_sound
 
-FRAME, HOP = 400, 160  # samples of a spectrogram's frame, and between two
-MOST_SECONDS = 30  # of a recording that are read: attention grows with the square of them
+FRAME, HOP = 400, 160  # samples of a spectrogram frame, and between frame starts
+MOST_SECONDS = 30  # read of a recording: attention cost grows with the square
 
 
 @dataclass
 class WaveReader:
-    """Implements `Reader` for networks that take samples: T follows from the convolutions that they begin with."""
+    """A `Reader` for networks that take samples: T follows from their initial convolutions."""
 
     rate: int
-    normalise: bool  # each recording to mean 0 and variance 1
+    normalise: bool  # scale each recording to mean 0 and variance 1
     kernels: tuple[int, ...]  # of the convolutions
     strides: tuple[int, ...]
     kept: KeptArrays = field(default_factory=KeptArrays, repr=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WaveReader:
-        """Itself: it learns nothing."""
+        """Return itself: it has no state to train."""
         return self
 
     def positions(self, samples: int) -> int:
-        """T of so many samples."""
+        """Return T for this number of samples."""
         for kernel, stride in zip(self.kernels, self.strides, strict=True):
             samples = (samples - kernel) // stride + 1
         return samples
 
     @property
     def fewest(self) -> int:
-        """Samples that make one position."""
+        """The fewest samples that give one position."""
         samples = 1
         for kernel, stride in zip(reversed(self.kernels), reversed(self.strides), strict=True):
             samples = (samples - 1) * stride + kernel
         return samples
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """One sequence a recording, cut after `MOST_SECONDS`."""
+        """Encode each recording as one sequence, cut after `MOST_SECONDS`."""
         media = tuple(example.inputs["sound"] for example in examples)
         rows = [[0] * self.positions(len(self._samples(one))) for one in media]
         cut = sum(one.size[0] > MOST_SECONDS * one.size[1] for one in media)
         return Encoded(ids=rows, types=rows, towers=1, cut=cut, media=media)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """`input_values` (S, samples), zero behind each recording's end, and `samples` (S,), how many are its own."""
+        """Return `input_values` (S, samples), zero-padded on the right, and `samples` (S,), the real lengths."""
         assert encoded.media is not None
         waves = [self._samples(encoded.media[row]) for row in sequences]
         lengths = np.array([len(wave) for wave in waves])
@@ -81,33 +81,33 @@ class WaveReader:
 
 @dataclass
 class SpectrogramReader:
-    """Implements `Reader` for networks that take a spectrogram of a fixed number of frames."""
+    """A `Reader` for networks that take a spectrogram of a fixed number of frames."""
 
     extractor: Any  # a transformers feature extractor
     positions: int  # T of a recording
     kept: KeptArrays = field(default_factory=KeptArrays, repr=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SpectrogramReader:
-        """Itself: it learns nothing."""
+        """Return itself: it has no state to train."""
         return self
 
     @property
     def rate(self) -> int:
-        """Samples a second."""
+        """Samples per second."""
         return int(self.extractor.sampling_rate)
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """One sequence a recording, all of one length; `cut` counts those that have more frames."""
+        """Encode each recording as one sequence, all of one length; `cut` counts longer recordings."""
         media = tuple(example.inputs["sound"] for example in examples)
         for one in media:
             self._frames(one)
         row = [0] * self.positions
-        longest = FRAME + HOP * self.extractor.max_length  # samples that give a frame too many
+        longest = FRAME + HOP * self.extractor.max_length  # fewest samples with one frame too many
         cut = sum(one.size[0] / one.size[1] * self.rate >= longest for one in media)
         return Encoded(ids=[row] * len(media), types=[row] * len(media), towers=1, cut=cut, media=media)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """`input_values` (S, frames, bands)."""
+        """Return `input_values` (S, frames, bands)."""
         assert encoded.media is not None
         frames = [self._frames(encoded.media[row]) for row in sequences]
         return {

@@ -1,4 +1,4 @@
-"""From a network and its tokenizer to a frozen backbone with its card."""
+"""Assembly of a frozen backbone and its card from a network and its tokenizer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 
-UNUSED = ("pooler", "masked_spec_embed")  # of next-sentence prediction; of pre-training on sounds
-UNSTATED_LENGTH = 512  # tokens, where neither network nor tokenizer names a limit (XLNet)
+UNUSED = ("pooler", "masked_spec_embed")  # used for next-sentence prediction; for pre-training on sounds
+UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
 
 
 def assemble(
@@ -31,7 +31,7 @@ def assemble(
     random_seed: int | None,
     identity: Mapping[str, Any],
 ) -> TransformerBackbone:
-    """Freeze a network and write its card; `identity` is JSON that decides tokenizer, architecture and weights."""
+    """Freeze a network and write its card; `identity` is JSON that identifies tokenizer, architecture and weights."""
     config = module.config
     if tokenizer.get_vocab_size() > config.vocab_size:
         raise IncompatibleModule(
@@ -69,14 +69,14 @@ def assemble(
 
 
 def drop_unused(module: nn.Module) -> None:
-    """Without what was made for something that nothing here reads or does."""
+    """Remove the parts of a network that are unused here."""
     for name in UNUSED:
         if getattr(module, name, None) is not None:
             setattr(module, name, None)
 
 
 def _positions(config: Any, layout: Layout, name: str) -> int:
-    """Tokens that the network has positions for. Raises `ConfigError` where it is not said where they begin."""
+    """Return the number of positions of the network. Raises `ConfigError` if their first index is not stated."""
     positions: int = getattr(config, "max_position_embeddings", -1)
     if positions <= 0:
         return UNSTATED_LENGTH

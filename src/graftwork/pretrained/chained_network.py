@@ -1,4 +1,4 @@
-"""A network as a chain of functions, run from any block on and read at its end: of images, of sounds, of texts."""
+"""A backbone from a network unrolled into a chain of block functions, run from any block on: images, sounds, texts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from graftwork.core.example import Example
 from graftwork.nn.pooling import pooled
 from graftwork.pretrained.layout import sites_of
 
-Step = Callable[[Tensor, Any], Tensor]  # (S, T, D) entering a block, what the blocks are told beside -> (S, T', D')
+Step = Callable[[Tensor, Any], Tensor]  # (state (S, T, D) entering a block, shared side input) -> (S, T', D')
 
 
 @dataclass(frozen=True)
 class Chain:
-    """What a network does, in order. Where maps shrink and widen from block to block, T and D do."""
+    """A network's functions in order. T and D may change from block to block."""
 
-    embed: Callable[[Inputs], Tensor]  # what enters block 0
-    blocks: Mapping[str, Step]  # path of the block's module -> what it does
-    finish: Callable[[Tensor], Tensor]  # what follows the last block
-    beside: Callable[[Inputs], Any] = lambda inputs: None  # what every block is told, such as where padding is
+    embed: Callable[[Inputs], Tensor]  # computes the input of block 0
+    blocks: Mapping[str, Step]  # path of the block's module -> its function
+    finish: Callable[[Tensor], Tensor]  # applied after the last block
+    beside: Callable[[Inputs], Any] = lambda inputs: None  # side input of every block, such as the mask
     learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`
 
 
@@ -34,30 +34,30 @@ class Architecture:
     """One row of a family's table."""
 
     unroll: Callable[[Any], Chain]  # a network without a head -> its chain
-    embedding: str  # path of what makes the states that enter block 0
+    embedding: str  # path of the module that computes the input of block 0
     roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
     pooling: str  # as `BackboneCard.pooling`
-    splits_rows: bool = False  # its blocks run sequences of one length together, those of another apart
+    splits_rows: bool = False  # blocks run sequences of different lengths separately
 
 
 class Reader(Protocol):
-    """Turns examples into what a network takes."""
+    """A converter of examples to network inputs."""
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise, or decode the files. Raises `DataError` for a file that can't be decoded."""
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Each on the processor, numbers that are no counts in fp32, and `attention_mask` (S, T)."""
+        """Return inputs on the CPU, real numbers in fp32, and `attention_mask` (S, T)."""
 
 
 @runtime_checkable
 class AugmentingReader(Reader, Protocol):
-    """A reader that can show an example otherwise every epoch."""
+    """A reader that can augment an example anew every epoch."""
 
-    augmentation: str  # what it does, in words
+    augmentation: str  # description of the augmentation
 
     def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
-        """As `collate`; what is shown of an example is a pure function of (seed, epoch, its number)."""
+        """Like `collate`, augmented: a pure function of (seed, epoch, sequence number)."""
 
 
 @dataclass
@@ -71,17 +71,17 @@ class ChainedBackbone:
 
     @property
     def rows_apart(self) -> bool:
-        """Windows and positions of an image come after it."""
+        """False where blocks split rows by length; an image's windows and positions come after the row dimension."""
         return not self.architecture.splits_rows
 
     @property
     def chain(self) -> Chain:
-        """Of the modules as they are now: those of a copy are other ones."""
+        """The chain of the current modules; a copy has its own."""
         return self.architecture.unroll(self.module)
 
     @property
     def learns_like(self) -> Mapping[str, str]:
-        """What is registered elsewhere than it works, and whose rate it has."""
+        """Modules registered outside the block that uses them -> the path whose rate they have."""
         return self.chain.learns_like
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
@@ -89,16 +89,16 @@ class ChainedBackbone:
         return self.reader.encode(examples)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """A batch on the device and in the precision of the weights."""
+        """Collate a batch on the device and in the precision of the weights."""
         return self._placed(self.reader.collate(encoded, sequences))
 
     @property
     def augmentation(self) -> str:
-        """What the reader does, in words; empty where it does nothing."""
+        """A description of the reader's augmentation; empty if there is none."""
         return self.reader.augmentation if isinstance(self.reader, AugmentingReader) else ""
 
     def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
-        """A batch as it is shown in this epoch."""
+        """Collate a batch augmented for this epoch."""
         assert isinstance(self.reader, AugmentingReader), "nothing to augment"
         return self._placed(self.reader.augmented(encoded, sequences, seed, epoch))
 
@@ -110,11 +110,11 @@ class ChainedBackbone:
         }
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        """L + 1 tensors (S, T, D): [k] enters block k; [L] is what the network is read from."""
+        """Return L + 1 tensors (S, T, D): [k] enters block k; [L] is the network's output."""
         return self.states_up_to(inputs, self.card.blocks)
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
-        """The first `depth + 1` of `states`; blocks from `depth` on are not run."""
+        """Return the first `depth + 1` of `states`; blocks from `depth` on are not run."""
         chain = self.chain
         beside, states = chain.beside(inputs), [chain.embed(inputs)]
         for step in list(chain.blocks.values())[:depth]:
@@ -138,26 +138,26 @@ class ChainedBackbone:
         return Features(state, mask, self.pool(state, mask, inputs.get("words")))
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """(S, T, D), (S, T) -> (S, R) in fp32, as the card's pooling says; with `words` (W, D)."""
+        """Pool (S, T, D), mask (S, T), to (S, R) in fp32 by the card's pooling; with `words` to (W, D)."""
         return pooled(sequence, real_positions(mask, sequence), self.architecture.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
-        """Qualified name -> submodule, in network order."""
+        """Map qualified names to submodules of this role, in network order."""
         known = self.architecture
         return sites_of(self.module, role, known.embedding, self.chain.blocks, known.roles)
 
     def copy(self) -> ChainedBackbone:
-        """A backbone with weights of its own; the reader, which learns nothing, is shared."""
+        """Return a backbone with its own weights; the stateless reader is shared."""
         return ChainedBackbone(self.card, copy.deepcopy(self.module), self.reader, self.architecture)
 
     def twin(self) -> ChainedBackbone:
-        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+        """Return new modules that share the weights: hooks on them do not affect other users of the weights."""
         shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
         return ChainedBackbone(self.card, copy.deepcopy(self.module, shared), self.reader, self.architecture)
 
 
 def alone(layer: nn.Module) -> Step:
-    """A layer that needs nothing but the state, as a step."""
+    """Wrap a layer that needs only the state as a step."""
 
     def step(state: Tensor, beside: Any) -> Tensor:
         after: Tensor = layer(state)
@@ -167,19 +167,19 @@ def alone(layer: nn.Module) -> Step:
 
 
 def as_sequence(maps: Tensor) -> Tensor:
-    """(S, D, H, W) -> (S, T = H x W, D)."""
+    """Flatten maps: (S, D, H, W) -> (S, T = H x W, D)."""
     return maps.flatten(2).transpose(1, 2)
 
 
 def as_maps(sequence: Tensor) -> Tensor:
-    """(S, T, D) -> (S, D, H, W), H and W the root of T: images are square here."""
+    """Unflatten a sequence: (S, T, D) -> (S, D, H, W), H and W the root of T: images are square here."""
     side = round(sequence.shape[1] ** 0.5)
     return sequence.transpose(1, 2).view(*sequence.shape[::2], side, side)
 
 
 @torch.no_grad()
 def shapes_of(chain: Chain, inputs: Inputs) -> tuple[tuple[int, int], ...]:
-    """(T, D) of the states at every depth, found by running one example."""
+    """Return (T, D) of the states at every depth, found by running one example."""
     beside, state = chain.beside(inputs), chain.embed(inputs)
     shapes = [(state.shape[1], state.shape[2])]
     for step in chain.blocks.values():

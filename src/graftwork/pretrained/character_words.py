@@ -1,4 +1,4 @@
-"""Texts as sequences of spelled words: each is one position, whatever its letters, and none is unknown."""
+"""A reader of texts as sequences of spelled words: one position per word, and no unknown words."""
 
 from __future__ import annotations
 
@@ -24,71 +24,71 @@ from graftwork.pretrained.tokenising import marks, real_tokens
 from graftwork.pretrained.tokenizer_file import read_tokenizer
 from graftwork.pretrained.windows import Windowing
 
-# As the Penn Treebank cuts English ("do n't", "it 's"), and as the texts are cut that the published networks have read.
+# Penn Treebank segmentation ("do n't", "it 's"), as in the training texts of the published networks.
 WORD = r"\w+(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\d+(?:[.,]\d+)*|\w+|[^\w\s]"
-START, END = -1, -2  # the numbers of <S> and </S>, which are no word's
+START, END = -1, -2  # ids of <S> and </S>, never a word's
 BOUNDARIES = {"<S>": START, "</S>": END}
 TOWERS = 2  # sequences that a pair becomes: the network never reads two texts as one
 
 
 def number_of(word: str) -> int:
-    """A word as one number: its letters behind a 1, which keeps leading zeros.
+    """Encode a word as one number: its bytes after a 1, which preserves leading zeros.
 
-    Words that no network can tell apart have one number, and no others do.
+    Two words have the same number only if no network can distinguish them.
     """
     return int.from_bytes(b"\1" + letters_of(word))
 
 
 def symbols_of(number: int) -> list[int]:
-    """The 50 symbols of the word of that number."""
+    """Return the 50 symbols of the word with that number."""
     if number in (START, END):
         return sentence_start_ids() if number == START else sentence_end_ids()
     return spelled_ids(number.to_bytes((number.bit_length() + 7) // 8)[1:])
 
 
 def spelled(numbers: Iterable[int]) -> NDArray[np.int64]:
-    """(W, 50) symbols of the words of these numbers."""
+    """Return the symbols (W, 50) of the words with these numbers."""
     return np.array([symbols_of(number) for number in numbers], dtype=np.int64).reshape(-1, WORD_LENGTH)
 
 
 @dataclass(frozen=True)
 class Cutting:
-    """How a text becomes words."""
+    """The segmentation of a text into words."""
 
     pieces: PreTokenizer
-    normalizer: Normalizer | None = None  # applied to words that are given, too
+    normalizer: Normalizer | None = None  # also applied to words given as such
 
     @classmethod
     def treebank(cls) -> Cutting:
-        """That of the published networks."""
+        """Return the segmentation of the published networks."""
         return cls(Split(Regex(WORD), behavior="removed", invert=True))
 
     @classmethod
     def of_file(cls, path: Path) -> Cutting:
-        """That of a tokenizer.json, whatever its vocabulary."""
+        """Read the segmentation of a tokenizer.json, ignoring its vocabulary."""
         tokenizer = read_tokenizer(path)
         return cls(tokenizer.pre_tokenizer or WhitespaceSplit(), tokenizer.normalizer)
 
     def words(self, text: str) -> list[str]:
-        """The words of a text."""
+        """Return the words of a text."""
         return [word for word, _ in self.pieces.pre_tokenize_str(self.plain(text))]
 
     def plain(self, text: str) -> str:
-        """Normalised."""
+        """Return the normalised text."""
         return text if self.normalizer is None else str(self.normalizer.normalize_str(text))
 
 
 @dataclass(frozen=True)
 class SpelledReader:
-    """Implements `Reader`. An id is a word as a number, `number_of`; <S> and </S> stand round every sequence."""
+    """A `Reader` of spelled words. An id is `number_of` a word; every sequence begins with <S> and ends with </S>."""
 
     cutting: Cutting
     max_length: int  # positions, boundaries included
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """A position per word; of a pair each text is a sequence. A text that is too long is cut.
+        """Encode one position per word; each text of a pair is a sequence. A text that is too long is cut.
 
-        Of examples with words nothing is cut but a question: they have windows.
+        In examples with words only a question is cut: their texts have windows.
         """
         given = examples[0].inputs if examples else {}
         if "words" in given:
@@ -105,7 +105,7 @@ class SpelledReader:
         )
 
     def _encode_words(self, examples: Sequence[Example]) -> Encoded:
-        """As many sequences each as it has windows; a question stands before its text, in each of them."""
+        """Encode examples with words, one sequence per window; each window begins with the question, if any."""
         asked = "question" in examples[0].inputs
         plain = [self._plain(example) for example in examples]
         found = (self._questions if asked else self._texts).read(plain)
@@ -121,15 +121,15 @@ class SpelledReader:
         )
 
     def _plain(self, example: Example) -> Example:
-        """Words normalised, and a question with a space between its words."""
+        """Normalise the words, and separate a question's words by spaces."""
         inputs = dict(example.inputs) | {"words": tuple(map(self.cutting.plain, example.inputs["words"]))}
         if "question" in inputs:
             inputs["question"] = " ".join(self.cutting.words(inputs["question"]))
         return replace(example, inputs=inputs)
 
     def _ids(self, encoding: Encoding, example: Example) -> list[int]:
-        """A window's tokens by the letters that they have in the example."""
-        parts = [[f" {word}" for word in example.inputs["words"]]]  # as `Windowing` has them
+        """Return the ids of a window's tokens, by their spelling in the example."""
+        parts = [[f" {word}" for word in example.inputs["words"]]]  # as in `Windowing`
         if "question" in example.inputs:
             parts = [[example.inputs["question"]], *parts]
         places = zip(encoding.tokens, encoding.sequence_ids, encoding.word_ids, encoding.offsets, strict=True)
@@ -148,7 +148,7 @@ class SpelledReader:
 
     @property
     def _word_by_word(self) -> Tokenizer:
-        """Knows no word, only where each is."""
+        """A tokenizer without vocabulary, used only for word positions."""
         (start, end), unknown = BOUNDARIES, "<UNK>"
         tokenizer = Tokenizer(WordLevel({start: 0, end: 1, unknown: 2}, unk_token=unknown))
         tokenizer.pre_tokenizer = WhitespaceSplit()
@@ -158,7 +158,7 @@ class SpelledReader:
         return tokenizer
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """`characters` (S, T, characters), zero where padding is, behind each sequence."""
+        """Return `characters` (S, T, characters), zero at the padding on the right."""
         real = real_tokens(encoded, sequences)
         numbers = list(chain.from_iterable(encoded.ids[i] for i in sequences))
         places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}

@@ -1,4 +1,4 @@
-"""Who named it: what a person asks for may be fetched, a name that stands in a file from elsewhere starts nothing."""
+"""The download policy: names requested by the user may be fetched, names in untrusted files may not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ASKED: ContextVar[tuple[str, ...] | None] = ContextVar("asked", default=None)
 
 @contextmanager
 def kept_only(*asked: str | None) -> Iterator[None]:
-    """In this block a hub's name starts no download, unless it is `asked` for: "hf:a/b", "hub:glue:cola"."""
+    """Allow no download in this block except of the `asked` names: "hf:a/b", "hub:glue:cola"."""
     token = _ASKED.set(tuple(name for name in asked if name is not None))
     try:
         yield
@@ -20,6 +20,6 @@ def kept_only(*asked: str | None) -> Iterator[None]:
 
 
 def may_fetch(name: str) -> bool:
-    """Whether the hub's repository `name` may be fetched here."""
+    """Return whether the hub's repository `name` may be downloaded here."""
     asked = _ASKED.get()
     return asked is None or any(name in one.split(":") for one in asked)

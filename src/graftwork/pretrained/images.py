@@ -1,4 +1,4 @@
-"""Images as a network takes them: resized, cropped and scaled as its folder states, and augmented while it trains."""
+"""A reader of images: resized, cropped and scaled as the model's folder states, and augmented in training."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from graftwork.pretrained.model_json import checked_sizes
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-AREA, RATIO = (0.5, 1.0), (3 / 4, 4 / 3)  # of a random crop: share of the image, width by height
+AREA, RATIO = (0.5, 1.0), (3 / 4, 4 / 3)  # of a random crop: share of the image's area, width / height
 PREPARED = "preprocessor_config.json"
-LARGEST_SIDE = 2048  # pixels that an image is brought to
-MOST_RESIZED = 1 << 25  # pixels of an image whose shorter side was brought to its size
-PATCH = 16  # pixels: where maps shrink from block to block, an image counts as so many positions as it has patches
+LARGEST_SIDE = 2048  # maximum side in pixels of a resized image
+MOST_RESIZED = 1 << 25  # maximum pixels after the shorter side was resized
+PATCH = 16  # pixels: if maps shrink between blocks, T counts patches of this size
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """How an image becomes a square of numbers."""
+    """The preprocessing of an image to a square array."""
 
     resize: int | tuple[int, int]  # pixels of the shorter side, or height and width
-    side: int  # of the square that is cut out of the middle
-    resample: int  # Pillow's number of a filter
+    side: int  # of the centre crop
+    resample: int  # Pillow's filter number
     scale: float
     mean: tuple[float, float, float]
     deviation: tuple[float, float, float]
 
     @classmethod
     def of_folder(cls, folder: Path) -> Preparation:
-        """As preprocessor_config.json states, missing values as transformers completes them. Raises `ConfigError`."""
+        """Read preprocessor_config.json, with transformers' defaults for missing values. Raises `ConfigError`."""
         from transformers import AutoImageProcessor
 
         from graftwork.pretrained.tokenizer_folder import checked_copy
@@ -72,7 +72,7 @@ class Preparation:
         )
 
     def prepared(self, image: Image) -> NDArray[np.uint8]:
-        """(3, side, side)."""
+        """Resize and centre-crop an image to (3, side, side)."""
         if isinstance(self.resize, int):
             image = _middle(image, MOST_RESIZED // self.resize**2)
             width, height = image.size
@@ -86,7 +86,7 @@ class Preparation:
         return _array(image.crop((left, top, left + self.side, top + self.side)))
 
     def augmented(self, image: Image, random: np.random.Generator) -> NDArray[np.uint8]:
-        """(3, side, side): a random part of the image, and that or its mirror image."""
+        """Return a random resized crop (3, side, side), mirrored with probability 1/2."""
         from PIL import Image as images
 
         area = random.uniform(*AREA) * image.width * image.height
@@ -97,14 +97,14 @@ class Preparation:
         return _array(part.transpose(images.Transpose.FLIP_LEFT_RIGHT) if random.random() < 0.5 else part)
 
     def numbers(self, pixels: Tensor) -> Tensor:
-        """(S, 3, side, side) uint8 -> fp32, as the network was trained on them."""
+        """Rescale and normalise uint8 (S, 3, side, side) to fp32, as in the network's pretraining."""
         mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in (self.mean, self.deviation))
         return (pixels.float() * self.scale - mean) / deviation
 
 
 @dataclass
 class ImageReader:
-    """Implements `AugmentingReader`. Prepared images are held in memory as long as they fit."""
+    """An `AugmentingReader` of images. Prepared images are cached in memory as long as they fit."""
 
     preparation: Preparation
     positions: int  # T of an image
@@ -114,11 +114,11 @@ class ImageReader:
     kept: KeptArrays = field(default_factory=KeptArrays, repr=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ImageReader:
-        """Itself: it learns nothing."""
+        """Return itself: it has no state to train."""
         return self
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """One sequence an image, all of one length."""
+        """Encode each image as one sequence, all of one length."""
         media = tuple(example.inputs["image"] for example in examples)
         for one in media:
             self._prepared(one)
@@ -126,12 +126,12 @@ class ImageReader:
         return Encoded(ids=[row] * len(media), types=[row] * len(media), towers=1, cut=0, media=media)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """`pixel_values` (S, 3, H, W)."""
+        """Return `pixel_values` (S, 3, H, W)."""
         assert encoded.media is not None
         return self._inputs([self._prepared(encoded.media[row]) for row in sequences])
 
     def augmented(self, encoded: Encoded, sequences: Sequence[int], seed: int, epoch: int) -> Inputs:
-        """As `collate`, of random parts of the images."""
+        """Like `collate`, with random crops of the images."""
         assert encoded.media is not None
         return self._inputs(
             [
@@ -154,7 +154,7 @@ class ImageReader:
 
 
 def _middle(image: Image, times: int) -> Image:
-    """Of an image more than so many times as long as wide the middle: its ends would be cut off all the same."""
+    """Cut an image longer than `times` its width to its middle: the ends would be cropped anyway."""
     width, height = (min(side, times * min(image.size)) for side in image.size)
     if (width, height) == image.size:
         return image
@@ -172,7 +172,7 @@ def _of_channels(stated: Any) -> tuple[float, float, float]:
 
 
 def _sizes(stated: Any, folder: Path) -> tuple[int | tuple[int, int], int]:
-    """`resize` and `side` of a preparation."""
+    """Return `resize` and `side` of a preparation."""
     size, crop = stated.size, stated.crop_size if stated.do_center_crop else None
     edge = size.shortest_edge
     share = getattr(stated, "crop_pct", None)

@@ -1,4 +1,4 @@
-"""Known words: what a text is made of, as far as a vocabulary knows it.
+"""Known words: segmentation of a text into words of a vocabulary.
 
 Vocabularies cut texts their own ways: one has "don't", another "do" and "n't", a third "don", "'" and "t".
 """
@@ -11,31 +11,31 @@ from dataclasses import dataclass, field
 
 from graftwork.targets.words import APART, apart
 
-Way = tuple[int, int, int, int | None]  # characters known, minus words, where it goes on, row of the word or None
+Way = tuple[int, int, int, int | None]  # characters known, minus words, next piece, row of the word or None
 LONGEST = 8  # pieces of one word: "state-of-the-art" has seven
-LONGEST_UNSPACED = 16  # where letters of unspaced scripts are pieces: a Thai word may have thirteen
+LONGEST_UNSPACED = 16  # if letters of unspaced scripts are pieces: a Thai word may have thirteen
 CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
-REMEMBERED = 1_000_000  # chunks of text, at most
+REMEMBERED = 1_000_000  # maximum cached chunks of text
 
 
 @dataclass(frozen=True)
 class KnownText:
-    """What a vocabulary knows of a text."""
+    """The known words of a text, and the number of unknown pieces."""
 
-    rows: list[int]  # of the words known, in order
-    unknown: int  # pieces with a letter or digit that it does not know; of unspaced scripts letters
+    rows: list[int]  # of the known words, in order
+    unknown: int  # unknown pieces with a letter or digit; in unspaced scripts, letters
 
 
 @dataclass
 class KnownWords:
-    """Reads texts by a vocabulary: between two spaces, the fewest known words that cover most of what stands there."""
+    """A segmenter by vocabulary: between spaces, the fewest known words that cover the most characters."""
 
     vocabulary: Mapping[str, int]  # word -> row
-    unspaced_apart: bool = True  # whether words are looked for within a stretch of an unspaced script
-    _chunks: dict[str, KnownText] = field(default_factory=dict)  # what was found before, for words repeat
+    unspaced_apart: bool = True  # True: look for words within runs of an unspaced script
+    _chunks: dict[str, KnownText] = field(default_factory=dict)  # cache of chunks, since words repeat
 
     def read(self, text: str) -> KnownText:
-        """The known words of a text."""
+        """Segment a text into known words."""
         found = [self._chunk(chunk) for chunk in unicodedata.normalize("NFC", text).split()]
         return KnownText([row for one in found for row in one.rows], sum(one.unknown for one in found))
 
@@ -54,7 +54,7 @@ class KnownWords:
         return self._cover(cut, LONGEST)
 
     def _cover(self, cut: Sequence[str], longest: int) -> KnownText:
-        """The best way through the pieces, found from the last one to the first."""
+        """Find the best segmentation of the pieces by dynamic programming from the last one to the first."""
         ways: list[Way] = [(0, 0, 0, None)] * (len(cut) + 1)
         for start in reversed(range(len(cut))):
             known, words, _, _ = ways[start + 1]
@@ -78,7 +78,7 @@ class KnownWords:
 
 
 def find(vocabulary: Mapping[str, int], word: str) -> int | None:
-    """The row of a word as it stands, else in lower case, else with straight apostrophes; None where it has none."""
+    """Return the row of a word as written, else in lower case, else with straight apostrophes, else None."""
     found = vocabulary.get(word)
     if found is None:
         found = vocabulary.get(word.lower())
@@ -88,7 +88,7 @@ def find(vocabulary: Mapping[str, int], word: str) -> int | None:
 
 
 def pieces(chunk: str) -> list[str]:
-    """What words are made of: runs of letters and digits, marks one by one, and the n of "n't" by itself."""
+    """Cut a chunk into pieces: runs of letters and digits, single marks, and the n of "n't" by itself."""
     cut = [""]
     for char in chunk:
         if unicodedata.category(char)[0] in "PS":

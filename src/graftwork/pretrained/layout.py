@@ -1,4 +1,4 @@
-"""Layouts: where the parts of a transformers architecture are, and how it is read."""
+"""Layouts: the paths of the parts of a transformers architecture, and how it is pooled."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class Layout:
 
     blocks: str  # path of every block: "encoder.layer.*"
     embedding: str  # path of the token embedding
-    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and the norms behind a part's sum
-    skipped: tuple[str, ...] = ("embeddings",)  # modules that have nothing to do once block 0 is skipped
+    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and the norms after a residual
+    skipped: tuple[str, ...] = ("embeddings",)  # modules not needed once block 0 is skipped
     pooling: str = "first"  # "mean", "first" or "last"
     towers: int = 1  # sequences that a pair becomes
-    lower_case: bool = False  # texts are put into lower case, whatever the tokenizer does
-    token_types: bool = False  # the network can tell the two texts of a pair by `token_type_ids`
+    lower_case: bool = False  # lower-case texts, whatever the tokenizer does
+    token_types: bool = False  # the network distinguishes the texts of a pair by `token_type_ids`
     positions_after_padding: bool = False  # positions count from pad_token_id + 1 (RoBERTa's inheritance)
     separate_by_end: bool = False  # no template of its own: a pair is joined by the end-of-text token
     tuple_blocks: bool = False  # blocks return a tuple whose first item is the hidden states
     time_first: bool = False  # inside, hidden states are (T, S, D)
     shared_blocks: bool = False  # every block has the same weights
-    mixes_rows: bool = False  # some map is given what is not of one sequence (DeBERTa's relative positions)
-    options: Mapping[str, bool] = field(default_factory=dict)  # what else its forward must be told
-    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`, of what a network may have
+    mixes_rows: bool = False  # some map's input is not per sequence (DeBERTa's relative positions)
+    options: Mapping[str, bool] = field(default_factory=dict)  # further arguments of its forward
+    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`, for modules a network may have
 
     def first_position(self, pad: int) -> int:
-        """The position of the first token, where `pad` is the padding's number."""
+        """Return the position of the first token, where `pad` is the padding token's id."""
         return pad + 1 if self.positions_after_padding else 0
 
 
@@ -60,7 +60,7 @@ BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token
 def sites_of(
     network: nn.Module, role: str, embedding: str, blocks: Iterable[str], roles: Mapping[str, str]
 ) -> dict[str, nn.Module]:
-    """Qualified name -> submodule, in network order; `roles` are paths inside a block. Empty for an unknown role."""
+    """Map qualified names to submodules of a role, in network order; `roles` are paths in a block. Else empty."""
     from torch.nn import LayerNorm
 
     if role == "embedding":

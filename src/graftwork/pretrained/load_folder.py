@@ -1,4 +1,4 @@
-"""From a transformers folder, or a bare configuration, to a frozen backbone."""
+"""Loading of a frozen text backbone from a transformers folder or a bare configuration."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from graftwork.pretrained.tokenizer_file import unreadable
 from graftwork.pretrained.tokenizer_folder import open_tokenizer
 from graftwork.pretrained.transformer import TransformerBackbone
 
-KNOWN = (  # what transformers raises over a bad folder
+KNOWN = (  # errors that transformers raises for a bad folder
     OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
 )  # fmt: skip
 
 
 class TransformerFamily:
-    """Implements `BackboneFamily` for the architectures of one table, `model_type` -> layout."""
+    """A `BackboneFamily` for the architectures of one table, `model_type` -> layout."""
 
     def __init__(self, layouts: Mapping[str, Layout]):
         self.layouts = layouts
@@ -55,9 +55,9 @@ class TransformerFamily:
 
 
 def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | None, bf16: bool) -> TransformerBackbone:
-    """The network of a transformers folder, or with `random_seed` its architecture with fresh weights.
+    """Open the network of a transformers folder, or with `random_seed` its architecture with fresh weights.
 
-    Raises `StorageError` for weights that are missing, pickled or torn, `IncompatibleModule` for incomplete ones.
+    Raises `StorageError` for weights that are missing, pickled or corrupt, `IncompatibleModule` for incomplete ones.
     """
     layout, max_length = read_as_trained(folder, layout)
     identity = {"files": reading_files(folder)}
@@ -83,7 +83,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
 
 
 def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
-    """The architecture with weights drawn from `seed`, the same ones in either precision."""
+    """Build the architecture with weights drawn from `seed`, the same ones in either precision."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, attn_implementation="eager")
@@ -95,7 +95,7 @@ def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
 
 
 def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
-    """`fresh` of a folder's configuration, unless it is too large to be drawn. Raises `StorageError`."""
+    """Apply `fresh` to a folder's configuration. Raises `StorageError` if it is too large to be drawn."""
     require_room(partial(AutoModel.from_config, config, attn_implementation="eager"), None, folder / "config.json")
     return fresh(config, seed, bf16)
 
@@ -112,9 +112,9 @@ def require_whole(missing: Sequence[str], folder: Path) -> None:
 
 
 def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
-    """Cast parameters, those too that were built in fp32 regardless (XLNet's).
+    """Cast parameters to bf16, including those that were built in fp32 regardless (XLNet's).
 
-    Not buffers: rotary frequencies stay in fp32. Nor batch norms: their statistics span more than bf16 holds.
+    Buffers are not cast: rotary frequencies stay in fp32. Nor are batch norms: bf16 cannot hold their statistics.
     """
     for part in module.modules():
         if not isinstance(part, nn.modules.batchnorm._BatchNorm):
@@ -124,7 +124,7 @@ def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
 
 
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
-    """The network of a folder. Raises `IncompatibleModule` where tensors are missing."""
+    """Load the network of a folder. Raises `IncompatibleModule` where tensors are missing."""
     module, missing_keys = weighted(AutoModel, folder, config, torch.bfloat16 if bf16 else torch.float32)
     missing = sorted(key for key in missing_keys if key.partition(".")[0] not in UNUSED)
     require_whole(missing, folder)
@@ -134,16 +134,16 @@ def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrained
 def weighted(
     make: Any, folder: Path, config: PreTrainedConfig, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, list[str]]:
-    """What `make`, one of transformers' Auto classes, makes of the weights in a folder; the tensors they lack.
+    """Load the weights of a folder with `make`, one of transformers' Auto classes; return network and missing tensors.
 
-    Only tensors are handed over: transformers sees no file. Raises `StorageError` for weights that can't be read or are
-    fewer than the configuration's, `IncompatibleModule` for ones that are no numbers.
+    Only tensors are passed on: transformers sees no file. Raises `StorageError` for weights that cannot be read or are
+    far fewer than the configuration's, `IncompatibleModule` for ones that are not finite.
     """
     stored = stored_weights(folder)
     build = partial(make.from_config, config, attn_implementation="eager")
     made: Any = type(require_room(build, sum(tensor.numel() for tensor in stored.values()), folder / "config.json"))
     module: PreTrainedModel
-    with torch.random.fork_rng(devices=[]):  # weights that the file lacks are drawn at random
+    with torch.random.fork_rng(devices=[]):  # missing weights are drawn at random
         module, report = made.from_pretrained(
             None,
             config=config,
@@ -158,7 +158,7 @@ def weighted(
 
 
 def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
-    """The tokenizer, the token to pad with, and the length it was made for."""
+    """Return the tokenizer, the padding token's id, and the maximum length it states."""
     outer = open_tokenizer(folder)
     tokenizer: Tokenizer = outer.backend_tokenizer
     if layout.lower_case:
@@ -175,7 +175,7 @@ def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
 
 @contextlib.contextmanager
 def transformers_errors(folder: Path) -> Iterator[None]:
-    """Turns what transformers raises over a bad folder into a `StorageError`, and keeps it quiet meanwhile."""
+    """Convert errors of transformers for a bad folder to `StorageError`, and silence its logs in this block."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

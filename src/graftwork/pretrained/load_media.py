@@ -1,4 +1,4 @@
-"""From a transformers folder to a frozen backbone of images or sounds."""
+"""Loading of a frozen image or sound backbone from a transformers folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from graftwork.pretrained.tokenizer_folder import checked_copy
 
 @dataclass(frozen=True)
 class ReadNetwork:
-    """A network that has been read, before it is known how its files are."""
+    """A loaded network whose reader of input files is not yet built."""
 
     folder: Path
     name: str
@@ -44,7 +44,7 @@ class ReadNetwork:
         max_length: int | None = None,
         rate: int = 0,
     ) -> ChainedBackbone:
-        """The backbone; `reading` is JSON that decides what `reader` makes of a file, `sample` one example of it.
+        """Build the backbone; `reading` is JSON of the settings of `reader`, `sample` a batch of one example.
 
         Without `max_length` every file has as many positions as the sample.
         """
@@ -76,7 +76,7 @@ class ReadNetwork:
 def open_network(
     source: str, architectures: Mapping[str, Architecture], random_seed: int | None, bf16: bool
 ) -> ReadNetwork:
-    """Read config and weights; frozen, in eval mode, batch norms in fp32 whatever the rest is in."""
+    """Load config and weights; frozen, in eval mode, batch norms in fp32 whatever the other weights' dtype."""
     folder = locate(source)
     with transformers_errors(folder):
         config = configuration(folder)
@@ -87,17 +87,17 @@ def open_network(
     drop_unused(module)
     for part in [part for part in module.modules() if parametrize.is_parametrized(part)]:
         for name, _ in list(part.get_submodule("parametrizations").named_children()):
-            parametrize.remove_parametrizations(part, name)  # a weight norm becomes the weights that it makes
+            parametrize.remove_parametrizations(part, name)  # fold a weight norm into plain weights
     module.eval().requires_grad_(False)
     for tensor in (*module.parameters(), *module.buffers()):
-        tensor.data = tensor.data.clone()  # a mapped file is aligned otherwise: a copy would differ in the last bits
+        tensor.data = tensor.data.clone()  # mapped files are aligned differently: copies would differ in last bits
     return ReadNetwork(
         folder, f"hf:{source}", in_bf16(module) if bf16 else module, architectures[model_type(folder)], random_seed
     )
 
 
 class ImageFamily:
-    """Implements `BackboneFamily` for the image architectures of one table, `model_type` -> architecture."""
+    """A `BackboneFamily` for the image architectures of one table, `model_type` -> architecture."""
 
     def __init__(self, architectures: Mapping[str, Architecture]):
         self.architectures = architectures
@@ -119,7 +119,7 @@ class ImageFamily:
 
 
 class SoundFamily:
-    """Implements `BackboneFamily` for the sound architectures of one table, `model_type` -> architecture."""
+    """A `BackboneFamily` for the sound architectures of one table, `model_type` -> architecture."""
 
     def __init__(self, architectures: Mapping[str, Architecture]):
         self.architectures = architectures
@@ -165,7 +165,7 @@ def _of_spectrograms(opened: ReadNetwork, dtype: torch.dtype) -> ChainedBackbone
 
 
 def _stated(folder: Path) -> dict[str, Any]:
-    """What preprocessor_config.json says of how sounds are read."""
+    """Read preprocessor_config.json, the settings for reading sounds. Raises `ConfigError` if missing."""
     path = model_file(folder, PREPARED)
     if not path.is_file():
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Decoding: files of images and sounds into arrays, strictly; what is damaged, too large or silent is refused."""
+"""Strict decoding of image and sound files to arrays; damaged, too large or silent files are rejected."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from graftwork.io.plain_files import open_plain, read_plain
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SMALL_SIDE, SMALL_SECONDS = 32, 0.25  # of the copies that a module keeps
+SMALL_SIDE, SMALL_SECONDS = 32, 0.25  # of the small copies stored in a module
 KEPT_BYTES = 1 << 30
 MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
-MOST_BYTES = 1 << 29  # of a file: more than so many pixels take unpacked
+MOST_BYTES = 1 << 29  # of a file: more than `MOST_PIXELS` take uncompressed
 MOST_SAMPLES = 100_000_000  # of all channels of a recording: 17 minutes in stereo at 48 kHz
-MOST_TOLD = 1 << 30  # bytes of a WAV whose length was known when it was begun
+MOST_TOLD = 1 << 30  # above this, a WAV header's length is a placeholder
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # of images
-SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS")  # first bytes of what is read, of all that libsndfile could
+SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS")  # first bytes of accepted formats, a subset of libsndfile's
 
 
 class KeptArrays:
-    """What was made of files, held in memory as long as it fits, so that they are not decoded again."""
+    """An in-memory LRU cache of arrays decoded from files."""
 
     def __init__(self, cap_bytes: int = KEPT_BYTES):
         self.cap_bytes, self._bytes = cap_bytes, 0
         self._arrays: OrderedDict[str, NDArray[Any]] = OrderedDict()  # sha256 -> array, least recently used first
-        self._lock = threading.Lock()  # the next examples are read in a thread
+        self._lock = threading.Lock()  # the next examples are prefetched in a thread
 
     def get(self, media: Media, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """What `make` returns for this file, now or earlier."""
+        """Return the cached array of this file, or call `make` and cache its result."""
         with self._lock:
             if media.sha256 in self._arrays:
                 self._arrays.move_to_end(media.sha256)
@@ -59,13 +59,13 @@ class KeptArrays:
 
 
 def decoders() -> dict[str, str]:
-    """The versions of what decodes, resamples and makes spectrograms: another one may give other numbers."""
-    optional = ("torchaudio",) if find_spec("torchaudio") else ()  # transformers takes it where it finds it
+    """Return the versions of the decoding, resampling and spectrogram libraries, which affect the numbers."""
+    optional = ("torchaudio",) if find_spec("torchaudio") else ()  # transformers uses it if installed
     return {name: version(name) for name in ("pillow", "soundfile", "scipy", *optional)}
 
 
 def identify(path: Path, role: str) -> Media:
-    """The file, decoded once to see that it can be. Raises `DataError`, or `StorageError` where it can't be read."""
+    """Decode the file once to check it; return its `Media`. Raises `DataError`, or `StorageError` if unreadable."""
     if role == "image":
         from PIL import Image
 
@@ -77,11 +77,11 @@ def identify(path: Path, role: str) -> Media:
 
 
 def decode_image(path: Path | str, roughly: bool = False) -> Image:
-    """An image in RGB, upright as its camera says; of one with several frames the first.
+    """Decode an image to RGB, rotated by its EXIF orientation; only the first frame is read.
 
-    With `roughly` a JPEG is decoded to the end, and kept at an eighth of its size only.
-    Of colours with 16 bits the upper 8 are read. Raises `DataError` for what is no image, damaged, too large, or grey
-    of more than 8 bits.
+    With `roughly` a JPEG is decoded to the end, but kept at an eighth of its size only.
+    Of 16-bit colours the upper 8 bits are read. Raises `DataError` for a file that is not an image, damaged, too large,
+    or grey with more than 8 bits.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -110,9 +110,9 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
 
 
 def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
-    """(T,) samples in -1 … 1 at `rate` a second, all channels averaged, resampled (polyphase) where it has another.
+    """Decode samples (T,) in -1 … 1 at `rate` per second, channels averaged, resampled (polyphase) if needed.
 
-    Raises `DataError` for what is no sound, damaged, empty or silent.
+    Raises `DataError` for a file that is not a sound, damaged, empty or silent.
     """
     from scipy.signal import resample_poly
 
@@ -124,7 +124,7 @@ def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
 
 
 def small_copy(given: Media, role: str, stem: Path) -> Media:
-    """A copy that a test can keep: an image shrunk, as PNG; of a sound the quarter second round its loudest as WAV."""
+    """Write a small copy: a shrunk image as PNG; a sound's quarter second around its loudest sample as WAV."""
     content = io.BytesIO()
     if role == "image":
         path = stem.with_suffix(".png")
@@ -138,7 +138,7 @@ def small_copy(given: Media, role: str, stem: Path) -> Media:
     path = stem.with_suffix(".wav")
     samples, rate = _samples(Path(given.path))
     loud = int(np.abs(samples).argmax())
-    start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest, so that it is not silent
+    start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest sample, so that it is not silent
     cut = samples[start : start + int(rate * SMALL_SECONDS)]
     soundfile.write(content, cut, rate, subtype="PCM_16", format="WAV")
     write_bytes(path, content.getvalue())
@@ -155,12 +155,12 @@ def _in_rgb(path: Path, image: Image) -> Image:
             do="save it with 8 bits a channel",
         )
     if image.mode == "P" and "transparency" in image.info:
-        image = image.convert("RGBA")  # on the way to RGB Pillow would ask for it with a warning
+        image = image.convert("RGBA")  # Pillow warns when converting directly to RGB
     return image.convert("RGB")
 
 
 def _upright(image: Image) -> Image:
-    """Turned as its EXIF block says; as it lies where that block can't be read, as viewers show it."""
+    """Apply the EXIF orientation; return the image unchanged if that block cannot be read, like viewers do."""
     from PIL import ImageOps
 
     try:
@@ -206,16 +206,16 @@ def _refuse_long(path: Path, frames: int, channels: int) -> None:
 
 
 def _refuse_cut(told: int, there: int) -> None:
-    """Where clearly less is there than a file's head tells: libsndfile reads what is left as a shorter recording.
+    """Raise `ValueError` for a truncated file, which libsndfile would read as a shorter recording.
 
-    Writers count the eight bytes before, or not; what is written to a pipe tells a number beyond all that is read.
+    Writers may or may not count the first eight bytes; headers written to a pipe state a huge placeholder length.
     """
     if there + 8 < told < MOST_TOLD:
         raise ValueError(f"it is cut off: its head tells of {told:,} bytes or samples, {there:,} are there")
 
 
 def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
-    """(T,) samples of a file as it is, and how many of them a second has."""
+    """Return the samples (T,) of a file, not resampled, and their rate per second."""
     import soundfile
 
     remedy = "record it again, or take it out of the data"

@@ -1,4 +1,4 @@
-"""A transformers folder on disk or on the hub: where it is, what it holds, how its network was trained to be read."""
+"""A transformers folder on disk or on the hub: its location, files, weights and intended pooling."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from graftwork.pretrained.model_json import checked_json
 if TYPE_CHECKING:
     from torch import Tensor
 
-SENTENCE_TOWERS = 2  # a pair in a network trained to embed sentences: each text by itself
+SENTENCE_TOWERS = 2  # sentence embedding networks encode each text of a pair separately
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MODULES = "modules.json"
 MOST_SHARDS = 1_000
-MOST_BYTES = 64 << 20  # of a file beside the weights
-SENTENCE_SETTINGS = tuple(  # sentence-transformers named them by the network once; the first that is there counts
+MOST_BYTES = 64 << 20  # of a file other than weights
+SENTENCE_SETTINGS = tuple(  # older sentence-transformers names; the first one present is used
     f"sentence_{network}_config.json"
     for network in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
@@ -44,7 +44,7 @@ SENTENCE_POOLINGS = {
 
 
 def locate(source: str) -> Path:
-    """The folder named `source`, or the local copy of the hub's repository of that name.
+    """Return the folder `source`, or the local copy of the hub's repository of that name.
 
     The network is used only for a hub name that has no local copy. Raises `StorageError`.
     """
@@ -70,7 +70,7 @@ def locate(source: str) -> Path:
 
 
 def model_type(folder: Path) -> str:
-    """The architecture that config.json names. Raises `ConfigError` when it names none, `StorageError`."""
+    """Return the `model_type` of config.json. Raises `ConfigError` when it names none, `StorageError`."""
     config = checked_json(model_file(folder, "config.json"))
     named = config.get("model_type")
     if not isinstance(named, str):
@@ -83,9 +83,9 @@ def model_type(folder: Path) -> str:
 
 
 def model_file(folder: Path, name: str, told_by: Path | None = None) -> Path:
-    """The file `name` of a model's folder, which may not be there. Raises `StorageError` for a link out of the folder.
+    """Return the path of `name` in a model's folder, which may not exist. Raises `StorageError` for a link out of it.
 
-    The links by which the hub's cache keeps its files once are followed.
+    The deduplicating links of the hub's cache are followed.
     """
     path = folder / name
     if path.is_symlink() and folder.parent.name == "snapshots":
@@ -100,7 +100,7 @@ def model_file(folder: Path, name: str, told_by: Path | None = None) -> Path:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of the network. Raises `StorageError` when there are none, or they are elsewhere."""
+    """Return the network's safetensors files. Raises `StorageError` when there are none, or outside the folder."""
     if (whole := model_file(folder, WEIGHTS)).is_file():
         return [whole]
     if (index := model_file(folder, INDEX)).is_file():
@@ -117,7 +117,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def weight_digests(folder: Path) -> dict[str, str]:
-    """Name -> sha256 of every weight file, each of them whole. Raises `StorageError`."""
+    """Map each weight file's name to its sha256, after checking its header. Raises `StorageError`."""
     paths = weight_files(folder)
     for path in paths:
         header_of(path)
@@ -125,7 +125,7 @@ def weight_digests(folder: Path) -> dict[str, str]:
 
 
 def stored_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of all weight files, mapped, every number finite. Raises `StorageError` or `IncompatibleModule`."""
+    """Memory-map the tensors of all weight files, all finite. Raises `StorageError` or `IncompatibleModule`."""
     stored: dict[str, Tensor] = {}
     for path in weight_files(folder):
         tensors = safe_load(path)
@@ -140,12 +140,12 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def stored_numbers(folder: Path) -> int:
-    """How many numbers the weight files hold, by their headers. Raises `StorageError`."""
+    """Count the numbers in the weight files from their headers. Raises `StorageError`."""
     return sum(place.numbers for path in weight_files(folder) for place in header_of(path).tensors.values())
 
 
 def _shards(index: Path) -> list[str]:
-    """The files that an index names. Raises `StorageError` where they are not safetensors files."""
+    """Return the files that an index names. Raises `StorageError` where they are not safetensors files."""
     content = read_json(index, SMALL)
     named = content.get("weight_map") if isinstance(content, dict) else None
     shards = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
@@ -159,7 +159,7 @@ def _shards(index: Path) -> list[str]:
 
 
 def reading_files(folder: Path) -> dict[str, str]:
-    """Path -> sha256 of every file beside the weights that decides how texts are read."""
+    """Map each non-weight file that affects how inputs are read to its sha256. Raises `StorageError`."""
     found = {name: path for name in READ_WITH if (path := model_file(folder, name)).is_file()}
     for path in found.values():
         if path.stat().st_size > MOST_BYTES:
@@ -173,9 +173,9 @@ def reading_files(folder: Path) -> dict[str, str]:
 
 
 def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
-    """The layout with the pooling and case that a sentence-transformers folder states, and its length limit if any.
+    """Return the layout with a sentence-transformers folder's pooling and case, and its length limit if any.
 
-    Of a network pre-trained here config.json states the pooling.
+    For a network pre-trained here, config.json states the pooling.
     """
     own = checked_json(model_file(folder, "config.json")).get("graftwork")
     own = own.get("pooling") if isinstance(own, dict) else None
@@ -208,14 +208,14 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
 
 
 def _sentence_settings(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The file in which sentence-transformers keeps how texts are read, and what it says: nothing where it is not."""
+    """Return the sentence-transformers settings file and its content, empty if there is none."""
     paths = [model_file(folder, name) for name in SENTENCE_SETTINGS]
     found = next((path for path in paths if path.is_file()), None)
     return (paths[0], {}) if found is None else (found, checked_json(found))
 
 
 def _pooling(folder: Path) -> str:
-    """The folder in which sentence-transformers keeps the settings of the pooling."""
+    """Return the subfolder with sentence-transformers' pooling settings."""
     path = model_file(folder, MODULES)
     listed = read_json(path, SMALL) if path.is_file() else []
     if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
@@ -230,14 +230,14 @@ def _folders_beside(folder: Path) -> list[str]:
 
 
 def hub_revision(folder: Path) -> str | None:
-    """The commit of a folder in the hub's cache; None for another folder."""
+    """Return the commit of a folder in the hub's cache; None for another folder."""
     named = folder.resolve().parts[-3:]
     at_commit = len(named) == 3 and named[0].startswith("models--") and named[1] == "snapshots"
     return named[2] if at_commit and COMMIT.fullmatch(named[2]) else None
 
 
 def _from_hub(name: str) -> Path:
-    """The local copy of a hub repository, fetched when it is not there or not whole."""
+    """Return the local copy of a hub repository, downloaded if missing or incomplete."""
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 

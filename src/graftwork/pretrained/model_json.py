@@ -1,7 +1,6 @@
-"""The JSON files of a model's folder: settings and sizes, and nothing that names code.
+"""Validation of the JSON files of a model's folder: settings and sizes, without references to code.
 
-A configuration can name programs, and sizes that no memory holds: it is held against what is known before any library
-makes something of it.
+A configuration can name code to run, and sizes beyond any memory: it is validated before any library uses it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from graftwork.errors import StorageError, clip
 from graftwork.io.files import read_json
 from graftwork.io.json_limits import SMALL
 
-NAMES_CODE = (  # what would run or fetch something else than the network that model_type names
+NAMES_CODE = (  # would run or fetch something other than the network of model_type
     "auto_map", "trust_remote_code", "custom_pipelines", "custom_generate", "code_revision", "quantization_config",
     "compression_config", "kernel_config", "use_kernels", "fusion_config", "distributed_config", "per_layer_config",
     "transformers_weights", "gguf_file", "_attn_implementation_internal", "experts_implementation",
@@ -25,26 +24,26 @@ DTYPES = (None, "auto", "float32", "float16", "bfloat16", "float64")
 ONE_OF: Mapping[str, tuple[Any, ...]] = {
     "_attn_implementation": ATTENTIONS, "attn_implementation": ATTENTIONS, "dtype": DTYPES, "torch_dtype": DTYPES,
     "_attn_implementation_autoset": (True, False),
-    "position_embedding_type": (None, "absolute"),  # transformers 5 takes relative ones for absolute
+    "position_embedding_type": (None, "absolute"),  # transformers 5 treats relative ones as absolute
 }  # fmt: skip
-REPEATED = (  # how often parts are built: a network of a million empty layers takes hours
+REPEATED = (  # repetition counts: building a million empty layers takes hours
     "num_hidden_layers", "n_layer", "n_layers", "num_hidden_groups", "inner_group_num", "num_adapter_layers", "layers",
     "n_highway", "depths",
 )  # fmt: skip
 MOST_REPEATED = 1024
-LARGEST = 1 << 24  # of a size: the largest vocabularies are below 2^20
+LARGEST = 1 << 24  # maximum size: the largest vocabularies are below 2^20
 LONGEST_TEXT, LONGEST_LIST = 1_000, 1_024
 
 
 def checked_sizes(path: Path) -> dict[str, Any]:
-    """What a file says of a network's sizes: no code is named in it, and no number is absurd. Raises `StorageError`."""
+    """Read a file of network sizes; it must name no code and no absurd number. Raises `StorageError`."""
     content = checked_json(path)
     require_modest(content, path)
     return content
 
 
 def checked_json(path: Path) -> dict[str, Any]:
-    """An object of a model's folder that names no code. Raises `StorageError`."""
+    """Read a JSON object of a model's folder that names no code. Raises `StorageError`."""
     content = read_json(path, SMALL)
     if not isinstance(content, dict):
         raise StorageError(
@@ -71,7 +70,7 @@ def checked_json(path: Path) -> dict[str, Any]:
 
 
 def require_modest(content: Mapping[str, Any], path: Path) -> None:
-    """Raises `StorageError` for a number, a text or a list that no network has, before anything is built of it."""
+    """Raise `StorageError` for a number, text or list too large for any network, before anything is built."""
     times, waiting = 1, list(content.items())
     while waiting:
         key, value = waiting.pop()

@@ -1,4 +1,4 @@
-"""From config.json to a network of transformers' own: the fields that are known, and sizes that there is room for."""
+"""A transformers configuration from config.json: only known fields, and sizes that fit."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from graftwork.errors import StorageError
 from graftwork.pretrained.model_folder import model_file
 from graftwork.pretrained.model_json import checked_sizes
 
-BESIDE = {  # fields that networks read, and their configurations do not list
+BESIDE = {  # fields that networks read but their configurations do not list
     "pooler_hidden_size", "attention_head_size", "share_att_key", "position_buckets", "norm_rel_ebd",
     "conv_kernel_size", "conv_groups", "conv_act", "embedding_size", "head_dim", "global_attn_every_n_layers",
     "rope_theta", "rope_scaling", "global_rope_theta", "local_rope_theta", "partial_rotary_factor",
 }  # fmt: skip
-NOT_TAKEN = {  # of the fields that are listed: what is for heads and for other commands
+NOT_TAKEN = {  # listed fields for heads and other purposes
     "dtype", "torch_dtype", "id2label", "label2id", "num_labels", "problem_type", "output_hidden_states",
     "output_attentions", "return_dict", "transformers_version",
 }  # fmt: skip
-SLACK = 1 << 25  # numbers of parts that weights may lack, such as a head
-MOST_FRESH = 1 << 31  # numbers that are drawn
+SLACK = 1 << 25  # numbers of parts that weight files may lack, such as a head
+MOST_FRESH = 1 << 31  # maximum numbers to draw
 
 
 def configuration(folder: Path) -> PreTrainedConfig:
-    """The configuration of a network of transformers' own, made of the fields it knows: others are left out.
+    """Build the configuration of a transformers network from its known fields; others are ignored.
 
     Raises `StorageError` for a config.json that breaks a rule.
     """
@@ -39,9 +39,9 @@ def configuration(folder: Path) -> PreTrainedConfig:
 
 
 def require_room(build: Callable[[], nn.Module], stored: int | None, where: Path) -> nn.Module:
-    """The network that `build` makes, without memory for its weights; `where` is the file that says its sizes.
+    """Return the network of `build` on the meta device; `where` is the file that states its sizes.
 
-    Raises `StorageError` for one far larger than the `stored` numbers, or None: too large to be drawn.
+    Raises `StorageError` if it is far larger than the `stored` numbers or, for None, too large to be drawn.
     """
     with torch.device("meta"):
         network = build()

@@ -1,4 +1,4 @@
-"""From the name that a user types to a backbone."""
+"""Opening of a backbone by the name that a user types."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from graftwork.registry import backbones
 PRECISIONS = ("bf16", "fp32")
 FOLDER, FRESH = "hf:", "random:"
 HUB_PAGE = re.compile(r"https?://huggingface\.co/([^/]+(?:/[^/]+)?)")
-PRETRAINED = "backbone"  # where the folder of a pre-training keeps what it made
+PRETRAINED = "backbone"  # subfolder of a pre-training run with its backbone
 
 
 def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0) -> Backbone:
-    """`minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
+    """Open `minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
 
-    The folder of a finished pre-training (`runs/<id>`) is the backbone in it, and `random:runs/<id>` its architecture
-    and tokenizer without what was learned; `<family>:<source>` names the family that opens what has no config.json.
-    `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") where they lie and where
-    everything built on them computes; `seed` draws the fresh ones.
+    The folder of a finished pre-training (`runs/<id>`) names the backbone in it, and `random:runs/<id>` its architecture
+    and tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json.
+    `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") is their device and that of
+    everything built on them; `seed` is for fresh weights.
     Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.
     """
     if precision not in PRECISIONS:
@@ -38,7 +38,7 @@ def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int =
 
 
 def backbone_names() -> list[str]:
-    """What a user may write: the names of single networks, and the forms that take a folder or another backbone."""
+    """Return the valid names: single networks, and the forms that take a folder or another backbone."""
     single = _single()
     named = [part for part in backbones.names() if part not in single and not part.startswith("hf_")]
     forms = [f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>", "runs/<id of a pre-training>"]
@@ -46,9 +46,9 @@ def backbone_names() -> list[str]:
 
 
 def backbone_folder(name: str) -> Path | None:
-    """The transformers-like folder that `name` means, one with a config.json; None where it is no folder's name.
+    """Return the folder with config.json that `name` refers to; None where it is not a folder's name.
 
-    Raises `StorageError` for a `hf:` that is nowhere.
+    Raises `StorageError` for a `hf:` name that cannot be found.
     """
     if name.startswith(FOLDER):
         return locate(name.removeprefix(FOLDER))
@@ -57,7 +57,7 @@ def backbone_folder(name: str) -> Path | None:
 
 
 def lasting_name(name: str) -> str:
-    """A backbone's name with the path in it made absolute."""
+    """Return a backbone's name with its path made absolute."""
     fresh, rest = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
     family, colon, source = rest.partition(":")
     if colon and Path(source).expanduser().exists():
@@ -67,16 +67,16 @@ def lasting_name(name: str) -> str:
 
 
 def lasting_card(card: BackboneCard) -> dict[str, Any]:
-    """As JSON for a file: by the name in it the backbone is opened from any folder."""
+    """Return the card as JSON, with a name that opens the backbone from any working directory."""
     return asdict(replace(card, id=lasting_name(card.id)))
 
 
 def require_kept(name: str) -> None:
-    """Raise `StorageError` where a backbone that a file from elsewhere names would have to be fetched."""
+    """Raise `StorageError` where a backbone named in an untrusted file would have to be downloaded."""
     _, colon, source = name.removeprefix(FRESH).partition(":")
     if colon and not Path(source).expanduser().exists():
         with kept_only():
-            locate(source)  # whatever stands before the colon: most families take a hub's name
+            locate(source)  # for any family: most take a hub name
 
 
 def _single() -> list[str]:
@@ -84,7 +84,7 @@ def _single() -> list[str]:
 
 
 def _family(name: str) -> tuple[BackboneFamily, str]:
-    """The family that opens `name`, and what it has to be given. No other one is imported where the name says it."""
+    """Return the family that opens `name`, and its source. If the name states it, no other one is imported."""
     folder = backbone_folder(name)
     if folder is not None:
         source = name.removeprefix(FOLDER) if name.startswith(FOLDER) else str(folder)
@@ -92,7 +92,7 @@ def _family(name: str) -> tuple[BackboneFamily, str]:
     part, colon, source = name.partition(":")
     if part in backbones.names():
         family = backbones.get(part)
-        if bool(colon) == bool(family.model_types):  # one network has no source, the others need one
+        if bool(colon) == bool(family.model_types):  # single networks take no source, others need one
             return family, source
     known = backbone_names()
     if "/" in name or Path(name).exists():
@@ -101,7 +101,7 @@ def _family(name: str) -> tuple[BackboneFamily, str]:
 
 
 def _meant(name: str) -> str:
-    """What to do where `name` stands for no backbone, told by what stands there."""
+    """Return advice for an unknown `name`, depending on what exists at that path."""
     path, page = Path(name).expanduser(), HUB_PAGE.match(name)
     if page:
         return f"write {FOLDER}{page[1]}"
@@ -116,7 +116,7 @@ def _meant(name: str) -> str:
 
 
 def _family_of(architecture: str, source: str) -> BackboneFamily:
-    """The family that takes an architecture. Those are imported first that are likely to."""
+    """Return the family of an architecture. The likely ones are imported first."""
     families = []
     for part in sorted(backbones.names(), key=lambda part: (part != architecture, not part.startswith("hf_"))):
         families.append(backbones.get(part))

@@ -1,4 +1,4 @@
-"""Texts as a network takes them: tokens, of a pair in one sequence or two, of words in windows, padded to a batch."""
+"""A reader of texts: tokenises singles, pairs and words in windows, and pads batches."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from graftwork.core.backbone import Encoded, Inputs, towers_of
 from graftwork.core.example import Example, texts_apart
 from graftwork.pretrained.windows import Windowing
 
-TEXTS_AT_ONCE = 4096  # that are tokenised: what the tokenizer tells of one is ten times its tokens
+TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
 
 
 @dataclass
 class TextReader:
-    """Implements `Reader`. The tokenizer must cut at `max_length` and pad nothing."""
+    """A `Reader` of texts. The tokenizer must cut at `max_length` and pad nothing."""
 
     tokenizer: Tokenizer
     pad_id: int
     max_length: int  # T at most, special tokens included
     towers: int = 1  # sequences that a pair becomes
-    token_types: bool = False  # whether the network takes `token_type_ids`
+    token_types: bool = False  # True if the network takes `token_type_ids`
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TextReader:
-        """Itself: it learns nothing."""
+        """Return itself: it has no state to train."""
         return self
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Tokenise. A pair is `towers` sequences, a single text one; `choices` are pairs of the text and each of them.
+        """Tokenise. A pair is `towers` sequences, a single text one; each of `choices` forms a pair with the text.
 
-        Words are read in as many windows as the text has.
+        Words are read in as many windows as the text needs.
         """
         if examples and "words" in examples[0].inputs:
             return self._encode_words(examples)
@@ -61,7 +61,7 @@ class TextReader:
         )
 
     def _encode_words(self, examples: Sequence[Example]) -> Encoded:
-        """As many sequences each as it has windows."""
+        """Encode examples with words, one sequence per window."""
         found = (self._questions if "question" in examples[0].inputs else self._texts).read(examples)
         return Encoded(
             ids=[encoding.ids or [self.pad_id] for encoding in found.encodings],
@@ -90,14 +90,14 @@ class TextReader:
 
 
 def real_tokens(encoded: Encoded, sequences: Sequence[int]) -> NDArray[np.bool_]:
-    """(S, T) True at a token, False at the padding on its right."""
+    """Return (S, T), True at a token, False at padding on the right."""
     lengths = np.array([len(encoded.ids[i]) for i in sequences])
     real: NDArray[np.bool_] = np.arange(int(lengths.max())) < lengths[:, None]
     return real
 
 
 def marks(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> Inputs:
-    """`attention_mask` (S, T), and of examples with words `words` (S, T)."""
+    """Return `attention_mask` (S, T) and, for examples with words, `words` (S, T), True at first tokens."""
     inputs = {"attention_mask": torch.from_numpy(real.astype(np.int64))}
     if encoded.words is not None:
         begins = np.zeros(real.shape, dtype=bool)
@@ -108,14 +108,14 @@ def marks(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -
 
 
 def padded(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> Tensor:
-    """(S, T) int64, the rows where `real` (S, T) says so."""
+    """Return (S, T) int64 with `rows` placed where `real` (S, T) is True, `filler` elsewhere."""
     batch = np.full(real.shape, filler, dtype=np.int64)
     batch[real] = np.fromiter(chain.from_iterable(rows), np.int64, int(real.sum()))
     return torch.from_numpy(batch)
 
 
 def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:
-    """What the tokenizer is given for an example, sequence by sequence."""
+    """Return the tokenizer inputs of an example, sequence by sequence."""
     texts = texts_apart(example)
     if towers > 1 or len(texts) == 1:
         return list(texts)

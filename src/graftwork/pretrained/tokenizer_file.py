@@ -1,6 +1,6 @@
-"""tokenizer.json from elsewhere: its parts are known ones, few, and none makes much text of little or takes for ever.
+"""Validation of an untrusted tokenizer.json: only known parts, and no unbounded expansion or run time.
 
-A tokenizer is a small program: it can replace one letter by a thousand again and again, repeat a text in a template,
+A tokenizer is a small program: it can replace one letter by a thousand again and again, repeat a text in a template, or
 search by a pattern that takes years.
 """
 
@@ -29,28 +29,28 @@ KNOWN = {
 MOST_PARTS = 64
 MOST_TOKENS = 2_000_000
 LONGEST_TOKEN = 10_000  # characters
-LONGEST_WORD = 10_000  # characters of a word that WordPiece cuts: its time grows with their square
+LONGEST_WORD = 10_000  # characters of a word for WordPiece: its time grows with the square
 LONGEST_PATTERN = 4_000  # characters
-MOST_LONGER = 64  # times that all replacements together may lengthen a text
+MOST_LONGER = 64  # maximum factor by which all replacements together may lengthen a text
 LONGEST_TEMPLATE = 64  # texts and special tokens
 MOST_ADDED = 100_000
-REPEATS = r"(?:[+*]|\{\d*,\})"  # without end
+REPEATS = r"(?:[+*]|\{\d*,\})"  # unbounded repetition
 GROUP = re.compile(rf"\((?:\?[a-z-]*[:=!]|\?<[=!])?((?:[^()\\\[]|\\.|\[(?:[^\]\\]|\\.)*\])*)\)({REPEATS})?", re.DOTALL)
 ATOM = re.compile(rf"(?:\\.|\[(?:[^\]\\]|\\.)*\]|[^\\\[])(?:({REPEATS})|(\?|\{{[\d,]*\}}))?[?+]?", re.DOTALL)
 IN_CLASS = re.compile(r"\\.|\[(?:[^\]\\]|\\.)*\]", re.DOTALL)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a tokenizer.json. Raises `StorageError` for a file that breaks a rule or is torn."""
+    """Read a tokenizer.json. Raises `StorageError` for a file that breaks a rule or is corrupt."""
     content = checked_tokenizer(path)
     try:
         return Tokenizer.from_buffer(content)
-    except BaseException as error:  # the library panics with a class of its own, which is no Exception
+    except BaseException as error:  # the library's panic class is not an Exception
         raise unreadable(error, path) from None
 
 
 def unreadable(error: BaseException, path: Path) -> StorageError:
-    """What the library's errors and panics mean; raises what is none of its own."""
+    """Convert an error or panic of the library to a `StorageError`; re-raise any other BaseException."""
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error
     told = str(error).strip().splitlines() or [type(error).__name__]
@@ -60,7 +60,7 @@ def unreadable(error: BaseException, path: Path) -> StorageError:
 
 
 def checked_tokenizer(path: Path) -> bytes:
-    """The bytes of a tokenizer.json that keeps every rule of this module. Raises `StorageError`."""
+    """Return the bytes of a tokenizer.json after checking every rule of this module. Raises `StorageError`."""
     with storage_errors(path):
         content = read_plain(path, TOKENIZER.bytes)
     try:
@@ -83,7 +83,7 @@ def checked_tokenizer(path: Path) -> bytes:
 
 def _require_model(model: dict[str, Any]) -> None:
     vocabulary = model.get("vocab")
-    kind = model.get("type", "BPE" if "merges" in model else "WordLevel")  # old files don't say it
+    kind = model.get("type", "BPE" if "merges" in model else "WordLevel")  # absent from old files
     if kind not in MODELS:
         raise BeyondLimits(f"the unknown model {clip(str(kind))}")
     if not isinstance(vocabulary, dict | list) or len(vocabulary) > MOST_TOKENS:
@@ -105,7 +105,7 @@ def _require_model(model: dict[str, Any]) -> None:
 
 
 def _parts(told: Any) -> Iterator[dict[str, Any]]:
-    """Every part of a section, those of sequences too."""
+    """Yield every part of a section, nested ones included."""
     waiting = [told] if told is not None else []
     while waiting:
         part = waiting.pop()
@@ -142,7 +142,7 @@ def _require_parts(parts: list[dict[str, Any]]) -> None:
 
 
 def _require_quick(pattern: str) -> None:
-    """Raises `BeyondLimits` for a pattern that could take for ever: "(a+)+" tries every way to cut a word."""
+    """Raise `BeyondLimits` for a pattern with exponential backtracking: "(a+)+" tries every way to cut a word."""
     if len(pattern) > LONGEST_PATTERN:
         raise BeyondLimits(f"a pattern of {len(pattern):,} characters, where at most {LONGEST_PATTERN:,} are read")
     left = pattern
@@ -157,7 +157,7 @@ def _alternatives(body: str) -> list[str]:
 
 
 def _all_repeated(alternative: str) -> bool:
-    """Whether every sign may repeat or be left out, and one of them repeats: nothing says where a repetition begins."""
+    """Return whether every atom is repeated or optional and one is repeated: the repetition is ambiguous."""
     atoms = ATOM.findall(alternative)
     return any(repeats for repeats, _ in atoms) and all(repeats or optional for repeats, optional in atoms)
 

@@ -1,7 +1,7 @@
-"""transformers' readers of text, images and sounds, given a folder in which stand only files that were checked.
+"""Safe loading of transformers' readers of text, images and sounds, from a copy with only validated files.
 
-Their `from_pretrained` reads more of a folder than one asks for, and what settings name. So it is given a copy of what
-was checked, and nothing else to find.
+Their `from_pretrained` reads more of a folder than requested, and files that settings name. So it gets a copy that
+contains only the validated files.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from graftwork.pretrained.tokenizer_file import checked_tokenizer
 
 TOKENIZER = "tokenizer.json"
 OBJECTS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "preprocessor_config.json")
-OBJECT_OF_TOKENS = "vocab.json"  # as large as a vocabulary
+OBJECT_OF_TOKENS = "vocab.json"  # may be as large as a vocabulary
 TEXTS = ("vocab.txt", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model", OBJECT_OF_TOKENS)
 MOST_OF_A_TEXT = 64 << 20  # bytes
-PATHS = {  # settings that name files and places: whoever saved the folder had them elsewhere
+PATHS = {  # settings that name files and locations on the machine that saved the folder
     "name_or_path", "special_tokens_map_file", "tokenizer_file", "vocab_file", "merges_file", "added_tokens_file",
     "cache_dir", "subfolder", "revision", "token", "proxies", "local_files_only", "sp_model_kwargs", "chat_template",
     "_commit_hash", "dtype", "torch_dtype", "processor_class",
 }  # fmt: skip
-KEPT_OF_CONFIG = ("model_type", "tokenizer_class", "_name_or_path")  # what a tokenizer is chosen by
+KEPT_OF_CONFIG = ("model_type", "tokenizer_class", "_name_or_path")  # a tokenizer is selected by these
 BACKENDS = {"TokenizersBackend", "PythonBackend", "SentencePieceBackend", "PreTrainedTokenizer"}
 
 
 @contextlib.contextmanager
 def checked_copy(folder: Path) -> Iterator[Path]:
-    """A folder for this block with the files that say how a model reads, all of them checked. Raises `StorageError`."""
+    """Provide a temporary folder with validated copies of the tokenizer and processor files. Raises `StorageError`."""
     with tempfile.TemporaryDirectory(prefix="graftwork-") as made:
         copy = Path(made)
         if (path := model_file(folder, "config.json")).is_file():
@@ -64,7 +64,7 @@ def checked_copy(folder: Path) -> Iterator[Path]:
 
 
 def open_tokenizer(folder: Path) -> Any:
-    """transformers' tokenizer of a folder. Raises `ConfigError` for one that is not fast, and as transformers."""
+    """Open transformers' tokenizer of a folder. Raises `ConfigError` if it is not fast, and transformers' errors."""
     with checked_copy(folder) as copy:
         outer = AutoTokenizer.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
     if not outer.is_fast:
@@ -80,7 +80,7 @@ def _text(path: Path) -> bytes:
     with storage_errors(path):
         content = read_plain(path, MOST_OF_A_TEXT)
     is_other = foreign(content)
-    if is_other and not is_other == "markup":  # "<" begins a vocabulary too
+    if is_other and not is_other == "markup":  # a vocabulary may begin with "<"
         raise StorageError(f"this is {is_other} by another name", where=str(path), expected="a vocabulary")
     return content
 
@@ -90,7 +90,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 def _require_class(content: dict[str, Any], path: Path) -> None:
-    """Raises `StorageError` where a class is named that transformers has not."""
+    """Raise `StorageError` where a named class is not one of transformers' own."""
     for key in ("tokenizer_class", "image_processor_type", "feature_extractor_type", "processor_class"):
         name = content.get(key)
         if name is not None and not (isinstance(name, str) and _is_transformers(name)):
@@ -103,7 +103,7 @@ def _require_class(content: dict[str, Any], path: Path) -> None:
 
 
 def _is_transformers(name: str) -> bool:
-    """Whether transformers has, or had, a class of that name that reads texts, images or sounds."""
+    """Return whether transformers has, or had, a reader of texts, images or sounds of that name."""
     images = {one for pair in _of(image_processing_auto, "IMAGE_PROCESSOR").values() for one in pair.values() if one}
     known: set[str] = BACKENDS | {*images} | {*_of(tokenization_auto, "TOKENIZER").values()}
     known |= {*_of(feature_extraction_auto, "FEATURE_EXTRACTOR").values()}
@@ -112,11 +112,11 @@ def _is_transformers(name: str) -> bool:
     if {name, plain, renamed} & known:
         return True
     reads = plain.endswith(("Tokenizer", "Processor", "FeatureExtractor"))
-    of_a_model = plain.removesuffix("Tokenizer") + "Model"  # ElectraTokenizer: BERT's, by the name of the model
+    of_a_model = plain.removesuffix("Tokenizer") + "Model"  # ElectraTokenizer is BERT's, named after the model
     return reads and plain.isidentifier() and (hasattr(transformers, plain) or hasattr(transformers, of_a_model))
 
 
 def _of(module: Any, what: str) -> dict[str, Any]:
-    """transformers' own table, model_type -> class name."""
+    """Return transformers' own table, model_type -> class name."""
     table: dict[str, Any] = getattr(module, f"{what}_MAPPING_NAMES")
     return table

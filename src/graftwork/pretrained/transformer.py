@@ -1,4 +1,4 @@
-"""A transformers network as a backbone: tokenise, run from any block on, pool, and name its parts by role."""
+"""A backbone from a transformers network: tokenises, runs from any block on, pools, and finds parts by role."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class TransformerBackbone:
 
     @property
     def rows_apart(self) -> bool:
-        """Not where positions come first, or a map is given more than sequences."""
+        """False where time is the first dimension, or a map's input is not per sequence."""
         return not (self.layout.time_first or self.layout.mixes_rows)
 
     @cached_property
     def reader(self) -> TextReader:
-        """What tokenises."""
+        """The tokenising reader."""
         card = self.card
         return TextReader(self.tokenizer, self.pad_id, card.max_length, card.towers, self.layout.token_types)
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Tokenise. A pair is one sequence or two, as `card.towers` says; a single text is always one.
+        """Tokenise. A pair is `card.towers` sequences, one or two; a single text is always one.
 
-        `choices` are as many pairs, each of the text and one of them.
+        Each of `choices` forms a pair with the text.
         """
         return self.reader.encode(examples)
 
@@ -61,12 +61,12 @@ class TransformerBackbone:
         return {name: rows.to(device) for name, rows in self.reader.collate(encoded, sequences).items()}
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        """L + 1 tensors (S, T, D), exactly the network's own `hidden_states`."""
+        """Return L + 1 tensors (S, T, D), exactly the network's own `hidden_states`."""
         output = self.module(**_of_network(inputs), **self.layout.options, output_hidden_states=True)
         return tuple(output.hidden_states)
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
-        """The first `depth + 1` of `states`; blocks from `depth` on are not run."""
+        """Return the first `depth + 1` of `states`; blocks from `depth` on are not run."""
         if depth == self.card.blocks or self.layout.shared_blocks:
             return self.states(inputs)[: depth + 1]
         entering: list[Tensor] = []
@@ -79,7 +79,7 @@ class TransformerBackbone:
         return tuple(state.transpose(0, 1) for state in states) if self.layout.time_first else tuple(states)
 
     def _through(self, hidden: Tensor) -> Tensor | tuple[Tensor, None]:
-        """What a block that does nothing returns."""
+        """Return `hidden` in the form of a block's output."""
         return (hidden, None) if self.layout.tuple_blocks else hidden
 
     def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
@@ -99,25 +99,25 @@ class TransformerBackbone:
         return Features(sequence, mask, self.pool(sequence, mask, words))
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """(S, T, D), (S, T) -> (S, D) in fp32: the mean of, the first or the last real token; with `words` (W, D)."""
+        """Pool (S, T, D), (S, T) to (S, D) fp32: mean of, first or last real token; with `words` to (W, D)."""
         return pooled(sequence, mask, self.layout.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
-        """Qualified name -> submodule, in network order."""
+        """Map qualified names to submodules of this role, in network order."""
         return sites_of(self.module, role, self.layout.embedding, self._block_paths, self.layout.roles)
 
     def copy(self) -> TransformerBackbone:
-        """A backbone with weights of its own; the tokenizer, which never changes, is shared."""
+        """Return a backbone with its own weights; the immutable tokenizer is shared."""
         return TransformerBackbone(self.card, copy.deepcopy(self.module), self.tokenizer, self.pad_id, self.layout)
 
     def twin(self) -> TransformerBackbone:
-        """The same weights under modules of its own: what is hooked onto these reaches no other user of the weights."""
+        """Return new modules that share the weights: hooks on them do not affect other users of the weights."""
         shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
         module = copy.deepcopy(self.module, shared)
         return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout)
 
     def _from_block(self, start: int, entering: Tensor) -> nn.Module:
-        """The network with stand-ins below block `start`: its own forward still prepares masks and positions."""
+        """Return the network with stand-ins below block `start`; its own forward still prepares masks and positions."""
         if self.layout.shared_blocks:
             raise ConfigError(
                 f"backbone {self.card.id!r} can't start at block {start}: its blocks are one block, used again",
@@ -133,20 +133,20 @@ class TransformerBackbone:
 
 
 class StandIn(nn.Module):
-    """Takes a module's place and returns what is already known."""
+    """A replacement for a module that returns a known output."""
 
     def __init__(self, output: Tensor | tuple[Tensor, None], block: nn.Module | None = None):
         super().__init__()
         self.output = output
-        self.attention_type = getattr(block, "attention_type", None)  # ModernBERT asks each block for its mask
+        self.attention_type = getattr(block, "attention_type", None)  # ModernBERT selects a block's mask by it
 
     def forward(self, *args: object, **options: object) -> Tensor | tuple[Tensor, None]:
-        """The known output, whatever is asked."""
+        """Return the known output, whatever the arguments."""
         return self.output
 
 
 class Noting(nn.Module):
-    """Takes a block's place, notes the states that enter it, and runs it or, if given, `instead`."""
+    """A replacement for a block that records its input states, and runs the block or, if given, `instead`."""
 
     def __init__(self, block: nn.Module, entering: list[Tensor], instead: Callable[[Tensor], Any] | None = None):
         super().__init__()
@@ -155,7 +155,7 @@ class Noting(nn.Module):
         self.attention_type = getattr(block, "attention_type", None)
 
     def forward(self, hidden: Tensor, *args: Any, **options: Any) -> Any:
-        """What the block, or `instead`, makes of `hidden`."""
+        """Record `hidden` and return the output of the block or of `instead`."""
         self.entering.append(hidden)
         if self.block is not None:
             return self.block(hidden, *args, **options)
@@ -164,9 +164,9 @@ class Noting(nn.Module):
 
 
 def with_modules(root: nn.Module, replaced: Mapping[str, nn.Module]) -> nn.Module:
-    """A second root over the same submodules but for those at these paths.
+    """Return a copy of `root` over the same submodules except those replaced at these paths.
 
-    `root` is not touched, so other threads may run it meanwhile and an exception leaves nothing to restore.
+    `root` is not changed, so other threads may run it meanwhile and nothing needs restoring after an exception.
     """
     twin = copy.copy(root)
     twin._modules = dict(root._modules)
@@ -183,5 +183,5 @@ def with_modules(root: nn.Module, replaced: Mapping[str, nn.Module]) -> nn.Modul
 
 
 def _of_network(inputs: Inputs) -> Inputs:
-    """Without what only the reading of its output needs."""
+    """Drop the inputs that only pooling needs."""
     return {name: tensor for name, tensor in inputs.items() if name != "words"}

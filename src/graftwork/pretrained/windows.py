@@ -1,7 +1,7 @@
-"""Words as a network reads them: each at its first token, of a long text in overlapping windows.
+"""Tokenised words, each read at its first token; long texts are cut into overlapping windows.
 
-A text that is longer than the backbone takes becomes several sequences; with a question, each begins with it (Devlin et
-al. 2019, arXiv:1810.04805, section 4.2). A word is read in one of them: where it has most of the text on both sides.
+A text longer than the backbone's maximum becomes several sequences; with a question, each begins with it (Devlin et al.
+2019, arXiv:1810.04805, section 4.2). A word is read in one of them: where its narrower side has the most context.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tokenizers import Encoding, Tokenizer
 from graftwork.core.backbone import WordPlaces
 from graftwork.core.example import Example, answers_of
 
-OVERLAP = 4  # a window shares this part of its greatest length with the one before: a fourth
-QUESTION = 2  # a question takes this part of it at most: a half
+OVERLAP = 4  # windows overlap by 1 / OVERLAP of the maximum length
+QUESTION = 2  # a question takes at most 1 / QUESTION of the maximum length
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Examples with words, tokenised."""
+    """Tokenised examples with words."""
 
     encodings: list[Encoding]  # sequence by sequence
     owned: NDArray[np.int64]  # (B,) sequences of each example
@@ -33,7 +33,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Windowing:
-    """A tokenizer that cuts what is too long into windows, of texts or of what follows a question."""
+    """A tokenizer that cuts long texts, alone or after a question, into windows."""
 
     tokenizer: Tokenizer
     max_length: int
@@ -41,14 +41,14 @@ class Windowing:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, max_length: int, question: bool) -> Windowing:
-        """A copy of `tokenizer`: it is changed by nothing that is asked of this."""
+        """Build from a copy of `tokenizer`, so that the original is never changed."""
         own = Tokenizer.from_str(tokenizer.to_str())
         shared = max(0, min(max_length // OVERLAP, max_length // QUESTION - 8))
         own.enable_truncation(max_length, stride=shared, strategy="only_second" if question else "only_first")
         return cls(own, max_length, question)
 
     def read(self, examples: Sequence[Example]) -> Windows:
-        """Word by word. A space before every word: byte-level tokenizers know words by it, others don't mind."""
+        """Tokenise word by word, each preceded by a space: byte-level tokenizers need it, others ignore it."""
         listed = [[f" {word}" for word in example.inputs["words"]] for example in examples]
         cut = 0
         if self.question:
@@ -71,7 +71,7 @@ class Windowing:
         )
 
     def _shortened(self, question: str) -> str:
-        """As much of it as leaves room for the text."""
+        """Cut the question so that it leaves room for the text."""
         limit = self.max_length // QUESTION
         if len(question.encode()) <= limit:
             return question
@@ -79,7 +79,7 @@ class Windowing:
         return question if len(tokens.ids) <= limit else question[: tokens.offsets[limit - 1][1]]
 
     def _read_words(self, windows: Sequence[Encoding]) -> list[dict[int, int]]:
-        """Of each window of one example, position -> row, of the rows that are read there.
+        """Return, per window of one example, a map position -> row of the rows read there.
 
         Without a question a row is a word. With one, row 0 is "no answer", read at the first token of the first window.
         """
@@ -99,7 +99,7 @@ class Windowing:
         return [dict(sorted(rows.items())) for rows in kept]
 
     def _words_of(self, window: Encoding) -> dict[int, tuple[int, int]]:
-        """Word -> the position of its first token in the window, and how many tokens it has on its narrower side."""
+        """Map each word to its first token's position in the window and the tokens on its narrower side."""
         part = int(self.question)
         own = [place for place, sequence in enumerate(window.sequence_ids) if sequence == part]
         found: dict[int, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""Word vectors: one vector per word, whatever stands beside it (Mikolov et al. 2013, arXiv:1301.3781)."""
+"""Word vectors: one vector per word, independent of context (Mikolov et al. 2013, arXiv:1301.3781)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from graftwork.errors import DataError, clip, nearest
 from graftwork.pretrained.known_words import find
 
-NEAR_AMONG = 50_000  # words that an unknown one is compared with: the first of the table, which are the frequent ones
+NEAR_AMONG = 50_000  # first words of the table, the frequent ones, compared with an unknown word
 
 
 @dataclass(frozen=True)
 class WordVectors:
-    """A table of V words, D numbers each. A word is looked up as it stands, then in lower case."""
+    """A table of V words, D numbers each. A word is looked up as written, then in lower case."""
 
     words: Sequence[str]  # V of them, all different
     table: NDArray[np.float32]  # (V, D)
-    dropped: int = 0  # lines of a file whose word had stood before, or that had none
+    dropped: int = 0  # lines of a file with a repeated word or none
 
     @property
     def width(self) -> int:
@@ -31,7 +31,7 @@ class WordVectors:
 
     @cached_property
     def digest(self) -> str:
-        """sha256 of words and vectors, the same in whatever format they are kept."""
+        """sha256 of words and vectors, independent of the file format."""
         hashed = hashlib.sha256("\n".join(self.words).encode())
         hashed.update(np.ascontiguousarray(self.table, dtype="<f4").data)
         return hashed.hexdigest()
@@ -42,11 +42,11 @@ class WordVectors:
         return {word: row for row, word in enumerate(self.words)}
 
     def row(self, word: str) -> int | None:
-        """The row of `word`, or of it in lower case; None for a word that is not known."""
+        """Return the row of `word`, else of its lower case; None for an unknown word."""
         return find(self.rows, word)
 
     def row_of(self, word: str) -> int:
-        """`row` of a word that has to be known. Raises `DataError`."""
+        """Return `row` of a word that must be known. Raises `DataError`."""
         found = self.row(word)
         if found is None:
             near = nearest(word, self.words[:NEAR_AMONG])
@@ -59,19 +59,19 @@ class WordVectors:
 
     @cached_property
     def directions(self) -> NDArray[np.float32]:
-        """(V, D) the vectors scaled to length 1; a vector of zeros stays one."""
+        """The vectors (V, D) scaled to length 1; zero vectors are unchanged."""
         lengths = np.sqrt(np.einsum("vd,vd->v", self.table, self.table, dtype=np.float64))[:, None]
         return np.asarray(self.table / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 
     def similarity(self, one: str, other: str) -> float:
-        """The cosine of two words' vectors. Raises `DataError`."""
+        """Return the cosine of two words' vectors. Raises `DataError`."""
         a, b = (self.directions[self.row_of(word)] for word in (one, other))
         return float(a @ b)
 
     def neighbours(self, plus: Sequence[str], minus: Sequence[str] = (), count: int = 10) -> list[tuple[str, float]]:
-        """The `count` words that are nearest by cosine to the sum of these words' directions, less those of `minus`.
+        """Return the `count` nearest words by cosine to the sum of the directions of `plus` less those of `minus`.
 
-        The words asked about are left out. With two and one it is 3CosAdd: king, woman less man (Mikolov et al. 2013,
+        The query words are excluded. With two and one it is 3CosAdd: king, woman less man (Mikolov et al. 2013,
         "Linguistic Regularities in Continuous Space Word Representations"). Raises `DataError`.
         """
         asked = [self.row_of(word) for word in (*plus, *minus)]
@@ -85,7 +85,7 @@ class WordVectors:
 
 
 def top(scores: NDArray[np.float32], count: int) -> list[int]:
-    """(V,) -> the places of the `count` highest, highest first; of equal ones the earlier."""
+    """Return the indices of the `count` highest scores (V,), highest first; of equal ones the earlier."""
     if count <= 0:
         return []
     least = np.partition(scores, -count)[-count]

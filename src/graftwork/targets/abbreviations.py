@@ -128,8 +128,8 @@ def _last_words(text: str, count: int) -> int:
 
 
 def _checked(sentence: str, short: str, start: int, end: int) -> tuple[str, int, int] | None:
-    """Return None if the long form is not longer, has too many words, or contains the short form as a word."""
-    start += sentence[start] in _BRACKETS and _closing(sentence[start:end], 0) is None  # the bracket encloses both forms
+    """Return the definition; None if `long` is not longer, has too many words, or contains `short` as a word."""
+    start += sentence[start] in _BRACKETS and _closing(sentence[start:end], 0) is None  # it encloses both forms
     long = sentence[start:end]
     words = re.split(r"[\s-]+", long)
     if len(long) <= len(short) or len(words) > _limit(short) or short in words:

@@ -30,7 +30,7 @@ def correlation(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def require_numbers(encoded: Numbers, task: Task, metric: str) -> NDArray[np.float64]:
-    """Return `encoded` (N,) as float64. Raises `ConfigError` for classes, naming the `metric` that cannot score them."""
+    """Return `encoded` (N,) as float64. Raises `ConfigError` for classes, naming the `metric` that needs numbers."""
     if isinstance(encoded, Ragged) or encoded.ndim != 1 or not np.issubdtype(encoded.dtype, np.floating):
         raise unscorable(metric, "numbers", task)
     return encoded.astype(np.float64)

@@ -47,7 +47,7 @@ def require_label(label: str, task: Task, where: str) -> None:
 
 
 def resolve_labels(task: Task, targets: Sequence[Any]) -> tuple[str, ...]:
-    """Return the task's labels, or the sorted ones of the training targets. Raises `ConfigError` when one is listed twice."""
+    """Return the task's labels, else the targets' labels, sorted. Raises `ConfigError` when one is listed twice."""
     twice = [label for label, count in Counter(task.labels).items() if count > 1]
     if twice:
         raise ConfigError(f"the task lists the label {twice[0]!r} twice", do="remove one of them")

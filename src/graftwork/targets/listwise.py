@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Listwise:
-    """A base of kinds with one mark per candidate, 1 if right; a kind adds metrics (`resolve`), `strata` and answers."""
+    """A base of kinds with one mark per candidate, 1 if right; a kind adds `resolve`, `strata` and answers."""
 
     per_word = False
     settings: tuple[str, ...] = ("choices", "count_from")
@@ -37,7 +37,7 @@ class Listwise:
     def settle(
         self, target: tuple[int, ...], inputs: Mapping[str, Any], task: Task, where: str
     ) -> tuple[tuple[int, ...], int]:
-        """Return the target unchanged. Raises `DataError` if marks and candidates do not match, or equal choices differ."""
+        """Return the target unchanged. Raises `DataError` if marks and choices mismatch, or equal choices differ."""
         settle_marks(target, inputs, where)
         return target, 0
 
@@ -56,7 +56,7 @@ class Listwise:
         return PooledHead(width, 1)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the listwise softmax cross entropy of logits (W, 1), mean over examples with a right candidate, in nats."""
+        """Return the listwise softmax cross entropy of (W, 1) in nats, mean over examples with a right one."""
         from graftwork.nn.listwise_loss import listwise_loss
 
         return listwise_loss(logits, targets)

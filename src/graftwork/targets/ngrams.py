@@ -78,7 +78,7 @@ def best_sentence(question: Sequence[str], words: Sequence[str]) -> tuple[tuple[
 
 
 def longest_run(asked: Sequence[str], said: Sequence[str]) -> tuple[int, int]:
-    """Return the longest run of words of `said` that is in `asked`, the first of equals; runs of only signs are skipped."""
+    """Return the longest run of words of `said` that is in `asked`, the first of equals; not only signs."""
     best, before = (0, 0), [0] * (len(asked) + 1)
     for place, word in enumerate(said):
         lengths = [0] * (len(asked) + 1)

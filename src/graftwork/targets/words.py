@@ -15,7 +15,7 @@ from graftwork.core.example import Example, Input
 
 
 def _ranges(blocks: Sequence[tuple[int, int]], categories: Iterable[str]) -> str:
-    """Return the characters of the blocks (first, last) in the Unicode categories, as the [] of a regular expression."""
+    """Return the characters of the blocks (first, last) in the Unicode categories, as a regex class body."""
     wanted, found = set(categories), list[list[int]]()
     for code in chain.from_iterable(range(first, last + 1) for first, last in blocks):
         if unicodedata.category(chr(code)) in wanted:

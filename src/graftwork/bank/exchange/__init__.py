@@ -1,1 +1,1 @@
-"""Tasks to and from the folders of other libraries: LoRA of peft, bottlenecks of adapters."""
+"""Import and export of tasks for other libraries: LoRA of peft, bottlenecks of adapters."""

@@ -1,4 +1,4 @@
-"""Bottleneck folders of adapters (AdapterHub): adapter_config.json, adapter.safetensors, and the head beside them."""
+"""Bottleneck-adapter folders of adapters (AdapterHub): adapter_config.json, adapter.safetensors and a head."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graftwork.targets.classifier_head import NO_LAYER
 
 FORMAT, VERSION = "adapters", "adapters.1.3.0"
 CONFIG, HEAD_CONFIG = "adapter_config.json", "head_config.json"
-LARGEST_SIZE = 16  # of a bottleneck, in widths of the network
+LARGEST_SIZE = 16  # of a bottleneck, in multiples of the network's width
 WEIGHTS, HEAD_WEIGHTS = "adapter.safetensors", "model_head.safetensors"
 PICKLED = {WEIGHTS: "pytorch_adapter.bin", HEAD_WEIGHTS: "pytorch_model_head.bin"}
 PARTS = ("attention", "mlp")
@@ -38,7 +38,7 @@ FORMER = (
 )
 RENAMED = {"swish": "silu", "leakyrelu": "leaky_relu"}
 FORMER_RENAMED = {"gelu": "gelu_new", "gelu_orig": "gelu"}  # before version 3
-FIXED: Mapping[str, Any] = {  # what the arithmetic here takes for granted; the library's own defaults
+FIXED: Mapping[str, Any] = {  # values that the arithmetic here assumes: the library's defaults
     "architecture": None, "ln_before": False, "ln_after": False, "is_parallel": False, "use_gating": False,
     "phm_layer": False, "original_ln_after": True, "cross_adapter": False,
 }  # fmt: skip
@@ -46,7 +46,7 @@ FIXED: Mapping[str, Any] = {  # what the arithmetic here takes for granted; the 
 
 @dataclass(frozen=True)
 class Family:
-    """Where the library keeps the bottlenecks inside a block, and what it calls the model with heads."""
+    """The paths of the library's bottlenecks within a block, and the name of its model class with heads."""
 
     attention: str
     mlp: str
@@ -63,12 +63,12 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def is_ours(config: Mapping[str, Any]) -> bool:
-    """Whether an adapter_config.json is one of this library's."""
+    """Return whether an adapter_config.json is from this library."""
     return "config" in config and "model_type" in config
 
 
 def read(folder: Path, backbone: Backbone) -> ForeignModule:
-    """A bottleneck adapter and its head. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
+    """Read a bottleneck adapter and its head. Raises `ConfigError` if it can't be expressed, `IncompatibleModule`."""
     config = checked_json(folder / CONFIG)
     where = folder / CONFIG
     if config["model_type"] != backbone.card.family:
@@ -127,7 +127,7 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
 
 
 def _settings(config: Mapping[str, Any], where: Path) -> tuple[dict[str, Any], float]:
-    """The method's settings but for its size and head, and the constant that its answer is scaled by."""
+    """Return the method's settings except size and head, and the constant scale of its output."""
     inner = config["config"]
     if not isinstance(inner, dict) or "non_linearity" not in inner:
         raise ConfigError("only bottleneck adapters can be imported", where=str(where), got=str(inner)[:200])
@@ -149,7 +149,7 @@ def _settings(config: Mapping[str, Any], where: Path) -> tuple[dict[str, Any], f
             do="train it anew here: --method adapter or adapterhub",
         )
     scaling = inner.get("scaling", 1.0)
-    factor = float(scaling) if isinstance(scaling, int | float) else 1.0  # a learned one is among the tensors
+    factor = float(scaling) if isinstance(scaling, int | float) else 1.0  # a learned scale is among the tensors
     return {"parts": "+".join(parts), "reads": "norm" if normed else "map", "activation": chosen}, factor
 
 
@@ -164,7 +164,7 @@ def _family(backbone: Backbone, where: Path) -> Family:
 
 
 def _weights(folder: Path, name: str) -> Path:
-    """The safetensors file, or the older archive of the same."""
+    """Return the path of the safetensors file, or of the older pickled file."""
     file = folder / name if (folder / name).is_file() else folder / PICKLED[name]
     if name == HEAD_WEIGHTS and not file.is_file():
         raise ConfigError(
@@ -177,14 +177,14 @@ def _weights(folder: Path, name: str) -> Path:
 
 
 def _current(name: str) -> str:
-    """The path of a tensor as it is called since version 2."""
+    """Return the path of a tensor as named since version 2."""
     for former in FORMER:
         name = name.replace(former, "adapters")
     return name
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The path of a bottleneck, and that of a tensor in it."""
+    """Split a name into the path of a bottleneck and that of a tensor in it; the latter is empty if unknown."""
     for tail in ("adapter_down.0.weight", "adapter_down.0.bias", "adapter_up.weight", "adapter_up.bias", "scaling"):
         if name.endswith(f".{tail}"):
             return name.removesuffix(f".{tail}"), tail
@@ -194,7 +194,7 @@ def _split(name: str) -> tuple[str, str]:
 def _filled(
     name: str, part: Mapping[str, Tensor] | None, size: int, factor: float, width: int, where: Path
 ) -> dict[str, Tensor]:
-    """A bottleneck of the one size that all have: smaller ones filled up with zeros, a block left out all zeros."""
+    """Return a bottleneck padded with zeros to the common size; all zeros for a block without one."""
     if part is None:
         shapes = {"down.weight": (size, width), "down.bias": (size,), "up.weight": (width, size), "up.bias": (width,)}
         return {f"{name}.{key}": torch.zeros(shape) for key, shape in shapes.items()}
@@ -215,12 +215,12 @@ def _filled(
 
 
 def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[str, Tensor], tuple[str, ...]]:
-    """The activation of the hidden layer, the layers as a delta has them, and the labels."""
+    """Read the hidden layer's activation, the layers named as in a delta, and the labels."""
     config = checked_json(folder / HEAD_CONFIG)
     inner, where = config.get("config"), folder / HEAD_CONFIG
     tensors = {name: tensor.float() for name, tensor in safe_load(file).items()}
     labels = _in_order((inner or config).get("label2id") or {})
-    if inner is None:  # a classifier of transformers' own
+    if inner is None:  # a classifier of transformers itself
         return *take_classifier(tensors, backbone.card.family, backbone.card.id, file), labels
     prefix = f"heads.{config['name']}."
     layers = sorted({int(name.removeprefix(prefix).partition(".")[0]) for name in tensors if name.startswith(prefix)})
@@ -246,7 +246,7 @@ def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[
 
 
 def _in_order(label2id: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels by the numbers of their classes, which some write as texts. Raises `ValueError`."""
+    """Return the labels in the order of their class numbers, which may be strings. Raises `ValueError`."""
     numbers = {label: int(number) for label, number in label2id.items()}
     if sorted(numbers.values()) != list(range(len(numbers))):
         raise ValueError("label2id does not number the classes from 0, each once")
@@ -254,7 +254,7 @@ def _in_order(label2id: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def write(module: TaskModule, folder: Path) -> None:
-    """Write `folder` for `load_adapter(…, use_safetensors=True)`. Raises `ConfigError` for what can't be held there."""
+    """Write `folder` for `load_adapter(…, use_safetensors=True)`. Raises `ConfigError` for unsupported tasks."""
     method, backbone = module.description["method"], module.backbone
     _require_exportable(method, module.folder)
     assert backbone is not None
@@ -303,7 +303,7 @@ def _require_exportable(method: Mapping[str, Any], where: Path) -> None:
 
 
 def _factor(width: int, size: int) -> float:
-    """What the library divides the width by and rounds down, to arrive at `size`."""
+    """Return the reduction factor for which the library's int(width // factor) is `size`."""
     exact = width / size
     return exact if int(width // exact) == size else width / (size + 0.5)
 
@@ -311,7 +311,7 @@ def _factor(width: int, size: int) -> float:
 def _write_head(
     folder: Path, delta: Mapping[str, Tensor], activation: str, about: Mapping[str, Any], module: TaskModule
 ) -> None:
-    layers = {"hidden": 1, "out": 4} if activation != NO_LAYER else {"out": 1}  # dropout and activation count too
+    layers = {"hidden": 1, "out": 4} if activation != NO_LAYER else {"out": 1}  # dropout, activation count too
     prefix = f"heads.{about['name']}"
     write_tensors(
         folder / HEAD_WEIGHTS,

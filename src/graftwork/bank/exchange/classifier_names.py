@@ -1,4 +1,4 @@
-"""Heads of transformers' sequence classifiers: what their parts are called, architecture by architecture."""
+"""Layer names of transformers' sequence-classification heads, by architecture."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from graftwork.pretrained.model_folder import weight_files
 
 @dataclass(frozen=True)
 class Classifier:
-    """First token, hidden layer, activation, output: the paths of the two layers in the whole model."""
+    """A head of first token, hidden layer, activation, output; the paths are those in the whole model."""
 
     hidden: str
     activation: str
     out: str
-    own_hidden: bool = True  # False: the hidden layer is the pooler of the network itself, which no adapter stores
+    own_hidden: bool = True  # False: the hidden layer is the network's own pooler, which no adapter stores
 
 
 _BERT = Classifier("pooler.dense", "tanh", "classifier", own_hidden=False)
@@ -37,7 +37,7 @@ CLASSIFIERS: Mapping[str, Classifier] = {
 
 
 def classifier_of(family: str, where: Path) -> Classifier:
-    """Raises `ConfigError` for an architecture whose classifier is another one."""
+    """Return the classifier of an architecture. Raises `ConfigError` for an unknown one."""
     if family not in CLASSIFIERS:
         raise ConfigError(
             f"the classifier that transformers puts on {family!r} is not known here",
@@ -50,7 +50,7 @@ def classifier_of(family: str, where: Path) -> Classifier:
 def take_classifier(
     tensors: MutableMapping[str, Tensor], family: str, backbone: str, where: Path
 ) -> tuple[str, dict[str, Tensor]]:
-    """The activation, and the layers as a delta has them, taken out of `tensors`, whose names are those of the model.
+    """Remove the head from `tensors`, named as in the model; return its activation and its layers named as in a delta.
 
     Raises `IncompatibleModule` where a layer is missing.
     """
@@ -81,7 +81,7 @@ def take_classifier(
 
 
 def _pooler(backbone: str, path: str) -> dict[str, Tensor]:
-    """The pooler out of the backbone's own folder; empty where there is none."""
+    """Load the pooler from the backbone's own folder; empty if there is none."""
     folder = folder_of(backbone)
     found: dict[str, Tensor] = {}
     for file in weight_files(folder) if folder else []:

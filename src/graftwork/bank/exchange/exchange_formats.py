@@ -1,4 +1,4 @@
-"""The formats by name: which one a folder has, and how to read and write it."""
+"""The exchange formats by name: detection, reading and writing of folders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = "adapter_config.json"
 
 @dataclass(frozen=True)
 class FolderFormat:
-    """How a library's folder is told, read and written."""
+    """The functions that detect, read and write a library's folder."""
 
     is_ours: Callable[[Mapping[str, Any]], bool]
     read: Callable[[Path, Backbone], ForeignModule]
@@ -37,7 +37,7 @@ FORMATS: Mapping[str, FolderFormat] = {
 
 
 def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
-    """What another library saved. Raises `StorageError`, `ConfigError` or `IncompatibleModule`."""
+    """Read a folder that another library saved. Raises `StorageError`, `ConfigError` or `IncompatibleModule`."""
     if not (folder / CONFIG).is_file():
         raise StorageError(
             "neither a folder of peft nor of adapters",
@@ -65,9 +65,9 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
 
 
 def write_folder(module: TaskModule, folder: Path, format: str) -> None:
-    """A task for another library, whole or not at all, in a folder that is not there yet or empty.
+    """Write a task for another library, atomically, to a new or empty folder.
 
-    Raises `ConfigError` for a task that it can't hold, `StorageError`.
+    Raises `ConfigError` for a task that the format can't hold, `StorageError`.
     """
     if format not in FORMATS:
         raise UnknownName("format", format, FORMATS)

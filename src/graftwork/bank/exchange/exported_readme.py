@@ -1,4 +1,4 @@
-"""The README of an exported folder: what it is, what it leaves out, and the lines of Python that give our logits."""
+"""The README of an exported folder: its content, what it lacks, and Python code that reproduces our logits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graftwork.io.files import safe_load, write_json, write_tensors, write_text
 from graftwork.module.task_module import TaskModule
 
 HEAD = "head.safetensors"
-KINDS = ("classification", "multilabel", "regression")  # an example has one row of logits
+KINDS = ("classification", "multilabel", "regression")  # kinds with one row of logits per example
 IMPORTS: Mapping[bool, str] = {
     False: """
         import torch
@@ -25,7 +25,7 @@ IMPORTS: Mapping[bool, str] = {
         from transformers import AutoTokenizer
         """,
 }
-LOAD: Mapping[tuple[str, bool], str] = {  # (format, whether the head is in it) -> how its library loads it
+LOAD: Mapping[tuple[str, bool], str] = {  # (format, head included) -> code that loads it in its library
     ("peft", False): """
         from peft import PeftModel
         model = PeftModel.from_pretrained(AutoModel.from_pretrained(BASE, dtype=torch.float32), FOLDER).eval()
@@ -71,9 +71,9 @@ APART = """
 
 
 def write_readme(folder: Path, format: str, module: TaskModule, *, whole: bool) -> None:
-    """Write README.md and labels.json beside exported weights; unless the `whole` answer is in these, the head too.
+    """Write README.md and labels.json beside exported weights; unless `whole` (head included there), the head too.
 
-    Raises `ConfigError` for a head that is no matrix on one reading of a text.
+    Raises `ConfigError` for a head that is not one linear layer with one row of logits per example.
     """
     assert module.backbone is not None
     labels = list(module.task.labels)
@@ -99,7 +99,7 @@ def write_readme(folder: Path, format: str, module: TaskModule, *, whole: bool) 
 
 
 def snippet(format: str, module: TaskModule, *, whole: bool) -> str:
-    """The lines that load the folder and compute `logits` (texts, classes)."""
+    """Return the code that loads the folder and computes `logits` (texts, classes)."""
     assert module.backbone is not None
     card = module.backbone.card
     apart = len(module.roles) == 2 and card.towers == 2
@@ -120,7 +120,7 @@ def snippet(format: str, module: TaskModule, *, whole: bool) -> str:
 
 
 def _write_head(folder: Path, module: TaskModule) -> None:
-    """The linear layer, with the thresholds that validation chose added to its bias."""
+    """Write the linear layer, with the thresholds chosen on validation added to its bias."""
     delta = safe_load(module.folder / "delta.safetensors")
     if module.task.kind not in KINDS or not {"head.out.weight", "head.out.bias"} <= delta.keys():
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A task module of what another library has saved: answers as there, and neither scores nor costs."""
+"""Task modules imported from another library: same answers, without scores or costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graftwork.registry import kinds
 from graftwork.train.loop import Attaches, build_model
 
 KIND = "classification"
-TRIED = (  # what the self-test of an imported module answers: it brings no data of its own
+TRIED = (  # self-test inputs of an imported module, which has no data of its own
     "A quick brown fox jumps over the lazy dog.",
     "I waited three weeks, and the parcel never came.",
     "Best film of the year: I laughed, I cried, I went again!",
@@ -39,14 +39,14 @@ TRIED = (  # what the self-test of an imported module answers: it brings no data
 
 @dataclass(frozen=True)
 class ForeignModule:
-    """What a folder of another library holds, in our words."""
+    """The content of another library's folder, converted to our names."""
 
     format: str
     method: str
-    settings: Mapping[str, Any]  # of the method, where they differ from its defaults
+    settings: Mapping[str, Any]  # method settings that differ from the defaults
     delta: Mapping[str, Tensor]
     labels: tuple[str, ...]  # empty: the folder names none
-    backbone: str  # what it says it was trained on; empty: nothing
+    backbone: str  # the backbone named in the folder; empty: none
     files: tuple[Path, ...]
     trained_parameters: int  # numbers in its files
 
@@ -61,9 +61,9 @@ def write_imported(
     pair: bool = False,
     precision: str,
 ) -> None:
-    """Write `folder`, a task module called `name` over `backbone`, opened in `precision`; `pair`: of two texts.
+    """Write to `folder` a task module `name` on `backbone`, opened in `precision`; `pair`: its inputs are two texts.
 
-    Raises `ConfigError` for labels that are not one per class, `IncompatibleModule` where shapes differ.
+    Raises `ConfigError` unless there is one label per class, `IncompatibleModule` where shapes differ.
     """
     classes = _classes(found, labels)
     setting = Setting(Task(name, Path(), kind=KIND, labels=classes), kinds.get(KIND), backbone)
@@ -106,7 +106,7 @@ def write_imported(
 
 
 def _classes(found: ForeignModule, labels: Sequence[str]) -> tuple[str, ...]:
-    """The given labels, those of the folder, or transformers' own names for labels without one."""
+    """Return the given labels, else those of the folder, else transformers' default names."""
     count = found.delta["head.out.weight"].shape[0]
     if count < 2:
         raise ConfigError(

@@ -26,23 +26,23 @@ from graftwork.pretrained.model_json import checked_json
 
 FORMAT = "peft"
 CONFIG, WEIGHTS, PICKLED = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
-LARGEST_RANK = 256  # whatever the network
+LARGEST_RANK = 256  # or the network's width, if larger
 PREFIX = "base_model.model."
 MATRIX = re.compile(r"(.+)\.lora_([AB])\.weight")
-OTHER = (  # what changes the arithmetic, and is not known here
+OTHER = (  # settings that change the arithmetic and are not supported here
     "alora_invocation_tokens", "alpha_pattern", "layer_replication", "lora_bias", "target_parameters",
     "trainable_token_indices", "use_dora", "use_qalora",
 )  # fmt: skip
-STARTS = (True, False, "gaussian", "eva", "orthogonal")  # of the matrices; other ones change the network's own weights
+STARTS = (True, False, "gaussian", "eva", "orthogonal")  # of the matrices; others change the network's own weights
 
 
 def is_ours(config: Mapping[str, Any]) -> bool:
-    """Whether an adapter_config.json is one of peft's."""
+    """Return whether an adapter_config.json is from peft."""
     return "peft_type" in config
 
 
 def read(folder: Path, backbone: Backbone) -> ForeignModule:
-    """A LoRA and its classifier. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
+    """Read a LoRA and its classifier. Raises `ConfigError` for what can't be expressed, `IncompatibleModule`."""
     config = checked_json(folder / CONFIG)
     _require_plain(config, folder / CONFIG)
     file = folder / WEIGHTS if (folder / WEIGHTS).is_file() else folder / PICKLED
@@ -103,7 +103,7 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
 
 
 def _require_plain(config: Mapping[str, Any], where: Path) -> None:
-    """Raises `ConfigError` for what would answer otherwise here."""
+    """Raise `ConfigError` for settings that would give other answers here."""
     if config.get("peft_type") != "LORA":
         raise ConfigError(f"only LoRA can be imported, not {config.get('peft_type')}", where=str(where))
     if config.get("task_type") != "SEQ_CLS":
@@ -129,19 +129,19 @@ def _require_plain(config: Mapping[str, Any], where: Path) -> None:
 def _filled(
     site: str, pair: Mapping[str, Tensor] | None, rank: int, backbone: Backbone, stabilised: bool
 ) -> dict[str, Tensor]:
-    """A and B of a site at the one rank and scale that all have: smaller ranks filled up with zeros, none all zeros."""
+    """Return A and B of a site at the common rank and scale: smaller ranks zero-padded, a missing pair all zeros."""
     name = f"adapters.{site.replace('.', '/')}"
     if pair is None:
         inward, outward = site_size(backbone.module.get_submodule(site))
         return {f"{name}.a": torch.zeros(rank, inward), f"{name}.b": torch.zeros(outward, rank)}
     own = pair["A"].shape[0]
-    ratio = math.sqrt(rank / own) if stabilised else rank / own  # its alpha / r, in units of ours
+    ratio = math.sqrt(rank / own) if stabilised else rank / own  # its alpha / r, relative to ours
     b = pair["B"] * ratio if own != rank else pair["B"]
     return {f"{name}.a": pad(pair["A"], (0, 0, 0, rank - own)), f"{name}.b": pad(b, (0, rank - own))}
 
 
 def _unprefixed(tensors: Mapping[str, Tensor], backbone: Backbone) -> dict[str, Tensor]:
-    """What is left is the classifier's; a pooler stands inside the network, after its name."""
+    """Strip the network's name, which precedes a pooler, from the remaining (classifier) tensors."""
     prefix = f"{getattr(backbone.module, 'base_model_prefix', '')}."
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
 
@@ -178,7 +178,7 @@ def write(module: TaskModule, folder: Path) -> None:
 def _classifier(
     delta: Mapping[str, Tensor], activation: str, backbone: Backbone, where: Path
 ) -> tuple[dict[str, Tensor], list[str]]:
-    """The head under its names in peft, and the modules that peft must save and load with the LoRA."""
+    """Return the head under its names in peft, and the modules that peft must save and load with the LoRA."""
     known = classifier_of(backbone.card.family, where)
     if activation != known.activation:
         raise ConfigError(

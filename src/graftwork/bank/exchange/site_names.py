@@ -1,4 +1,4 @@
-"""What a backbone is called elsewhere, and the paths of its parts as other libraries write them."""
+"""Names of backbones and of their modules in other libraries."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ MINILM, ITS_NAME = "minilm", "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def name_elsewhere(backbone: str) -> str | None:
-    """What transformers' `from_pretrained` takes for a backbone; None where it has no such name (fresh weights)."""
+    """Return the name for transformers' `from_pretrained`; None where a backbone has none (fresh weights)."""
     if backbone == MINILM:
         return ITS_NAME
     return backbone.removeprefix(FOLDER) if backbone.startswith(FOLDER) else None
 
 
 def folder_of(backbone: str) -> Path | None:
-    """The transformers folder of a backbone, where it has one."""
+    """Return the transformers folder of a backbone; None if it has none."""
     if backbone == MINILM:
         return package_folder()
     return locate(backbone.removeprefix(FOLDER)) if backbone.startswith(FOLDER) else None
 
 
 def targets(sites: Collection[str], all_names: Iterable[str]) -> list[str]:
-    """The last words of the sites' paths where these mean the sites and nothing else, or the whole paths.
+    """Return the last components of the sites' paths if they match exactly the sites, else the full paths.
 
-    A library that finds a module by the end of its name then finds the same ones.
+    A library that matches modules by the end of their names then finds the same ones.
     """
     leaves = sorted({site.rpartition(".")[2] for site in sites})
     ended = {name for name in (*all_names, "pooler.dense") if name.rpartition(".")[2] in leaves}
@@ -37,5 +37,5 @@ def targets(sites: Collection[str], all_names: Iterable[str]) -> list[str]:
 
 
 def without_prefix(name: str, known: Collection[str]) -> str | None:
-    """`name` as one of `known`, be it after the name of the network inside a larger model; None where it is none."""
+    """Return `name`, or `name` without its first component, if in `known` (network in a larger model); else None."""
     return next((path for path in (name, name.partition(".")[2]) if path in known), None)

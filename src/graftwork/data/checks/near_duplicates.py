@@ -40,7 +40,7 @@ class Sketch:
     """The bucket keys of N rows and a function for the resemblance of pairs of them."""
 
     keys: NDArray[np.uint64]  # (N, bands): rows with equal keys in a column share a bucket
-    resemblance: Callable[[Rows, Rows], NDArray[np.float64]]  # of (P,) and (P,) rows, pair by pair
+    resemblance: Callable[[Rows, Rows], NDArray[np.float64]]  # pairwise, of (P,) and (P,) rows
     at_least: float  # resemblance from which two rows are near duplicates
     neighbours: int = NEIGHBOURS  # rows of one bucket that each row is compared with
 

@@ -13,7 +13,7 @@ from graftwork.errors import ConfigError, DataError, nearest
 
 COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # usual columns of a text, and of a list of words
 OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
-MOST_WORDS = 5  # from so many words on, a column name is more likely a text
+MOST_WORDS = 5  # words from which a column name is more likely a text
 TARGETS = {False: ("label",), True: ("tags", "upos", "label")}
 
 

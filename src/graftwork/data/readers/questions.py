@@ -27,7 +27,7 @@ class QuestionFiles:
 
     examples: Mapping[str, list[Example]]  # by split
     made: str  # description of how the splits were made
-    mended: Mapping[str, Mapping[str, int]]  # what was repaired while reading -> split -> number of answers
+    mended: Mapping[str, Mapping[str, int]]  # kind of repair while reading -> split -> number of answers
 
 
 @dataclass

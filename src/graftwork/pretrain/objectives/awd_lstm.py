@@ -1,5 +1,5 @@
-"""AWD-LSTM: the next token by a regularised LSTM, text read in streams and the state carried from step to step (Merity
-et al. 2017, arXiv:1708.02182), the first two stages of ULMFiT (Howard & Ruder 2018, arXiv:1801.06146)."""
+"""AWD-LSTM: next-token prediction by a regularised LSTM, on streams of text with the state carried between steps (Merity
+et al. 2017, arXiv:1708.02182); the first two stages of ULMFiT (Howard & Ruder 2018, arXiv:1801.06146)."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from graftwork.train.optimiser import BETAS, FlatAdamW
 from graftwork.train.seeds import derive
 
 BIAS = f"{OF_DECODER}bias"
-SPREAD = 5.0  # tokens: standard deviation of where a step of varied length ends
-WORDS = {"bptt": ("fixed", "varied"), "updates": ("adamw", "nt_asgd")}  # that an option may be
-MOST_LIKELY = 40  # tokens that a sample draws from
+SPREAD = 5.0  # tokens: standard deviation of the end of a step of varied length
+WORDS = {"bptt": ("fixed", "varied"), "updates": ("adamw", "nt_asgd")}  # allowed values of an option
+MOST_LIKELY = 40  # top-k of sampling
 
 
 @dataclass(frozen=True)
 class Drops:
-    """Shares that are dropped while it trains, each with one mask for all positions of a step but `weight`."""
+    """Dropout probabilities; activations are dropped with one mask for all positions of a row."""
 
-    embedding: float  # of the words, everywhere in a pass
-    input: float  # of the numbers that enter the first layer
-    hidden: float  # of those between two layers
-    output: float  # of those that the decoder reads
-    weight: float  # of the weights from state to state
+    embedding: float  # of whole words, in a whole pass
+    input: float  # of the first layer's inputs
+    hidden: float  # of activations between layers
+    output: float  # of the decoder's inputs
+    weight: float  # of the hidden-to-hidden weights
 
 
 class LanguageModel(nn.Module):
-    """The network, and a decoder tied to its embedding: all it has of its own is a bias."""
+    """The network with a decoder tied to its embedding; the decoder's only own parameter is a bias."""
 
     def __init__(self, shape: AwdLstmShape, learned: bool):
         super().__init__()
-        self.learned = learned  # on other text, before it came here
+        self.learned = learned  # True if pretrained on other text
         self.network = AwdLstm(shape)
         self.decoder_bias = nn.Parameter(torch.zeros(shape.vocab_size))
 
     def states(self, ids: Tensor, carried: list[State], drops: Drops) -> tuple[Tensor, list[State]]:
-        """(B, T) ids and what each layer carries, if it does -> the last layer's output (B, T, D), and what is left.
+        """Ids (B, T) and each layer's carried state, if any -> the last layer's output (B, T, D), and the new states.
 
-        Dropout is the training mode's.
+        Dropout is active in training mode.
         """
         learning = self.training
         kept = dropout(torch.ones_like(self.decoder_bias), drops.embedding, learning)  # (V,)
@@ -80,22 +80,24 @@ class LanguageModel(nn.Module):
 @objectives.register("awd_lstm")
 @dataclass(frozen=True)
 class AwdLstmObjective:
-    """Every token is predicted from those before it, as far back as the state remembers.
+    """Next-token prediction by an AWD-LSTM with a carried state.
 
-    The five shares of dropout are fastai's; ULMFiT multiplies them by one number, larger where there is less text.
+    The five dropout probabilities are fastai's; ULMFiT multiplies them by one factor, larger for less text.
     """
 
-    dropout: float = 1.0  # factor on the five shares below
-    drop_embedding: float = 0.02  # share of the words that a pass does not see
-    drop_input: float = 0.25  # of the numbers that enter the first layer, the same at every position
-    drop_hidden: float = 0.15  # of those between two layers, likewise
-    drop_output: float = 0.1  # of those that the decoder reads, likewise
-    drop_weight: float = 0.2  # of the weights from state to state, the same for a whole step
-    activation: float = 2.0  # penalty on the size of the last states that the decoder reads
-    slowness: float = 1.0  # penalty on how much the last layer's states change from position to position
-    bptt: str = "fixed"  # or "varied": steps differ in length, and end elsewhere in every epoch
-    updates: str = "adamw"  # or "nt_asgd", averaged SGD: it wants a rate near 30
-    divisor: float = 2.6  # of a network that has learned before: a layer's rate is that of the one above, by this
+    dropout: float = 1.0  # factor on the five dropout probabilities below
+    drop_embedding: float = 0.02  # of whole words, in a whole pass
+    drop_input: float = 0.25  # of the first layer's inputs, one mask for all positions
+    drop_hidden: float = 0.15  # of activations between layers, likewise
+    drop_output: float = 0.1  # of the decoder's inputs, likewise
+    drop_weight: float = 0.2  # of the hidden-to-hidden weights, one mask per pass
+    activation: float = 2.0  # weight of the penalty on the size of the last layer's states, after dropout
+    slowness: float = 1.0  # weight of the penalty on the change of the last layer's states between positions
+    bptt: str = "fixed"  # or "varied": steps differ in length, and end at other positions in every epoch
+    updates: str = "adamw"  # or "nt_asgd", averaged SGD, which needs a learning rate near 30
+    divisor: float = (
+        2.6  # layer-wise learning-rate decay of a pretrained network: rate of a layer / that of the one below
+    )
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "bpe"
@@ -127,11 +129,11 @@ class AwdLstmObjective:
 
     @property
     def drops(self) -> Drops:
-        """The five shares."""
+        """The five probabilities, times the factor `dropout`."""
         return Drops(**{one.name: self.dropout * getattr(self, f"drop_{one.name}") for one in fields(Drops)})
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """Fresh weights; `size` has `AwdLstmShape`'s fields but the vocabulary's."""
+        """Build a network with fresh weights; `size` has the fields of `AwdLstmShape` except `vocab_size`."""
         known = [one.name for one in fields(AwdLstmShape) if one.name != "vocab_size"]
         for name, value in size.items():
             if name not in known:
@@ -143,7 +145,7 @@ class AwdLstmObjective:
         return model
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
-        """A folder that this objective wrote."""
+        """Load a folder that this objective wrote."""
         model = LanguageModel(read_shape(folder), learned=True)
         bias = load_network(model.network, folder).get(BIAS)
         if bias is None:
@@ -155,16 +157,16 @@ class AwdLstmObjective:
         return ContinuedNetwork(model, Vocabulary.open(folder))
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> InOrder:
-        """Streams side by side, the ends of texts marked by the end token."""
+        """Cut the tokens into parallel streams; the end token marks the end of a text."""
         streams = Streams(tokens, length)
         return Varied(streams) if self.bptt == "varied" else streams
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """(B, T + 1) "ids": all but the first are predicted, the last is only that."""
+        """Return "ids" (B, T + 1): all but the first are predicted, and all but the last are inputs."""
         return Batch({"ids": rows}, predicted=rows.shape[0] * (rows.shape[1] - 1), rows=len(rows))
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """Over every token but the first; in training with the penalties on the last layer's states."""
+        """Compute the loss over every token but the first, plus the penalties on the last layer's states."""
         assert isinstance(network, LanguageModel)
         ids = batch.tensors["ids"]
         carried = _carried(batch.tensors, len(network.network.layers))
@@ -172,7 +174,7 @@ class AwdLstmObjective:
         read = locked(states, self.drops.output, network.training)
         decoder = network.network.embedding.weight
         nats = token_loss(read.flatten(0, 1), decoder, network.decoder_bias, ids[:, 1:].flatten())
-        numbers = batch.predicted * states.shape[-1]  # of all states of the whole batch
+        numbers = batch.predicted * states.shape[-1]  # elements of all states of the whole batch
         changes = (states[:, 1:] - states[:, :-1]).float()
         penalties = {
             "activation": self.activation * read.float().square().sum() / numbers,
@@ -191,7 +193,7 @@ class AwdLstmObjective:
         )
 
     def optimiser(self, network: nn.Module, recipe: PretrainingRecipe) -> Optimiser:
-        """AdamW or NT-ASGD on whatever learns, each layer at its own rate."""
+        """Return AdamW or NT-ASGD on the trainable parameters; layer-wise rates if the network is pretrained."""
         assert isinstance(network, LanguageModel)
         parameters = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
         rates = discriminative(network, self.divisor) if network.learned else {}
@@ -201,7 +203,7 @@ class AwdLstmObjective:
         return FlatAdamW(parameters, *settings, rates=rates, betas=(BETAS[0], recipe.beta))
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """A text is read behind an end token, as in the streams, and the second of a pair behind another."""
+        """Write the backbone; its tokenizer puts an end token before each text of an input, as in the streams."""
         assert isinstance(network, LanguageModel)
         tokenizer, end = Tokenizer.from_str(vocabulary.tokenizer.to_str()), vocabulary.specials.end
         tokenizer.post_processor = TemplateProcessing(
@@ -214,7 +216,7 @@ class AwdLstmObjective:
 
     @torch.no_grad()
     def sample(self, network: nn.Module, vocabulary: Vocabulary, prompt: str, length: int, seed: int) -> str:
-        """Drawn token by token from the most likely ones; ends where the network ends the text."""
+        """Sample token by token from the `MOST_LIKELY` ones, up to the end token."""
         assert isinstance(network, LanguageModel)
         training, device = network.training, network.decoder_bias.device
         network.eval()
@@ -232,14 +234,14 @@ class AwdLstmObjective:
 
 
 def locked(sequence: Tensor, share: float, learning: bool) -> Tensor:
-    """(B, T, D) with the same numbers dropped at every position of a row (Gal & Ghahramani 2016, arXiv:1512.05287)."""
+    """Apply dropout to (B, T, D) with one mask for all positions of a row (Gal & Ghahramani 2016, arXiv:1512.05287)."""
     if not learning or not share:
         return sequence
     return sequence * dropout(torch.ones_like(sequence[:, :1]), share)
 
 
 def discriminative(network: LanguageModel, divisor: float) -> dict[str, float]:
-    """Parameter -> share of the rate: 1 for the decoder, which the embedding is, and less with every layer below it."""
+    """Return parameter -> learning-rate factor: 1 for the decoder and its tied embedding, less for each lower layer."""
     layers = len(network.network.layers)
     shares = {f"network.layers.{number}.": divisor ** (number - layers) for number in range(layers)}
     return {
@@ -249,7 +251,7 @@ def discriminative(network: LanguageModel, divisor: float) -> dict[str, float]:
 
 
 def _carried(tensors: Mapping[str, Tensor], layers: int) -> list[State]:
-    """What the step before left to each layer; nothing where there was none."""
+    """Return each layer's state from the previous step; empty if there was none."""
     if "hidden.0" not in tensors:
         return []
     return [(tensors[f"hidden.{number}"], tensors[f"cell.{number}"]) for number in range(layers)]
@@ -257,30 +259,30 @@ def _carried(tensors: Mapping[str, Tensor], layers: int) -> list[State]:
 
 @dataclass(frozen=True)
 class Varied:
-    """Streams whose steps end within a few tokens of a multiple of T, and begin elsewhere in every epoch.
+    """Streams whose steps end within a few tokens of a multiple of T, and begin at other positions in every epoch.
 
-    A gradient reaches back to the beginning of its step only: were that always the same token, tokens behind it would
-    never learn from what is before it (Merity et al. 2017, section 5).
+    A gradient reaches back to the beginning of its step only: with fixed cuts, the tokens after a cut would never be
+    trained on the text before it (Merity et al. 2017, section 5).
     """
 
     streams: Streams
 
     @property
     def content(self) -> int:
-        """Ids of a row that are predicted, about."""
+        """The approximate number of ids of a row that are predicted."""
         return self.streams.content
 
     def __len__(self) -> int:
-        """Rows of an epoch, about."""
+        """The approximate number of rows of an epoch."""
         return len(self.streams)
 
     def steps(self, batch: int) -> int:
-        """Steps of an epoch: where there are several, one less than of even streams, for room to begin elsewhere."""
+        """Return the steps of an epoch: if there are several, one less than of even streams, for a varied beginning."""
         even = self.streams.steps(batch)
         return max(even - 1, min(even, 1))
 
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
-        """(B, T' + 1) int64, T' near T. Raises `DataError` for a corpus too small for a step."""
+        """Return (B, T' + 1) int64, T' near T. Raises `DataError` for a corpus too small for a step."""
         steps = self.steps(batch)
         if self.streams.steps(batch) <= 1:
             return self.streams.rows(seed, step, batch)
@@ -289,11 +291,11 @@ class Varied:
         return self.streams.window(begin, end - begin, batch)
 
     def begins(self, step: int, batch: int) -> bool:
-        """Whether this step begins an epoch."""
+        """Return whether this step begins an epoch."""
         return step % max(1, self.steps(batch)) == 0
 
     def _cut(self, seed: int, epoch: int, number: int, steps: int) -> int:
-        """Where step `number` of an epoch begins; the last ends where it would in even streams."""
+        """Return the position at which step `number` of an epoch begins; the ends of the epoch are not varied."""
         length = self.streams.length
         even = derive(seed, f"beginning of epoch {epoch}") % length + number * length
         if number in (0, steps):

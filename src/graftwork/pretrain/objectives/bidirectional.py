@@ -1,4 +1,4 @@
-"""Language modelling in both directions, words read letter by letter (ELMo: Peters et al. 2018, arXiv:1802.05365)."""
+"""Bidirectional language modelling, words read by their characters (ELMo: Peters et al. 2018, arXiv:1802.05365)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from graftwork.pretrain.packing import PackedRows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
-HEAD = "softmax"  # what the names of its weights begin with in the folder
-NEVER = -1e9  # the logit of what is no candidate
-LOGITS_AT_ONCE = 1 << 24
+HEAD = "softmax"  # prefix of the head's weights in the folder
+NEVER = -1e9  # logit of an excluded word
+LOGITS_AT_ONCE = 1 << 24  # computed in memory, about
 
 
 def shaped(projected: int, cells: int, filters: Sequence[tuple[int, int]], highways: int) -> dict[str, Any]:
-    """Two layers, clipped as in the published networks."""
+    """Return a size of two layers, clipped as in the published networks."""
     return {
         "char_cnn": {
             "embedding": {"dim": 16},
@@ -51,11 +51,11 @@ def shaped(projected: int, cells: int, filters: Sequence[tuple[int, int]], highw
 @objectives.register("bidirectional")
 @dataclass(frozen=True)
 class Bidirectional:
-    """Every word is predicted from those before it, and by other weights from those behind it, over one vocabulary."""
+    """Language models in both directions, with separate weights but one softmax over the vocabulary."""
 
-    predicted: int = 30_000  # words that are predicted, the most frequent ones; 0: all that are read
-    samples: int = 2048  # words that stand for all others in the softmax while training; 0: the full softmax
-    dropout: float = 0.1  # of what enters every layer and the softmax
+    predicted: int = 30_000  # the most frequent words, which are predicted; 0: the whole vocabulary
+    samples: int = 2048  # negative words of the sampled softmax in training; 0: the full softmax
+    dropout: float = 0.1  # on the inputs of every layer and of the softmax
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "characters"
@@ -78,12 +78,12 @@ class Bidirectional:
             )
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """A fresh network; `size` is what AllenNLP writes into options.json."""
+        """Build a fresh network; `size` is in the format of AllenNLP's options.json."""
         bilm = fresh_bilm(BiLMShape.of(size, "size"), seed)
         return self._with_softmax(bilm, vocabulary, seed)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
-        """A network pre-trained here, with its vocabulary."""
+        """Load a network pre-trained here, with its vocabulary."""
         bilm, beside = open_bilm(folder)
         vocabulary = Vocabulary.open(folder)
         network = self._with_softmax(bilm, vocabulary, seed)
@@ -100,13 +100,13 @@ class Bidirectional:
         return TrainedBiLM(bilm, torch.from_numpy(vocabulary.characters()), words, self.dropout, seed)
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Full rows across documents between <S> and </S>, as the backbone reads a text: nothing is remembered."""
+        """Cut full rows across documents, between <S> and </S>, as the backbone reads a text; no state is carried."""
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """(B, T) "ids" and "labels": words that are read but never predicted are labelled unknown.
+        """Return "ids" and "labels" (B, T); words that are read but not predicted have the unknown label.
 
-        With samples (B, K) "drawn": the same words for all rows, the frequent ones more often.
+        With `samples`, also "drawn" (B, K): the negative words, the same for all rows, drawn roughly by frequency.
         """
         words = min(self.predicted or vocabulary.size, vocabulary.size)
         tensors = {"ids": rows, "labels": torch.where(rows < words, rows, vocabulary.unk)}
@@ -115,7 +115,7 @@ class Bidirectional:
         return Batch(tensors, predicted=2 * rows.shape[0] * (rows.shape[1] - 2), rows=len(rows))
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """Both directions over every word between the boundaries; while training over a sample of the vocabulary."""
+        """Compute the loss of both directions over every word between the boundaries; sampled softmax in training."""
         assert isinstance(network, TrainedBiLM)
         forward, backward = network(batch.tensors["ids"])  # each (B, T, P)
         labels = batch.tensors["labels"][:, 1:-1].flatten()
@@ -126,7 +126,7 @@ class Bidirectional:
         return Loss(nats / batch.predicted, nats.detach(), len(labels))
 
     def remarks(self, held: SplitTokens, vocabulary: Vocabulary) -> Sequence[str]:
-        """How much of the text is read but never predicted by itself."""
+        """Remark on the share of words that are read but counted as unknown in the loss."""
         words = min(self.predicted or vocabulary.size, vocabulary.size)
         others = float((held.ids >= words).mean())
         if not others:
@@ -137,7 +137,7 @@ class Bidirectional:
         ]
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """An `elmo` folder; the softmax is kept beside the network in its weights."""
+        """Write an `elmo` folder; the softmax is stored with the network's weights."""
         assert isinstance(network, TrainedBiLM)
         head = {f"{HEAD}.{name}": tensor for name, tensor in network.softmax.state_dict().items()}
         save_bilm(network.bilm, folder, head)
@@ -150,14 +150,14 @@ class TrainedBiLM(nn.Module):
     def __init__(self, bilm: BiLM, letters: Tensor, words: int, share: float, seed: int):
         super().__init__()
         self.bilm, self.share = bilm, share
-        self.letters = letters  # (V, characters) of every word that is read; no buffer: nothing has to keep it
+        self.letters = letters  # (V, characters) of every word; not a buffer: it need not be saved
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.softmax = nn.Linear(bilm.shape.lstm.projected, words)
         nn.init.constant_(self.softmax.bias, -math.log(words))
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T) -> what each direction has read up to each word, that word included: (B, T, P) twice."""
+        """Ids (B, T) -> the states of both directions after reading each word: (B, T, P) twice."""
         words, places = torch.unique(ids, return_inverse=True)
         embedded = self.bilm.words(self.letters[words.cpu()].to(ids.device, torch.int64))[places]
         state = torch.cat([embedded, embedded], dim=-1)
@@ -168,17 +168,17 @@ class TrainedBiLM(nn.Module):
         return forward, backward
 
     def nats(self, read: Tensor, labels: Tensor) -> Tensor:
-        """(N, P), (N,) -> (): the sum of -log p(label), in parts that fit the memory while nothing is trained."""
+        """(N, P), (N,) -> (): the sum of -log p(label), computed in chunks to limit memory without gradients."""
         at_once = max(1, LOGITS_AT_ONCE // self.softmax.out_features)
         parts = zip(torch.split(read, at_once), torch.split(labels, at_once), strict=True)
         total = [cross_entropy(self.softmax(rows).float(), own, reduction="sum") for rows, own in parts]
         return torch.stack(total).sum()
 
     def sampled_nats(self, read: Tensor, labels: Tensor, drawn: Tensor) -> Tensor:
-        """As `nats`, with the words `drawn` (K,) in place of all wrong ones (Bengio & Senécal 2003; Jean et al. 2015).
+        """Compute `nats` with `drawn` words (K,) for all wrong ones (Bengio & Senécal 2003; Jean et al. 2015).
 
-        The logit of a drawn word is lowered by the log of how often it is expected among them: in the mean of many
-        draws their sum is that over all wrong words.
+        The logit of a drawn word is lowered by the log of its expected count among them, so that the expected sum over
+        the drawn words is that over all wrong words.
         """
         weight, bias, count = self.softmax.weight, self.softmax.bias, self.softmax.out_features
         expected = len(drawn) * torch.log1p(1 / (drawn + 1.0)) / math.log(count + 1)  # (K,)
@@ -190,9 +190,9 @@ class TrainedBiLM(nn.Module):
 
 
 def log_uniform(count: int, words: int, draw: torch.Generator) -> Tensor:
-    """(K,) words below `words`: word k with a probability of log((k + 2) / (k + 1)) / log(words + 1).
+    """Draw (K,) words below `words`, word k with probability log((k + 2) / (k + 1)) / log(words + 1).
 
-    That is about how often the k-th most frequent word of a language occurs.
+    That is about the frequency of the k-th most frequent word of a language.
     """
     drawn = torch.rand(count, generator=draw, dtype=torch.float64).mul(math.log(words + 1)).exp().sub(1).floor()
     return drawn.long().clamp(0, words - 1)

@@ -20,12 +20,12 @@ from graftwork.pretrain.packing import PackedRows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
-TABLES = {"gpt2": "wpe", "openai-gpt": "positions_embed"}  # architecture -> where its positions are
-MOST_LIKELY = 40  # tokens that a sample draws from
+TABLES = {"gpt2": "wpe", "openai-gpt": "positions_embed"}  # architecture -> its position table
+MOST_LIKELY = 40  # top-k of sampling
 
 
 def shaped(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
-    """GPT-2's proportions: heads of 64. Small networks see little text, most of it once: dropout only costs them."""
+    """Return a size in GPT-2's proportions: heads of 64. Dropout only hurts small networks: they see most text once."""
     heads = max(1, width // 64)
     drops = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), dropout)
     return {"n_layer": layers, "n_embd": width, "n_head": heads} | drops
@@ -34,7 +34,7 @@ def shaped(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
 @objectives.register("causal")
 @dataclass(frozen=True)
 class Causal:
-    """Every token is predicted from those before it."""
+    """Next-token prediction by a Transformer decoder."""
 
     positions: str = "learned"  # or "sinusoidal"
 
@@ -57,7 +57,7 @@ class Causal:
         check_word("sort of positions", self.positions, POSITIONS)
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """A transformers decoder whose output map is its token embedding."""
+        """Build a transformers decoder whose output weights are its token embedding."""
         config = architecture.configured(size, "gpt2", TABLES, vocabulary, length)
         network = architecture.drawn(AutoModelForCausalLM, config, seed)
         if self.positions == "sinusoidal":
@@ -65,7 +65,7 @@ class Causal:
         return _quick(network)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
-        """A transformers decoder; its output map is its embedding, so nothing has to be added."""
+        """Load a transformers decoder; its output weights are its embedding, so no head is added."""
         network, missing = architecture.opened(AutoModelForCausalLM, folder, TABLES, seed)
         architecture.require_heads_only(missing, ("lm_head.",), folder)
         if self.positions == "sinusoidal":
@@ -73,28 +73,28 @@ class Causal:
         return ContinuedNetwork(_quick(network), Vocabulary.open(folder), network.config.n_positions)
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Full rows across documents, each behind the token that begins a text."""
+        """Cut full rows across documents, each after a start token."""
         return PackedRows(tokens, length, start=vocabulary.start)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """(B, T) "ids": all but the first are predicted."""
+        """Return "ids" (B, T); all but the first are predicted."""
         return Batch({"ids": rows}, predicted=rows.shape[0] * (rows.shape[1] - 1), rows=len(rows))
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """Over every token but the first of a row."""
+        """Compute the loss over every token of a row but the first."""
         ids = batch.tensors["ids"]
         logits = network(input_ids=ids, **_options(network)).logits[:, :-1]  # (B, T - 1, V)
         nats = cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="sum")
         return Loss(nats / batch.predicted, nats.detach(), ids[:, 1:].numel())
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """Read at the last token, which alone has seen the whole text."""
+        """Write the backbone, pooled at the last token, the only one that attends to the whole text."""
         own: Any = network
         architecture.save(own, vocabulary, folder, "last", own.config.n_positions)
 
     @torch.no_grad()
     def sample(self, network: nn.Module, vocabulary: Vocabulary, prompt: str, length: int, seed: int) -> str:
-        """Drawn token by token from the most likely ones; ends where the network ends the text."""
+        """Sample token by token from the `MOST_LIKELY` ones, up to the end token."""
         own: Any = network
         training = own.training
         own.eval()
@@ -112,7 +112,7 @@ class Causal:
 
 
 def _options(network: Any) -> dict[str, bool]:
-    """What else the forward must be told: GPT-1's takes no cache."""
+    """Return further arguments of the forward pass; GPT-1's has no `use_cache`."""
     return {"use_cache": False} if network.config.model_type == "gpt2" else {}
 
 

@@ -23,12 +23,12 @@ from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
 MASKINGS, UNITS, SECONDS = ("dynamic", "static"), ("tokens", "words"), ("none", "next_sentence", "sentence_order")
-HEADS = {  # architecture -> what turns the states of masked positions into logits
+HEADS = {  # architecture -> head from the states of masked positions to logits
     "bert": "cls.predictions", "roberta": "lm_head", "xlm-roberta": "lm_head", "mpnet": "lm_head",
     "albert": "predictions",
 }  # fmt: skip
 TABLE = "embeddings.position_embeddings"
-OTHERS = ("distilbert", "deberta-v2", "electra", "modernbert")  # their heads are run on every position
+OTHERS = ("distilbert", "deberta-v2", "electra", "modernbert")  # heads run on every position
 HEAD_TENSORS = (
     "cls.", "lm_head.", "predictions.", "vocab_", "generator_", "head.", "decoder.", "bert.pooler.", "pooler.",
 )  # fmt: skip
@@ -37,13 +37,13 @@ HEAD_TENSORS = (
 @objectives.register("masked")
 @dataclass(frozen=True)
 class Masked:
-    """Some tokens are hidden, and the network says what they were from both sides."""
+    """Masked language modelling, optionally with a second loss."""
 
-    share: float = 0.15  # of a row's tokens, to predict
-    masked: float = 0.8  # of these, shown as [MASK]
-    random: float = 0.1  # of these, shown as another token; the rest are shown as they are
-    masking: str = "dynamic"  # drawn at every step, or "static": the same row, the same mask
-    unit: str = "tokens"  # or "words": every piece of a word, or none
+    share: float = 0.15  # of a row's tokens, predicted
+    masked: float = 0.8  # of these, replaced by [MASK]
+    random: float = 0.1  # of these, replaced by a random token; the rest are unchanged
+    masking: str = "dynamic"  # drawn at every step, or "static": equal rows have equal masks
+    unit: str = "tokens"  # or "words": all pieces of a word, or none
     second: str = "none"  # a second loss: "next_sentence" (BERT) or "sentence_order" (ALBERT)
     positions: str = "learned"  # or "sinusoidal"
 
@@ -80,11 +80,11 @@ class Masked:
 
     @property
     def fewest(self) -> int:
-        """A false pair takes its second part from another row."""
+        """The fewest rows of a pass: a false pair takes its second part from another row."""
         return 2 if self.second == "next_sentence" else 1
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """A transformers encoder with its masked-LM head."""
+        """Build a transformers encoder with its masked-LM head."""
         config = architecture.configured(size, "bert", (*HEADS, *OTHERS), vocabulary, length)
         network = architecture.drawn(self._auto(config.model_type), config, seed)
         if self.positions == "sinusoidal":
@@ -92,7 +92,7 @@ class Masked:
         return architecture.with_short_attention(network)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
-        """A transformers encoder, with the heads it brings."""
+        """Load a transformers encoder with its heads."""
         network, missing = architecture.opened(AutoModelForMaskedLM, folder, (*HEADS, *OTHERS), seed)
         if self.second != "none":
             network, missing = architecture.opened(self._auto(network.config.model_type), folder, ("bert",), seed)
@@ -120,13 +120,13 @@ class Masked:
         return AutoModelForMaskedLM if self.second == "none" else AutoModelForPreTraining
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Full rows across documents; with a second loss room is left for [CLS] A [SEP] B [SEP]."""
+        """Cut full rows across documents; with a second loss, shorter by the special tokens of [CLS] A [SEP] B [SEP]."""
         if self.second != "none":
             return PackedRows(tokens, length - 3)
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """(B, T) ids -> "ids", "labels" (B, T), and with a second loss "types" (B, T) and "second" (B,)."""
+        """Turn ids (B, T) into "ids", "labels" (B, T), and with a second loss "types" (B, T) and "second" (B,)."""
         if vocabulary.mask is None:
             raise ConfigError("the vocabulary has no token for what is masked", do="choose another --tokenizer")
         tensors: dict[str, Tensor] = {}
@@ -137,7 +137,7 @@ class Masked:
         labels = torch.where(chosen, rows, IGNORED)
         ordinary = torch.ones(vocabulary.size, dtype=torch.bool)
         ordinary[list(vocabulary.special_ids)] = False
-        texts = ordinary.nonzero()[:, 0]  # (N,) the ids that stand for text
+        texts = ordinary.nonzero()[:, 0]  # (N,) the ids of ordinary tokens
         others = texts[(other * len(texts)).long().clamp(max=len(texts) - 1)]
         shown = torch.where(chosen & (kind < self.masked + self.random), others, rows)
         shown = torch.where(chosen & (kind < self.masked), vocabulary.mask, shown)
@@ -145,13 +145,13 @@ class Masked:
         return Batch(tensors, predicted=int(chosen.sum()), rows=len(rows))
 
     def _numbers(self, rows: Tensor, purpose: str, draw: torch.Generator) -> Tensor:
-        """(B, T) in [0, 1)."""
+        """Return random numbers (B, T) in [0, 1)."""
         return repeatable(rows, purpose) if self.masking == "static" else torch.rand(rows.shape, generator=draw)
 
     def _chosen(self, rows: Tensor, vocabulary: Vocabulary, order: Tensor) -> Tensor:
-        """(B, T) bool: `share` of every row's tokens, as near as whole tokens or words allow, never a special one.
+        """Return (B, T) bool, True for `share` of every row's tokens, rounded to whole tokens or words; no special one.
 
-        Those that come first in `order` (B, T) are taken.
+        The tokens with the smallest `order` (B, T) are chosen.
         """
         text = ~torch.isin(rows, torch.tensor(vocabulary.special_ids))
         wanted = (self.share * text.sum(dim=1)).round().clamp(min=1)[:, None]  # (B, 1)
@@ -159,16 +159,16 @@ class Masked:
             rank = order.masked_fill(~text, 2.0).argsort(dim=1).argsort(dim=1)
             return text & (rank < wanted)
         begins = ~torch.from_numpy(vocabulary.inside)[rows] | ~text  # a special token is a word by itself
-        begins[:, 1:] |= ~text[:, :-1]  # the piece behind one is not of its word: a row may begin inside a word
-        word = begins.cumsum(dim=1) - begins[:, :1].long()  # (B, T) number of the word that a token is of
+        begins[:, 1:] |= ~text[:, :-1]  # so the piece after it begins a word, even if a row begins inside a word
+        word = begins.cumsum(dim=1) - begins[:, :1].long()  # (B, T) index of each token's word
         order = order.gather(1, begins.long().cumsum(1).sub(1).clamp(min=0)).masked_fill(~text, 2.0)
-        rank = order.argsort(dim=1, stable=True).argsort(dim=1)  # a word's pieces come together
+        rank = order.argsort(dim=1, stable=True).argsort(dim=1)  # the pieces of a word have adjacent ranks
         last = torch.zeros_like(rank).scatter_reduce(1, word, rank, "amax").gather(1, word)
         first = torch.full_like(rank, rows.shape[1]).scatter_reduce(1, word, rank, "amin").gather(1, word)
         return text & ((last < wanted) | (first == 0))
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """Over the masked tokens; the head is run on these alone. A second loss is added as it is."""
+        """Compute the loss over the masked tokens, with the head on these alone; a second loss is added unweighted."""
         own: Any = network
         ids, labels, types = batch.tensors["ids"], batch.tensors["labels"], batch.tensors.get("types")
         named = {} if types is None else {"token_type_ids": types}
@@ -185,7 +185,7 @@ class Masked:
         return Loss(total, nats.detach(), int(chosen.sum()), terms)
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """Without a second loss nothing trained the first token to stand for the row: it is read by the mean."""
+        """Write the backbone, pooled by the mean; with a second loss, which trains the first token, at that token."""
         own: Any = network
         architecture.save(own, vocabulary, folder, "mean" if self.second == "none" else "first", _longest(own.config))
 
@@ -196,10 +196,11 @@ def _longest(config: Any) -> int:
 
 
 def pairs(rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator, sort: str) -> tuple[Tensor, Tensor, Tensor]:
-    """(B, T - 3) ids -> [CLS] A [SEP] B [SEP] (B, T), segments (B, T), and (B,) 1 where B is not what follows A.
+    """Ids (B, T - 3) -> [CLS] A [SEP] B [SEP] (B, T), segments (B, T), and labels (B,), 1 if B does not follow A.
 
-    A row is cut somewhere in its middle half. Of half the rows the second part is another row's ("next_sentence"), or
-    both parts change places ("sentence_order"). Raises `ConfigError` for a batch of one row.
+    A row is cut at a random place in its middle half. In half of the rows, on average, the second part comes from
+    another row ("next_sentence") or both parts are swapped ("sentence_order"). Raises `ConfigError` for "next_sentence"
+    with a batch of one row.
     """
     count, content = rows.shape
     if sort == "next_sentence" and count == 1:
@@ -219,7 +220,7 @@ def pairs(rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator, sort: str
 
 
 def repeatable(rows: Tensor, purpose: str) -> Tensor:
-    """(B, T) numbers in [0, 1) that only a row's own ids decide."""
+    """Return pseudo-random numbers (B, T) in [0, 1) that depend on each row's ids and the purpose only."""
     found = []
     for row in rows:
         key = hashlib.sha256(purpose.encode() + row.numpy().tobytes()).digest()

@@ -1,4 +1,4 @@
-"""Replaced-token detection: ELECTRA's (Clark et al. 2020, arXiv:2003.10555)."""
+"""Replaced-token detection, as in ELECTRA (Clark et al. 2020, arXiv:2003.10555)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from graftwork.registry import objectives
 from graftwork.train.seeds import derive
 
 ARCHITECTURE = "electra"
-TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")  # which both networks look up in
+TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")  # embeddings shared by both networks
 HEAD = ("discriminator_predictions.",)
 
 
 class Pair(nn.Module):
-    """The network that is kept, and the small one that makes it questions. Their tables of embeddings are the same."""
+    """The discriminator, which is kept, and the small generator of replaced tokens. They share their embeddings."""
 
     discriminator: Any
     generator: Any
@@ -46,15 +46,15 @@ class Pair(nn.Module):
 @objectives.register("replaced_token")
 @dataclass(frozen=True)
 class ReplacedToken:
-    """A small network fills masked places with tokens that could stand there; the one that is kept says which it did.
+    """Replaced-token detection: a generator samples tokens at masked positions, a discriminator detects replaced ones.
 
-    The loss is the small network's on the masked tokens, and `weight` times that of a yes or no at every position.
-    Nothing flows from the second to the small network through the tokens that it drew.
+    The loss is the generator's masked-LM loss plus `weight` times the discriminator's binary loss at every position. No
+    gradient flows from the discriminator to the generator through the sampled tokens.
     """
 
-    share: float = 0.15  # of a row's tokens, to be drawn anew
-    weight: float = 50.0  # of the yes or no
-    generator: float = 0.25  # width of the small network, of that of the one that is kept
+    share: float = 0.15  # of a row's tokens, masked and sampled anew
+    weight: float = 50.0  # of the discriminator's loss
+    generator: float = 0.25  # width of the generator / width of the discriminator
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "wordpiece"
@@ -77,12 +77,12 @@ class ReplacedToken:
             )
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """Both networks, drawn."""
+        """Build both networks with fresh weights."""
         config = architecture.configured(size, ARCHITECTURE, (ARCHITECTURE,), vocabulary, length)
         return self._beside(architecture.drawn(AutoModelForPreTraining, config, seed), seed)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
-        """An ELECTRA discriminator; its generator is never kept with it, so a fresh one is drawn."""
+        """Load an ELECTRA discriminator with a fresh generator, since the generator is not stored with it."""
         kept, missing = architecture.opened(AutoModelForPreTraining, folder, (ARCHITECTURE,), seed)
         architecture.require_heads_only(missing, HEAD, folder)
         pair = self._beside(kept, seed)
@@ -102,7 +102,7 @@ class ReplacedToken:
         return Pair(*map(architecture.with_short_attention, (discriminator, small)))
 
     def _smaller(self, config: PreTrainedConfig) -> PreTrainedConfig:
-        """The same depth, `generator` of the width, in whole heads."""
+        """Return the generator's configuration: the same depth, `generator` times the width, in whole heads."""
         whole: Any = config
         heads = max(1, round(self.generator * whole.num_attention_heads))
         width = heads * max(1, round(self.generator * whole.hidden_size / heads))
@@ -111,16 +111,16 @@ class ReplacedToken:
         return type(config)(**{**config.to_dict(), **changed})
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Full rows across documents."""
+        """Cut full rows across documents."""
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """(B, T) ids -> "ids" with masks, "labels" and "chance" (B, T), a number in [0, 1) that decides each draw."""
+        """Turn ids (B, T) into masked "ids", "labels" and "chance" (B, T), a number in [0, 1) for each sampled token."""
         batch = Masked(share=self.share, masked=1.0, random=0.0).prepare(rows, vocabulary, draw)
         return replace(batch, tensors={**batch.tensors, "chance": torch.rand(rows.shape, generator=draw)})
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """The small network answers at the masked places alone, the other everywhere."""
+        """Compute the generator's loss at the masked positions and the discriminator's at all positions."""
         own: Any = network
         masked, labels = batch.tensors["ids"], batch.tensors["labels"]
         chosen = labels != IGNORED
@@ -128,7 +128,7 @@ class ReplacedToken:
         logits = own.generator.generator_lm_head(own.generator.generator_predictions(states)).float()  # (N, V)
         nats = cross_entropy(logits, labels[chosen], reduction="sum")
         shown = masked.masked_scatter(chosen, drawn_tokens(logits.detach(), batch.tensors["chance"][chosen]))
-        replaced = chosen & (shown != labels)  # a token that was drawn as it had been is no replacement
+        replaced = chosen & (shown != labels)  # a sampled token equal to the original is not replaced
         answers = own.discriminator(input_ids=shown).logits.float()  # (B, T)
         told = binary_cross_entropy_with_logits(answers, replaced.float(), reduction="sum")
         told = told / (batch.rows * masked.shape[1])
@@ -136,14 +136,14 @@ class ReplacedToken:
         return Loss(total, nats.detach(), int(chosen.sum()), {"replaced": told.detach()})
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """The network that is kept, without the small one. No loss trains its first token: it is read by the mean."""
+        """Write the discriminator alone, pooled by the mean since no loss trains its first token."""
         own: Any = network
         kept = own.discriminator
         architecture.save(kept, vocabulary, folder, "mean", int(kept.config.max_position_embeddings))
 
 
 def drawn_tokens(logits: Tensor, chance: Tensor) -> Tensor:
-    """(N, V), (N,) in [0, 1) -> (N,) ids, each with its probability: the same for the same `chance`."""
+    """Sample ids (N,) from logits (N, V) by the numbers `chance` (N,) in [0, 1); deterministic given `chance`."""
     below = logits.softmax(dim=1).cumsum(dim=1)
     ids = torch.searchsorted(below, (chance * below[:, -1])[:, None], right=True)[:, 0]
     return ids.clamp(max=logits.shape[1] - 1)

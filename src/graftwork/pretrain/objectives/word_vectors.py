@@ -1,6 +1,6 @@
 """Word vectors: skip-gram and CBOW with negative sampling (Mikolov et al. 2013, arXiv:1310.4546), by gensim.
 
-With `ngrams` a word is the sum of its n-grams of letters too, as in fastText (Bojanowski et al. 2017,
+With `ngrams` a word also includes the vectors of its character n-grams, as in fastText (Bojanowski et al. 2017,
 arXiv:1607.04606).
 """
 
@@ -30,27 +30,27 @@ from graftwork.train.seeds import derive
 from graftwork.units import scaled
 
 ALGORITHMS = ("skip_gram", "cbow")
-PORTION = 400_000  # tokens between two moments at which training can be taken up
-LAST_RATE = 1e-4  # what the rate falls to
-MOST_WORDS = 10_000  # of a text, that gensim takes at once
-COUNTED = 1 << 22  # tokens at once
-SHORTEST, LONGEST = 3, 6  # letters of an n-gram
+PORTION = 400_000  # tokens between two points at which training can be resumed
+LAST_RATE = 1e-4  # final learning rate
+MOST_WORDS = 10_000  # gensim's limit on the words of a text
+COUNTED = 1 << 22  # tokens counted at once
+SHORTEST, LONGEST = 3, 6  # characters of an n-gram
 
 
 @objectives.register("word_vectors")
 @dataclass(frozen=True)
 class WordVectorObjective:
-    """A word's vector is what tells the words around it from words drawn at random."""
+    """Word vectors trained with negative sampling."""
 
     algorithm: str = "skip_gram"  # a word predicts each of its neighbours; "cbow": their mean predicts it
-    window: int = 5  # words on either side, at most: how many is drawn for every word
-    negative: int = 5  # words drawn against each right one
-    sample: float = 1e-3  # words more frequent than this are left out now and then
+    window: int = 5  # most words on either side; the number is drawn for every word
+    negative: int = 5  # negative samples per positive one
+    sample: float = 1e-3  # words with a higher frequency are randomly subsampled
     min_count: int = 5  # rarer words have no vector
-    epochs: int = 5  # passes over the corpus, where nobody says how long
-    learning_rate: float = 0.025  # falls to 0.0001
-    ngrams: bool = False  # n-grams of 3 to 6 letters have vectors too, of which those of words are made
-    buckets: int = 200_000  # vectors of n-grams: those that fall together share one
+    epochs: int = 5  # default passes over the corpus
+    learning_rate: float = 0.025  # initial; falls to 0.0001
+    ngrams: bool = False  # character n-grams of length 3 to 6 have vectors too, which make up those of words
+    buckets: int = 200_000  # number of n-gram vectors; n-grams with the same hash share one
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "words"
@@ -71,7 +71,10 @@ class WordVectorObjective:
             raise ConfigError("sample is a share of the words", got=str(self.sample), expected="above 0, at most 1")
 
     def learn(self, bench: Bench) -> Learned:
-        """Train on one thread, portion by portion. Raises `ConfigError` without gensim, `DataError` for no words."""
+        """Train on one thread, portion by portion.
+
+        Raises `ConfigError` without gensim, `DataError` for fewer than two words.
+        """
         width = _width(bench.size)
         words = _Words.of(bench, self.min_count)
         with _quiet():
@@ -93,7 +96,7 @@ class WordVectorObjective:
         return Learned(facts, {}, trained, done * cost)
 
     def _model(self, words: _Words, width: int) -> Any:
-        """Untrained, its words ordered by frequency: gensim's own sort leaves the order of equals to the processor."""
+        """Build an untrained model, words sorted by frequency here: gensim's sort of ties depends on the machine."""
         models = _gensim()
         of_ngrams = {"min_n": SHORTEST, "max_n": LONGEST, "bucket": self.buckets} if self.ngrams else {}
         model = (models.FastText if self.ngrams else models.Word2Vec)(
@@ -101,10 +104,10 @@ class WordVectorObjective:
             sg=int(self.algorithm == "skip_gram"),
             window=self.window,
             negative=self.negative,
-            sample=self.sample if self.sample < 1 else 0,  # gensim takes 1 as a count of words, and 0 leaves none out
-            min_count=1,  # rarer words are left out already
+            sample=self.sample if self.sample < 1 else 0,  # gensim reads 1 as a count of words; 0: no subsampling
+            min_count=1,  # rarer words are already removed
             sorted_vocab=0,
-            workers=1,  # several would take turns as it happens, and no two runs would be equal
+            workers=1,  # with several, scheduling would make runs differ
             seed=derive(words.bench.seed, "init") % 2**32,
             **of_ngrams,
         )
@@ -112,7 +115,7 @@ class WordVectorObjective:
         return model
 
     def _train(self, model: Any, words: _Words, tokens: int) -> int:
-        """Tokens seen, those of an interrupted attempt included."""
+        """Train and return the tokens seen, those of an interrupted attempt included."""
         bench = words.bench
         first = bench.resume(lambda tensors: _restore(model, tensors))
         done = began = min(first * PORTION, tokens)
@@ -122,7 +125,7 @@ class WordVectorObjective:
                 break
             self._step(model, words, portion, tokens)
             done = portion.end
-            # gensim counts no loss of n-grams, and sums that of words in single precision
+            # gensim does not compute a loss with n-grams, and sums that of words in single precision
             loss = {} if self.ngrams else {"loss": float(model.get_latest_training_loss() / (done - portion.start))}
             bench.log({"step": number, **loss, "rate": self._rate(done / tokens)})
             speed = (done - began) / max(1e-9, watch.read().wall_seconds)
@@ -131,7 +134,7 @@ class WordVectorObjective:
         return done
 
     def _step(self, model: Any, words: _Words, portion: Portion, tokens: int) -> None:
-        """What is drawn depends on the seed and the place of the portion alone, so that training can begin at any."""
+        """Train on a portion; random draws depend on the seed and its position alone, so that any one can be resumed."""
         model.random = np.random.RandomState(derive(words.bench.seed, f"portion {portion.start}") % 2**32)
         texts = list(words.texts(portion))
         model.train(
@@ -148,7 +151,7 @@ class WordVectorObjective:
         return self.learning_rate + (LAST_RATE - self.learning_rate) * done
 
     def _speed(self, model: Any, words: _Words) -> float:
-        """Tokens a second, of a portion that is thrown away."""
+        """Measure tokens per second on one portion, with a model that is discarded."""
         tokens = len(words.bench.train.ids)
         portion = next(words.portions(tokens))
         watch = Stopwatch()
@@ -156,14 +159,14 @@ class WordVectorObjective:
         return (portion.end - portion.start) / max(1e-9, watch.read().wall_seconds)
 
     def _flops(self, model: Any, words: _Words, width: int) -> float:
-        """Expected FLOP of a token of the corpus, 2 per multiply-add: products, their gradients, and sums of rows."""
+        """Return the expected FLOP per corpus token, 2 per multiply-add: products, their gradients, and sums of rows."""
         counts = words.counts[words.counts > 0]
         ratio = self.sample / (counts / counts.sum())
-        left = float((counts * np.minimum(1.0, np.sqrt(ratio) + ratio)).sum())  # of frequent words some are left out
-        share = left / len(words.bench.train.ids)  # of tokens that become a word to learn from
+        left = float((counts * np.minimum(1.0, np.sqrt(ratio) + ratio)).sum())  # words after subsampling
+        share = left / len(words.bench.train.ids)  # of the corpus tokens
         neighbours = self.window + 1.0  # on both sides together, on average
         rows = 1.0 + (_ngrams_of_a_word(model) if self.ngrams else 0.0)
-        decided = 6.0 * width * (1 + self.negative)  # a product, and the gradients of both sides
+        decided = 6.0 * width * (1 + self.negative)  # the dot product, and the gradients of both vectors
         if self.algorithm == "skip_gram":
             return share * neighbours * (decided + 2.0 * width * rows)
         return share * (decided + 4.0 * width * neighbours * rows)
@@ -171,15 +174,15 @@ class WordVectorObjective:
 
 @dataclass(frozen=True)
 class _Words:
-    """The corpus as the words that get vectors; the others are as if they were not there."""
+    """The corpus as the words that have vectors; others are skipped."""
 
     bench: Bench
-    counts: NDArray[np.int64]  # (vocabulary,) how often each stands in the training split; 0 for those without a vector
+    counts: NDArray[np.int64]  # (vocabulary,) counts in the training split; 0 for words without a vector
     names: list[str]
 
     @classmethod
     def of(cls, bench: Bench, min_count: int) -> _Words:
-        """Raises `ConfigError` for a vocabulary of pieces, `DataError` for fewer than two words."""
+        """Count the words. Raises `ConfigError` for a subword vocabulary, `DataError` for fewer than two words."""
         if type(bench.vocabulary.tokenizer.model).__name__ != "WordLevel":
             raise ConfigError("word vectors are of whole words", do="leave --tokenizer out, or give --tokenizer words")
         counts = np.zeros(bench.vocabulary.size, dtype=np.int64)
@@ -196,16 +199,16 @@ class _Words:
         return cls(bench, counts, bench.vocabulary.tokens(range(bench.vocabulary.size)))
 
     def frequencies(self) -> dict[str, int]:
-        """Word -> count, the most frequent first."""
+        """Return word -> count, the most frequent first."""
         order = np.argsort(-self.counts, kind="stable")[: np.count_nonzero(self.counts)].tolist()
         return {self.names[number]: int(self.counts[number]) for number in order}
 
     def portions(self, tokens: int) -> Iterator[Portion]:
-        """What is seen, in order."""
+        """Yield the training portions, in order."""
         return portions(self.bench.train, derive(self.bench.seed, "order"), tokens, PORTION)
 
     def texts(self, portion: Portion) -> Iterator[list[str]]:
-        """The words of a portion, text by text."""
+        """Yield the words of a portion, text by text."""
         train = self.bench.train
         for document, start, end in portion.parts:
             at = int(train.starts[document])
@@ -215,7 +218,7 @@ class _Words:
                 yield words[place : place + MOST_WORDS]
 
     def known(self, tokens: SplitTokens) -> float:
-        """Which share of a split's tokens has a vector."""
+        """Return the share of a split's tokens that have a vector."""
         return float((self.counts[np.asarray(tokens.ids, dtype=np.int64)] > 0).mean()) if len(tokens.ids) else 0.0
 
 
@@ -232,7 +235,7 @@ def _arrays(model: Any) -> dict[str, NDArray[np.float32]]:
 
 
 def _state(model: Any) -> dict[str, Tensor]:
-    """All that the next portion depends on."""
+    """Return all state that the next portion depends on."""
     return {name: torch.from_numpy(array) for name, array in _arrays(model).items()}
 
 
@@ -243,7 +246,7 @@ def _restore(model: Any, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _ngrams_of_a_word(model: Any) -> float:
-    """How many n-grams a running word has, on average."""
+    """Return the mean number of n-grams per word, weighted by frequency."""
     sizes = np.array([len(buckets) for buckets in model.wv.buckets_word])
     counts = np.array([model.wv.get_vecattr(word, "count") for word in model.wv.index_to_key])
     return float((sizes * counts).sum() / counts.sum())
@@ -267,7 +270,7 @@ def _version() -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """gensim warns of rates that rise from call to call and of little text: both are meant here."""
+    """Silence gensim's warnings of rates that rise between calls and of little text: both are intended here."""
     log = logging.getLogger("gensim")
     before = log.level
     log.setLevel(logging.ERROR)
