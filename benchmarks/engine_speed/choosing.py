@@ -67,7 +67,7 @@ def _settings(trains: str, attention: str, precision: str, dropout: bool) -> Set
 def choose(bench: Any) -> Result:
     """Run three heats each: attention x precision x dropout; then a data loader process and compilation; then the rate.
 
-    On data other than trec6 only the first two, with the rate of trec6. Settings that are not requested stay as they were
+    On data other than trec6 only the first two, with the rate of trec6. Other settings stay as they were
     chosen before.
     """
     asked = {trains: names for trains, names in CHOSEN_ON.items() if trains in bench.trains or not bench.trains}

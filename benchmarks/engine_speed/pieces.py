@@ -1,4 +1,4 @@
-"""The data sets of this benchmark, and random subsets of them, drawn with a fixed seed so that all workers see the same."""
+"""The data sets of this benchmark, and random subsets drawn with a fixed seed, the same for all workers."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ class Layout:
     shared_blocks: bool = False  # every block has the same weights
     mixes_rows: bool = False  # some map's input is not per sequence (DeBERTa's relative positions)
     options: Mapping[str, bool] = field(default_factory=dict)  # further arguments of its forward
-    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`, for modules a network may have
+    learns_like: Mapping[str, str] = field(
+        default_factory=dict
+    )  # as `Placed.learns_like`, for modules a network may have
 
     def first_position(self, pad: int) -> int:
         """Return the position of the first token, where `pad` is the padding token's id."""

@@ -140,7 +140,7 @@ class Verifier:
                 if not changed:
                     raise
                 return self._verdict(folder, spec, receipt, [*found, *changed])
-            found += self._shop_differences(session, spec, receipt)
+            found += self._session_differences(session, spec, receipt)
             if (rule := session.word_rule(item)) != spec.words:
                 found.append(Difference("word rule", INPUT, f"rule {spec.words}", f"rule {rule}"))
             if _inputs(found):
@@ -170,7 +170,7 @@ class Verifier:
         alike = {**session.numerics, "threads": numerics["threads"]}
         return replace(session, numerics=alike, cuts=cuts, max_memory=numerics.get("max_memory"))
 
-    def _shop_differences(self, session: Session, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
+    def _session_differences(self, session: Session, spec: RunSpec, receipt: Mapping[str, Any]) -> list[Difference]:
         """Compare the open session with the receipt."""
         here = inputs_of(session, spec)
         found = data_differences(receipt["data"], here["data"])

@@ -62,7 +62,7 @@ class Opening:
         """Read from JSON."""
         return cls(**{**line, "session": _opened_by(line["session"]), "others": tuple(map(_opened_by, line["others"]))})
 
-    def shop_of(self, order: Line, sessions: Sessions) -> Session:
+    def session_of(self, order: Line, sessions: Sessions) -> Session:
         """Return the session that an order requests, opening it if necessary."""
         which = order.get("session", 0)
         while len(sessions.whole) <= which:
@@ -93,7 +93,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     sessions = Sessions(replace(session, runs_at_once=opening.runs_at_once))
     for line in lines:
         order = json.loads(line)
-        session = opening.shop_of(order, sessions)
+        session = opening.session_of(order, sessions)
         item, recipe, seed = named_from_config(order["method"]), Recipe(**order["recipe"]), order["seed"]
         run = session.spec(item, recipe, seed).id
         if "refused" in order:
