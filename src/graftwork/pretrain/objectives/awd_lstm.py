@@ -1,4 +1,4 @@
-"""AWD-LSTM: next-token prediction by a regularised LSTM, on streams of text with the state carried between steps (Merity
+"""AWD-LSTM: next-token prediction by a regularised LSTM, on streams of text, the state carried between steps (Merity
 et al. 2017, arXiv:1708.02182); the first two stages of ULMFiT (Howard & Ruder 2018, arXiv:1801.06146)."""
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class Masked:
         return AutoModelForMaskedLM if self.second == "none" else AutoModelForPreTraining
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Cut full rows across documents; with a second loss, shorter by the special tokens of [CLS] A [SEP] B [SEP]."""
+        """Cut full rows across documents; with a second loss, shorter by [CLS] and [SEP] of [CLS] A [SEP] B [SEP]."""
         if self.second != "none":
             return PackedRows(tokens, length - 3)
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)

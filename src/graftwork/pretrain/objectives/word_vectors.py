@@ -134,7 +134,7 @@ class WordVectorObjective:
         return done
 
     def _step(self, model: Any, words: _Words, portion: Portion, tokens: int) -> None:
-        """Train on a portion; random draws depend on the seed and its position alone, so that any one can be resumed."""
+        """Train on a portion; random draws depend on the seed and its position alone, so any one can be resumed."""
         model.random = np.random.RandomState(derive(words.bench.seed, f"portion {portion.start}") % 2**32)
         texts = list(words.texts(portion))
         model.train(
@@ -159,7 +159,7 @@ class WordVectorObjective:
         return (portion.end - portion.start) / max(1e-9, watch.read().wall_seconds)
 
     def _flops(self, model: Any, words: _Words, width: int) -> float:
-        """Return the expected FLOP per corpus token, 2 per multiply-add: products, their gradients, and sums of rows."""
+        """Return the expected FLOP per corpus token, 2 per multiply-add: products, gradients, and sums of rows."""
         counts = words.counts[words.counts > 0]
         ratio = self.sample / (counts / counts.sum())
         left = float((counts * np.minimum(1.0, np.sqrt(ratio) + ratio)).sum())  # words after subsampling
