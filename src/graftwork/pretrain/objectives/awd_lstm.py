@@ -95,9 +95,7 @@ class AwdLstmObjective:
     slowness: float = 1.0  # weight of the penalty on the change of the last layer's states between positions
     bptt: str = "fixed"  # or "varied": steps differ in length, and end at other positions in every epoch
     updates: str = "adamw"  # or "nt_asgd", averaged SGD, which needs a learning rate near 30
-    divisor: float = (
-        2.6  # layer-wise learning-rate decay of a pretrained network: rate of a layer / that of the one below
-    )
+    divisor: float = 2.6  # of a pretrained network: the rate of a layer is that of the one above, divided by this
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "bpe"
