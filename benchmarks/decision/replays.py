@@ -116,8 +116,8 @@ def _seen(runs: list[dict[str, Any]]) -> Seen:
 def whole() -> list[Replay]:
     """Return the boards of other benchmarks.
 
-    A missing validation score is replaced by the test score plus the mean difference of validation and test scores of the
-    other methods.
+    A missing validation score is replaced by the test score plus the mean difference of validation and test scores of
+    the other methods.
     """
     kept = read_json(VALIDATION) if VALIDATION.is_file() else {}
     found = []

@@ -60,8 +60,8 @@ def splits_of(folder: Path, train_rows: int, test_rows: int) -> dict[str, list[R
 
     The published test is the test; if its labels are hidden or there is none, dev is; without either, a fifth of all
     rows is drawn. If no dev remains, an eighth of train is drawn as validation. Rows are drawn by their first text, so
-    that a premise with several hypotheses is in one split. No text is in two splits or twice in one, and a label without
-    a row in train is dropped.
+    that a premise with several hypotheses is in one split. No text is in two splits or twice in one, and a label that
+    train has no row of is in none.
     """
     names = FILES.get(folder.name, ("train", "dev", "test"))
     train, dev, test = (rows_of(folder, name) if name else [] for name in names)

@@ -14,7 +14,7 @@ from graftwork.io.files import read_json
 
 
 class Board:
-    """A contender whose epoch is a whole comparison into an empty folder, with an empty cache. Implements `Contender`."""
+    """A contender: an epoch is a whole comparison into an empty folder, with an empty cache. Implements `Contender`."""
 
     def __init__(
         self, piece: Piece, data: Path, *, methods: list[str], seeds: int, backbone: str, exhaustive: bool

@@ -291,7 +291,7 @@ def one_by_one(heat: Result, seeds: int, board: str, peer: str = TRAINER) -> Res
 
 
 def race_of(heat: Result, seeds: int) -> Result | None:
-    """Return the time the race saved and the score it cost; test scores are means over seeds, of each board's winner."""
+    """Return the time the race saved and the score it cost; test scores are means over seeds of each winner."""
     boards = {name: heat["contenders"][name] for name in (COMPARE, EXHAUSTIVE)}
     if any("error" in entry for entry in boards.values()):
         return None

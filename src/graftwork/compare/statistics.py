@@ -193,7 +193,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def smallest_detectable(spread: Spread) -> float | None:
-    """Return (t(0.975) + 0.84) x se: the smallest true difference that such runs detect with 80 % power, one pair alone.
+    """Return (t(0.975) + 0.84) x se: the smallest true difference detected with 80 % power, for one pair alone.
 
     t(0.975) is 1.96 if the examples dominate the spread, and 2.78 if 5 seeds do. None if the spread is not known, if
     the error is 0, or if so few examples bound p that no difference is ever significant.

@@ -16,7 +16,7 @@ class Layout:
 
     blocks: str  # path of every block: "encoder.layer.*"
     embedding: str  # path of the token embedding
-    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and the norms after a residual
+    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and norms after a sum
     skipped: tuple[str, ...] = ("embeddings",)  # modules not needed once block 0 is skipped
     pooling: str = "first"  # "mean", "first" or "last"
     towers: int = 1  # sequences that a pair becomes
@@ -29,7 +29,7 @@ class Layout:
     shared_blocks: bool = False  # every block has the same weights
     mixes_rows: bool = False  # some map's input is not per sequence (DeBERTa's relative positions)
     options: Mapping[str, bool] = field(default_factory=dict)  # further arguments of its forward
-    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`, for modules a network may have
+    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`, for optional modules
 
     def first_position(self, pad: int) -> int:
         """Return the position of the first token, where `pad` is the padding token's id."""

@@ -23,8 +23,8 @@ PRETRAINED = "backbone"  # subfolder of a pre-training run with its backbone
 def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0) -> Backbone:
     """Open `minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
 
-    The folder of a finished pre-training (`runs/<id>`) names the backbone in it, and `random:runs/<id>` its architecture
-    and tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json.
+    The folder of a finished pre-training (`runs/<id>`) names its backbone, and `random:runs/<id>` its architecture and
+    tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json.
     `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") is their device and that of
     everything built on them; `seed` is for fresh weights.
     Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.

@@ -1,4 +1,4 @@
-"""AWD-LSTM: next-token prediction by a regularised LSTM, on streams of text with the state carried between steps (Merity
+"""AWD-LSTM: next-token prediction by a regularised LSTM, on streams of text with a state carried between steps (Merity
 et al. 2017, arXiv:1708.02182); the first two stages of ULMFiT (Howard & Ruder 2018, arXiv:1801.06146)."""
 
 from __future__ import annotations
@@ -95,9 +95,7 @@ class AwdLstmObjective:
     slowness: float = 1.0  # weight of the penalty on the change of the last layer's states between positions
     bptt: str = "fixed"  # or "varied": steps differ in length, and end at other positions in every epoch
     updates: str = "adamw"  # or "nt_asgd", averaged SGD, which needs a learning rate near 30
-    divisor: float = (
-        2.6  # layer-wise learning-rate decay of a pretrained network: rate of a layer / that of the one below
-    )
+    divisor: float = 2.6  # layer-wise learning-rate decay if pretrained: rate of a layer / that of the one below
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "bpe"

@@ -1,4 +1,4 @@
-"""Masked language modelling: BERT's (Devlin et al. 2018, arXiv:1810.04805), RoBERTa's (arXiv:1907.11692) by options."""
+"""Masked language modelling: BERT (Devlin et al. 2018, arXiv:1810.04805) or, by options, RoBERTa (arXiv:1907.11692)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Masked:
         return AutoModelForMaskedLM if self.second == "none" else AutoModelForPreTraining
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Cut full rows across documents; with a second loss, shorter by the special tokens of [CLS] A [SEP] B [SEP]."""
+        """Cut full rows across documents; with a second loss, shorter by the three of [CLS] A [SEP] B [SEP]."""
         if self.second != "none":
             return PackedRows(tokens, length - 3)
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)

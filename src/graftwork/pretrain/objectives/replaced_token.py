@@ -115,7 +115,7 @@ class ReplacedToken:
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """Turn ids (B, T) into masked "ids", "labels" and "chance" (B, T), a number in [0, 1) for each sampled token."""
+        """Turn ids (B, T) into masked "ids", "labels" and "chance" (B, T), numbers in [0, 1) for sampling tokens."""
         batch = Masked(share=self.share, masked=1.0, random=0.0).prepare(rows, vocabulary, draw)
         return replace(batch, tensors={**batch.tensors, "chance": torch.rand(rows.shape, generator=draw)})
 

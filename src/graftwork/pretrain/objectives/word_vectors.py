@@ -71,10 +71,7 @@ class WordVectorObjective:
             raise ConfigError("sample is a share of the words", got=str(self.sample), expected="above 0, at most 1")
 
     def learn(self, bench: Bench) -> Learned:
-        """Train on one thread, portion by portion.
-
-        Raises `ConfigError` without gensim, `DataError` for fewer than two words.
-        """
+        """Train on one thread, by portions. Raises `ConfigError` without gensim, `DataError` for too few words."""
         width = _width(bench.size)
         words = _Words.of(bench, self.min_count)
         with _quiet():
@@ -134,7 +131,7 @@ class WordVectorObjective:
         return done
 
     def _step(self, model: Any, words: _Words, portion: Portion, tokens: int) -> None:
-        """Train on a portion; random draws depend on the seed and its position alone, so that any one can be resumed."""
+        """Train on a portion; random draws depend on the seed and its position alone, so any one can be resumed."""
         model.random = np.random.RandomState(derive(words.bench.seed, f"portion {portion.start}") % 2**32)
         texts = list(words.texts(portion))
         model.train(
@@ -159,7 +156,7 @@ class WordVectorObjective:
         return (portion.end - portion.start) / max(1e-9, watch.read().wall_seconds)
 
     def _flops(self, model: Any, words: _Words, width: int) -> float:
-        """Return the expected FLOP per corpus token, 2 per multiply-add: products, their gradients, and sums of rows."""
+        """Estimate the FLOP per corpus token, 2 per multiply-add: products, their gradients, and sums of rows."""
         counts = words.counts[words.counts > 0]
         ratio = self.sample / (counts / counts.sum())
         left = float((counts * np.minimum(1.0, np.sqrt(ratio) + ratio)).sum())  # words after subsampling
