@@ -65,7 +65,7 @@ def _settings(trains: str, attention: str, precision: str, dropout: bool) -> Set
 
 
 def choose(bench: Any) -> Result:
-    """Run three heats each: attention x precision x dropout; then a data loader process and compilation; then the rate.
+    """Run three heats: attention x precision x dropout; then a data loader process and compilation; then the rate.
 
     On data other than trec6 only the first two, with the rate of trec6. Other settings stay as they were
     chosen before.
@@ -100,7 +100,7 @@ def options_of(options: Mapping[str, Settings]) -> str:
 
 
 def _faster(trains: str, heat: Callable[[str, Mapping[str, Settings]], Settings], compiles: bool) -> Settings:
-    """Choose among data loading and, if `compiles`, compilation; in a single epoch compilation could only lose."""
+    """Choose attention, precision and dropout, then data loading and, if `compiles`, compilation."""
     grid = {
         f"{attention}, {precision}, {'dropout' if dropout else 'no dropout'}": _settings(
             trains, attention, precision, dropout

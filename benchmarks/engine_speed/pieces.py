@@ -19,7 +19,7 @@ WHOLE = "all"  # the file of a data set without official splits; validation and 
 
 @dataclass(frozen=True)
 class Piece:
-    """A data set, or a subset of its rows. `train` is drawn first, `validation` from the rest of the training file."""
+    """A data set, or a random subset of the rows of its files."""
 
     name: str
     train: int | None = None  # rows of the training file; None: all

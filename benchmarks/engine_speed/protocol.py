@@ -1,7 +1,7 @@
 """The protocol of the driver and its workers: one JSON object per line, one answer per command.
 
-    {"do": "start", "seed": 0, "epochs": 3}   begin to train; stop before the first epoch; answers the cost
-    {"do": "epoch"}                           train one epoch; answers the cost
+    {"do": "start", "seed": 0, "epochs": 3}   begin to train; stop before the first epoch; answers the time taken
+    {"do": "epoch"}                           train one epoch; answers the time taken
     {"do": "score"}                           after the last epoch: accuracy on validation and test
     {"do": "stop"}                            end the process
 
@@ -28,7 +28,7 @@ Gate = Callable[[Answer], None]  # reports measurements, and returns when the ne
 
 @dataclass(frozen=True)
 class Trained:
-    """The end of a fit: the cost of its last epoch, and a function to score it."""
+    """The end of a fit: the measurements of its last epoch, and a function to score it."""
 
     last: Answer
     score: Callable[[], Answer]

@@ -1,6 +1,6 @@
-"""Alters runs in many ways and asks `verify` what was done: `python benchmarks/honesty/sabotage.py --work FOLDER`.
+"""Alter runs in many ways and check what `verify` reports: `python benchmarks/honesty/sabotage.py --work FOLDER`.
 
-With `--table` prints what is in results/sabotage.json as the tables of SABOTAGE.md.
+With `--table` prints results/sabotage.json as the tables of SABOTAGE.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Edit = Callable[[dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """What a case may alter: a run with its data and its backbone, all of it a copy."""
+    """Copies of a run, its data and its backbone, which a case may alter."""
 
     run: Path
     data: Path  # train.csv, validation.csv, test.csv
@@ -60,7 +60,7 @@ class Scene:
         changed(self.run / "spec.json", edit)
 
     def receipt(self, edit: Edit, seal: bool = True) -> None:
-        """Change receipt.json, and unless the change shall show give it a seal again."""
+        """Change receipt.json, and update its seal if `seal` is true."""
         content = read_json(self.run / "receipt.json")
         edit(content)
         write_json(self.run / "receipt.json", sealed(content) if seal else content)
@@ -70,19 +70,19 @@ class Scene:
         changed(self.run / "result.json", edit)
 
     def rows(self, split: str, edit: Callable[[Rows], Any]) -> None:
-        """Change the rows of a file, its header left out."""
+        """Change the rows of a data file, without its header."""
         path = self.data / f"{split}.csv"
         header, *rows = read_rows(path)
         edit(rows)
         write_rows(path, [header, *rows])
 
 
-Alteration = Callable[[Scene], Path | None]  # returns where the run is now, if it was renamed
+Alteration = Callable[[Scene], Path | None]  # returns the run's new path if it was renamed
 
 
 @dataclass(frozen=True)
 class Case:
-    """An alteration, and what `verify` must say of it: at least these differences, and of others none but `also`."""
+    """An alteration and the expected report of `verify`: all differences in `named`, and no others except `also`."""
 
     name: str
     alter: Alteration
@@ -99,24 +99,24 @@ def changed(path: Path, edit: Edit) -> None:
 
 
 def read_rows(path: Path) -> Rows:
-    """All of a CSV file."""
+    """Return all rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as stream:
         return list(csv.reader(stream))
 
 
 def write_rows(path: Path, rows: Rows) -> None:
-    """A CSV file."""
+    """Write a CSV file."""
     with path.open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows(rows)
 
 
 def relabel(rows: Rows) -> None:
-    """One row gets the label of another."""
+    """Give a row another label."""
     rows[0][1] = next(row[1] for row in rows if row[1] != rows[0][1])
 
 
 def swap_labels(scene: Scene) -> None:
-    """Two labels change names, everywhere."""
+    """Swap the names of two labels in all files."""
     names = sorted({row[1] for row in read_rows(scene.data / "train.csv")[1:]})[:2]
     other = {names[0]: names[1], names[1]: names[0]}
     for split in ROWS:
@@ -124,7 +124,7 @@ def swap_labels(scene: Scene) -> None:
 
 
 def swap_rows(scene: Scene) -> None:
-    """A row of train changes places with one of test that has the same label."""
+    """Swap a row of train with one of test that has the same label."""
     train, test = (read_rows(scene.data / f"{split}.csv") for split in ("train", "test"))
     place = next(place for place, row in enumerate(train[1:], 1) if row[1] == test[1][1])
     train[place], test[1] = test[1], train[place]
@@ -133,15 +133,15 @@ def swap_rows(scene: Scene) -> None:
 
 
 def flip_byte(path: Path) -> None:
-    """The last byte of a file: of a safetensors file, that of a weight."""
+    """Change the last byte of a file; in a safetensors file it belongs to a weight."""
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
-    path.with_suffix(".part").write_bytes(bytes(content))  # whoever has the file mapped keeps what it was
+    path.with_suffix(".part").write_bytes(bytes(content))  # a process that has mapped the file keeps the old content
     path.with_suffix(".part").replace(path)
 
 
 def edit_tokenizer(scene: Scene) -> None:
-    """Two words change places in the vocabulary."""
+    """Swap two words in the vocabulary."""
     content = read_json(scene.backbone / "tokenizer.json")
     vocabulary = content["model"]["vocab"]
     vocabulary["card"], vocabulary["parcel"] = vocabulary["parcel"], vocabulary["card"]
@@ -149,7 +149,7 @@ def edit_tokenizer(scene: Scene) -> None:
 
 
 def edit_prediction(scene: Scene) -> None:
-    """The first prediction that is wrong becomes right."""
+    """Correct the first wrong prediction."""
     path = scene.run / "predictions.jsonl"
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     wrong = next(line for line in lines if line["prediction"] != line["target"])
@@ -158,7 +158,7 @@ def edit_prediction(scene: Scene) -> None:
 
 
 def forge_predictions(scene: Scene) -> None:
-    """The same, and the receipt says so."""
+    """Do the same, and update the receipt."""
     edit_prediction(scene)
     sha = file_digest(scene.run / "predictions.jsonl")
     size = (scene.run / "predictions.jsonl").stat().st_size
@@ -166,7 +166,7 @@ def forge_predictions(scene: Scene) -> None:
 
 
 def edit_log(scene: Scene) -> None:
-    """The first loss is another."""
+    """Change the first loss."""
     path = scene.run / "log.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
     first = json.loads(lines[0])
@@ -175,7 +175,7 @@ def edit_log(scene: Scene) -> None:
 
 
 def forge_score(scene: Scene) -> None:
-    """Result, receipt and module say a higher score."""
+    """Raise the score in result, receipt and module."""
     module = scene.run / "module" / "module.json"
     changed(module, lambda content: content["scores"].update(accuracy=0.99))
     scene.result(lambda content: content["scores"].update(accuracy=0.99))
@@ -188,7 +188,7 @@ def forge_score(scene: Scene) -> None:
 
 
 def forge(scene: Scene, edit: Edit) -> Path:
-    """Specification, id, receipt and folder all tell of another run than the one that was made."""
+    """Change specification, id, receipt and folder to those of a run that was never made."""
     scene.spec(edit)
     spec = read_spec(scene.run)
     run = id_of(scene.run, ENGINE)
@@ -205,46 +205,46 @@ def forge(scene: Scene, edit: Edit) -> Path:
 
 
 def upgraded(content: dict[str, Any]) -> None:
-    """The receipt of a run with another torch."""
+    """Change the receipt to another version of torch."""
     content["code"]["distributions"]["torch"] = "2.12.0"
 
 
 def of_spec(edit: Edit) -> Alteration:
-    """spec.json alone is changed."""
+    """Return an alteration of spec.json alone."""
     return lambda scene: scene.spec(edit)
 
 
 def everywhere(edit: Edit) -> Alteration:
-    """The specification, and all that must follow from it."""
+    """Return an alteration of the specification and of all that depends on it."""
     return lambda scene: forge(scene, edit)
 
 
 def of_rows(split: str, edit: Callable[[Rows], Any]) -> Alteration:
-    """A file of the data."""
+    """Return an alteration of a data file."""
     return lambda scene: scene.rows(split, edit)
 
 
 def configured(scene: Scene) -> None:
-    """Another epsilon in the norms of the backbone."""
+    """Change the epsilon in the backbone's norms."""
     changed(scene.backbone / "config.json", lambda config: config.update(layer_norm_eps=1e-5))
 
 
 def scored(scene: Scene) -> None:
-    """A higher score in result.json."""
+    """Raise the score in result.json."""
     scene.result(lambda content: content["scores"].update(accuracy=0.99))
 
 
 def cheaper(scene: Scene) -> None:
-    """A shorter training in result.json."""
+    """Shorten the training time in result.json."""
     scene.result(lambda content: content["costs"]["train_seconds"].update(value=0.01))
 
 
 def resumed(scene: Scene) -> None:
-    """A field of the receipt, with the seal as it was."""
+    """Change a field of the receipt without updating the seal."""
     scene.receipt(lambda content: content["timeline"].update(resumes=1), seal=False)
 
 
-LEARNT = ("losses", "predictions", "weights", "scores", "validation scores")  # what another training may change
+LEARNT = ("losses", "predictions", "weights", "scores", "validation scores")  # what may differ after another training
 FILE = tuple(f"data file of {split}" for split in ROWS)
 CASES = (
     Case("a label of the data is another", of_rows("train", relabel), ("labels",), FILE),
@@ -281,14 +281,14 @@ CASES = (
 
 
 class Kept:
-    """What is known already, in a file of the work folder: an interrupted benchmark goes on where it was."""
+    """A JSON file of finished results in the work folder, so that an interrupted benchmark resumes."""
 
     def __init__(self, path: Path):
         self.path = path
         self.content: dict[str, Any] = read_json(path) if path.is_file() else {}
 
     def get(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` returned for this name, now or earlier."""
+        """Return the result of `make` for this name, from the file if it is there."""
         if name not in self.content:
             self.content[name] = make()
             write_json(self.path, self.content)
@@ -297,7 +297,7 @@ class Kept:
 
 
 def write_data(folder: Path) -> Task:
-    """Rows of the tickets that come with the package, the same every time, in a file for every split."""
+    """Write a file per split with rows of the tickets that come with the package, the same every time."""
     header, *rows = read_rows(Task.find("builtin:tickets"))
     common = [label for label, _ in Counter(row[1] for row in rows).most_common(4)]
     kept = sorted((row for row in rows if row[1] in common), key=lambda row: row[0][::-1])
@@ -310,7 +310,7 @@ def write_data(folder: Path) -> Task:
 
 
 def sabotage(case: Case, run: Path, data: Path, backbone: Path, place: Path) -> dict[str, Any]:
-    """Alter a copy of the run, its data and its backbone, and ask about it; the receipt is told where they are."""
+    """Alter a copy of the run, its data and its backbone, and verify it; the receipt gets their new paths."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=place) as copies:
         scene = Scene(*(Path(shutil.copytree(it, Path(copies) / it.name)) for it in (run, data, backbone)))
@@ -329,7 +329,7 @@ def sabotage(case: Case, run: Path, data: Path, backbone: Path, place: Path) -> 
 
 
 def at_home(scene: Scene, content: dict[str, Any]) -> None:
-    """The receipt of a run that was made where the scene is."""
+    """Change the receipt to that of a run made where the scene is."""
     content["rerun"]["backbone"] = f"hf:{scene.backbone}"
     content["model"]["folder"] = str(scene.backbone)
     for split, name in (("train", "data"), ("validation", "validation"), ("test", "test")):
@@ -338,14 +338,14 @@ def at_home(scene: Scene, content: dict[str, Any]) -> None:
 
 
 def is_right(case: Case, verdict: str, named: Sequence[str]) -> bool:
-    """Whether that is what was to be said of it."""
+    """Return whether the report is the expected one."""
     return set(case.named) <= set(named) <= {*case.named, *case.also} and verdict == case.verdict
 
 
 def measured(
     folder: Path, kept: Kept, task: Task, methods: Sequence[str] | None, seeds: int
 ) -> tuple[list[str], dict[str, Any]]:
-    """A board of every method that fits, and what its receipts took to write."""
+    """Return the runs of a board of every method that fits, and the cost of writing their receipts."""
     write = execute.write_receipt
 
     def timed(*arguments: Any) -> None:
@@ -376,14 +376,14 @@ def measured(
 
 
 def untouched(asked: Verifier, folder: Path) -> dict[str, Any]:
-    """The verdict on a run as it is."""
+    """Return the verdict on an unaltered run."""
     found = asked.verify(folder)
     named = [one.line() for one in found.differences]
     return {"method": found.method, "seed": found.seed, "verdict": found.verdict, "named": named}
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """As Markdown."""
+    """Format the results as Markdown."""
     head = ["what was altered", "verdict", "named", "executed again", "right"]
     lines = [head, ["---"] * len(head)]
     for case in result["cases"]:
@@ -407,7 +407,7 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """What is in the work folder already is not done again."""
+    """Run all cases; those in the work folder are not run again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=Path("sabotage"))
     parser.add_argument("--out", type=Path, default=RESULT)

@@ -1,15 +1,15 @@
-"""How often the board says "better" of equal methods, and how often it finds a difference that is there.
+"""False-positive rate and power of the board's verdicts, on simulated pairs of methods.
 
-    python benchmarks/honesty/verdicts.py            every cell that is not in results/verdicts.json yet
-    python benchmarks/honesty/verdicts.py --table    the results as Markdown
+    python benchmarks/honesty/verdicts.py            measure every cell that is not in results/verdicts.json yet
+    python benchmarks/honesty/verdicts.py --table    print the results as Markdown
 
-An outcome is right where
+An outcome is correct if
 
-    location of the method + difficulty of the example + (method x example) + luck of the seed + noise > 0
+    location of the method + difficulty of the example + (method x example) + effect of the seed + noise > 0
 
-every term after the first normal, drawn anew for every pair: 500 examples, mostly easy or hard for both, whose share
-of right answers is 85 % in expectation. Equal methods have the same expected share, however much their seeds scatter.
-A run may fail, and then counts by the board's own rule as the majority class, right on half of the examples. R pairs,
+where every term after the first is normal, drawn anew for every pair: 500 examples, mostly easy or hard for both, whose
+expected accuracy is 85 %. Equal methods have the same expected accuracy, however much their seeds vary.
+A run may fail; by the board's rule it then counts as the majority class, correct on half of the examples. R pairs,
 S seeds, N examples.
 """
 
@@ -42,14 +42,14 @@ RESULTS = Path(__file__).parent / "results" / "verdicts.json"
 BATCH = 50  # pairs that share the draws of one bootstrap
 EASY_OR_HARD = 2.0  # sd of the examples' difficulty, in sds of the noise
 MAJORITY = 0.5  # share of the examples of the majority class
-POWER = 0.8  # of the z-test that knows the variance, at the difference that is to be found
+POWER = 0.8  # of the z-test with known variance, at the simulated difference
 OURS, ORACLE = "graftwork", "z, variance known"
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A pair of rows. Standard deviations over seeds are in points of accuracy."""
+    """A simulated setting of two rows. Standard deviations over seeds are in points of accuracy."""
 
     name: str
     seeds: tuple[int, int] = (5, 5)
@@ -78,21 +78,21 @@ CELLS = (
 
 
 def key_of(cell: Cell) -> str:
-    """As it stands in the results."""
+    """Return the key of the cell in the results."""
     return f"{cell.name}, {cell.seeds[0]} and {cell.seeds[1]} seeds"
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """R simulated pairs: outcomes of both rows, and which runs failed."""
+    """R simulated pairs: the outcomes of both rows, and which runs failed."""
 
-    right: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # (R, S, N) each, failed runs already as the majority class
+    right: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # (R, S, N) each, failed runs already replaced by the majority class
     failed: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # (R, S)
     majority: NDArray[np.bool_]  # (R, N)
 
 
 def simulated(cell: Cell, pairs: int, apart: float, random: np.random.Generator) -> Pairs:
-    """Row a is right on `cell.accuracy` of the examples in expectation, row b on `apart` less."""
+    """Simulate pairs: row a has expected accuracy `cell.accuracy`, row b `apart` less."""
     difficulty = EASY_OR_HARD * random.standard_normal((pairs, 1, cell.examples))
     majority = random.random((pairs, cell.examples)) < MAJORITY
     right, failed = [], []
@@ -108,8 +108,10 @@ def simulated(cell: Cell, pairs: int, apart: float, random: np.random.Generator)
 
 
 def scale(accuracy: float, seed_sd: float, own: float) -> tuple[float, float]:
-    """Location and sd of the seeds' luck, so that the expected share right is `accuracy` and its sd over seeds, to
-    first order, `seed_sd`."""
+    """Return location and sd of the seed effect.
+
+    The expected accuracy is then `accuracy`, and its sd over seeds, to first order, `seed_sd`.
+    """
     quantile, fixed = float(stats.norm.ppf(accuracy)), 1 + EASY_OR_HARD**2 + own**2
     slope = seed_sd / float(stats.norm.pdf(quantile))
     whole = math.sqrt(fixed / (1 - slope**2))
@@ -117,14 +119,14 @@ def scale(accuracy: float, seed_sd: float, own: float) -> tuple[float, float]:
 
 
 def batches(cell: Cell, pairs: int, apart: float, stream: int) -> Iterator[Pairs]:
-    """`pairs` pairs, the same ones whenever they are asked for."""
+    """Yield `pairs` simulated pairs in batches, the same ones on every call."""
     place = CELLS.index(cell) if cell in CELLS else len(CELLS)
     for at in range(0, pairs, BATCH):
         yield simulated(cell, min(BATCH, pairs - at), apart, np.random.default_rng([17, place, stream, at]))
 
 
 def verdicts(found: Pairs, draws: int, seed: int) -> NDArray[np.int64]:
-    """(R,) 1 where the product calls a better, -1 where b, 0 where it can't tell."""
+    """Return (R,) 1 if the product's verdict favours a, -1 if b, 0 if it cannot tell."""
     samples = []
     for pair in range(len(found.majority)):
         floor = Floor({"accuracy": found.majority[pair][:, None].astype(np.float64)}, {})
@@ -138,7 +140,7 @@ def verdicts(found: Pairs, draws: int, seed: int) -> NDArray[np.int64]:
             counted = RowRuns(name, {}, "ok", runs).counted("accuracy", floor)
             samples += (
                 [RowSample(f"{name}{pair}", counted)] if counted else []
-            )  # none: all failed, the row has no score
+            )  # no run: all failed, the row has no score
     boot = bootstrap(samples, metrics.get("accuracy"), draws=draws, seed=seed)
     told = {"better": 1, "worse": -1, "cannot tell": 0}
     return np.array([
@@ -148,7 +150,7 @@ def verdicts(found: Pairs, draws: int, seed: int) -> NDArray[np.int64]:
 
 
 def others(found: Pairs, known_sd: float) -> dict[str, NDArray[np.bool_]]:
-    """Which pairs the textbook's tests tell apart, two-sided at 5 %."""
+    """Return which pairs the textbook tests distinguish, two-sided at 5 %."""
     a, b = (right.mean(axis=2) for right in found.right)  # (R, S)
     apart = a.mean(axis=1) - b.mean(axis=1)
     by_example = found.right[0].mean(axis=1) - found.right[1].mean(axis=1)  # (R, N)
@@ -178,7 +180,7 @@ def others(found: Pairs, known_sd: float) -> dict[str, NDArray[np.bool_]]:
 
 
 def known_sd(cell: Cell, pairs: int, apart: float) -> float:
-    """Of the difference of the means over seeds: from pairs that nothing else is made of."""
+    """Return the sd of the difference of means over seeds, estimated from separate simulated pairs."""
     means = [
         found.right[0].mean(axis=(1, 2)) - found.right[1].mean(axis=(1, 2)) for found in batches(cell, pairs, apart, 2)
     ]
@@ -186,7 +188,7 @@ def known_sd(cell: Cell, pairs: int, apart: float) -> float:
 
 
 def rates(cell: Cell, pairs: int, apart: float, sd: float, draws: int, stream: int) -> dict[str, float]:
-    """Test -> share of the pairs that it tells apart."""
+    """Return test -> share of the pairs that it distinguishes."""
     told: dict[str, list[NDArray[Any]]] = {}
     for at, found in enumerate(batches(cell, pairs, apart, stream)):
         for name, each in ({OURS: verdicts(found, draws, at) != 0} | others(found, sd)).items():
@@ -195,7 +197,7 @@ def rates(cell: Cell, pairs: int, apart: float, sd: float, draws: int, stream: i
 
 
 def measured(cell: Cell, pairs: int, power_pairs: int, draws: int) -> dict[str, Any]:
-    """One cell: the rate of false verdicts of every test, and its power where a difference is."""
+    """Measure one cell: the false-positive rate of every test, and its power."""
     began = time.process_time()
     pilot = max(1000, power_pairs)
     sd = known_sd(cell, pilot, 0.0)
@@ -209,7 +211,7 @@ def measured(cell: Cell, pairs: int, power_pairs: int, draws: int) -> dict[str, 
 
 
 def draws_matter(pairs: int, few: int, many: int = 10_000) -> dict[str, Any]:
-    """How many verdicts differ between few and many draws, where a difference is about to be found."""
+    """Count the verdicts that differ between few and many bootstrap draws, at a barely detectable difference."""
     cell, differ, told = CELLS[2], 0, [0, 0]
     apart = 2.4 * known_sd(cell, 1000, 0.0)
     for at, found in enumerate(batches(cell, pairs, apart, 3)):
@@ -220,7 +222,7 @@ def draws_matter(pairs: int, few: int, many: int = 10_000) -> dict[str, Any]:
 
 
 def speed(rows: int, seeds: int = 10, examples: int = 2000) -> dict[str, Any]:
-    """Processor seconds of a whole board's verdicts at the product's own number of draws."""
+    """Measure the CPU seconds of a whole board's verdicts at the product's default number of draws."""
     random = np.random.default_rng(0)
     shared = random.random(examples)
     samples = [
@@ -239,9 +241,9 @@ def speed(rows: int, seeds: int = 10, examples: int = 2000) -> dict[str, Any]:
 
 
 def best_valid(result: Mapping[str, Any]) -> tuple[str, float]:
-    """The most powerful test that doesn't know the variance and errs in at most 5 % of equal pairs.
+    """Return the most powerful test without known variance whose false-positive rate is at most 5 %.
 
-    A rate within two standard errors above 5 % passes: the other tests have the benefit of the doubt, ours has not.
+    A rate within two standard errors above 5 % passes: this tolerance is granted to the other tests, not to ours.
     """
     most = LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / result["pairs"])
     valid = {
@@ -254,7 +256,7 @@ def best_valid(result: Mapping[str, Any]) -> tuple[str, float]:
 
 
 def table(content: Mapping[str, Any]) -> str:
-    """The cells that were measured, as Markdown."""
+    """Format the measured cells as Markdown."""
     listed = [content["cells"][key_of(cell)] for cell in CELLS if key_of(cell) in content["cells"]]
     lines = [["pairs of", "seeds", "apart", *SHOWN.values(), "best valid", "behind it", "behind z"]]
     lines.append(["---"] * len(lines[0]))
@@ -288,7 +290,7 @@ SHOWN = {
 
 
 def _line(result: Mapping[str, Any]) -> list[str]:
-    """`false verdicts / power` of every test, in percent."""
+    """Format `false positives / power` of every test, in percent."""
     (best, power), own = best_valid(result), result["power"][OURS]
     counts = dict.fromkeys(result["cell"]["seeds"])
     told = [
@@ -301,7 +303,7 @@ def _line(result: Mapping[str, Any]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is not there yet, and keep every cell as soon as it is measured."""
+    """Measure the missing cells, and store each as soon as it is measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=10_000, help="equal pairs a cell")
     parser.add_argument("--power-pairs", type=int, default=4_000, help="pairs a cell with a difference")

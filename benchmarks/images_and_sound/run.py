@@ -1,4 +1,4 @@
-"""Compares methods on two sets of images and one of sounds and keeps the boards: `python run.py --data FOLDER`."""
+"""Compare methods on two image data sets and one of sounds and keep the boards: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACKBONE = "hf:fixtures/weights/mobilenet_v2_1.0_224"
 
 @dataclass(frozen=True)
 class Question:
-    """A task in the working folder, and what is compared on it."""
+    """A task in the working folder, and the settings of its comparison."""
 
     data: str
     test: str
@@ -53,7 +53,7 @@ QUESTIONS = {
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Compare. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = flags(__doc__, QUESTIONS)
     parser.add_argument("--cache", type=Path)
     chosen = parser.parse_args()

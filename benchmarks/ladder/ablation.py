@@ -1,4 +1,4 @@
-"""What BERT's parts bring: with next-sentence prediction, without it, and left to right, at one size and budget."""
+"""BERT ablation: with next-sentence prediction, without it, and left to right, at one size and budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METHODS = ("linear_probe", "full")
 
 
 def units(plan: Plan) -> list[Unit]:
-    """Two of the networks, and their boards of single texts, are those of `generations`."""
+    """Return the units; two networks and their boards of single texts are those of `generations`."""
     made = [Unit(f"pretrain.{name}", partial(pretraining, plan, name)) for name in NETWORKS]
     for name in NETWORKS:
         made += network_units(plan, name, False, TASKS)
@@ -24,7 +24,7 @@ def units(plan: Plan) -> list[Unit]:
 
 
 def judge(plan: Plan) -> Result:
-    """By each method, over pairs, over single texts and over all."""
+    """Compare the networks by each method, over pairs, over single texts and over all tasks."""
     found = runs_of(plan, [(name, False) for name in NETWORKS], TASKS)
     families = {f"by {method}": every_pair([row_name(name, method) for name in NETWORKS]) for method in METHODS}
     over = {"pairs": PAIRS, "single texts": SINGLES, "all": TASKS}

@@ -1,4 +1,4 @@
-"""Boards of one network on one task, as JSON that tells nothing of the machine's folders."""
+"""Boards of one network on one task, as JSON without paths of this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 @dataclass(frozen=True)
 class Place:
-    """Where data is read and work is kept; the working folder is `work`."""
+    """The folders of data and work, and the extent of the boards; the working folder is `work`."""
 
     data: Path
     work: Path
@@ -35,12 +35,12 @@ class Place:
     epochs: int
 
     def task(self, name: str) -> gw.Task:
-        """Its files are written anew, always the same."""
+        """Return the task; its files are written again, always the same."""
         return task(name, self.draw, self.data, self.work / "tasks" / name)
 
 
 def board(name: str, place: Place, asked: gw.Task, backbone: str, methods: Sequence[str], **settings: Any) -> Result:
-    """Every method with every seed."""
+    """Compare every method with every seed."""
     chosen = {"seeds": place.seeds, "epochs": place.epochs} | settings
     found = gw.compare(
         asked,
@@ -77,7 +77,7 @@ def _row(row: Any, metric: str) -> Result:
 
 
 def chosen_rates(name: str, place: Place, asked: gw.Task, backbone: str, methods: Sequence[str]) -> Result:
-    """The rate of each method that is best on the validation split of one task with seed 0; the first of equals."""
+    """Return the learning rate of each method that is best on validation on one task with seed 0; first of equals."""
     tried = [f"{method}:learning_rate={rate:g}" for method in methods for rate in RATES]
     found = board(name, place, asked, backbone, tried, seeds=1)
     scores: dict[str, dict[str, float]] = {}
@@ -94,17 +94,17 @@ def chosen_rates(name: str, place: Place, asked: gw.Task, backbone: str, methods
 
 
 def at_rates(methods: Sequence[str], rates: Result) -> list[str]:
-    """The methods as they are run."""
+    """Return the method labels with their chosen rates."""
     return [f"{method}:learning_rate={rates['chosen'][method]}" for method in methods if method in rates["chosen"]]
 
 
 def method_of(label: str) -> str:
-    """The name without its rate; what else was set stays."""
+    """Return the label without its rate; other settings stay."""
     return ":".join(part for part in label.split(":") if not part.startswith("learning_rate="))
 
 
 def samples(place: Place, asked: gw.Task, runs: dict[str, list[str]]) -> tuple[str, list[RowSample]]:
-    """The headline metric, and for every name the statistics of its runs on the test split, from their answers."""
+    """Return the headline metric, and for every name the statistics of its runs on the test split."""
     dataset = load(asked)
     metric = dataset.task.metrics[0]
     made = [

@@ -1,4 +1,4 @@
-"""`minilm` gone on with on biomedical text: perplexity there and elsewhere, and tagging diseases before and after."""
+"""`minilm` pre-trained further on biomedical text: perplexity there and elsewhere, and disease tagging before and after."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from graftwork.registry import metrics
 METHODS = ("linear_probe", "top_layers")
 SEEDS, EPOCHS = 5, 3
 ROWS = {"train": 800, "validation": 200, "test": 500}  # sentences
-SHARE = 2.0  # of a rung's budget
-WINDOW = 40  # letters of a test sentence, without spaces: a line with that many in common is left out
+SHARE = 2.0  # relative to a rung's budget
+WINDOW = 40  # characters without spaces; a line sharing that many with the start of a test sentence is dropped
 GENERAL = "lm_wikipedia_paragraphs"
 RECIPE = {"batch": 32, "length": 64, "head_steps": 100}
 NETWORKS = ("minilm", "biomedical")
 
 
 def units(plan: Plan) -> list[Unit]:
-    """One pre-training and two boards."""
+    """Return one pre-training and two boards."""
     made = [
         Unit("pretrain.biomedical", partial(going_on, plan)),
         Unit("board.minilm.ncbi_disease", partial(tagging, plan, "minilm")),
@@ -42,7 +42,7 @@ def units(plan: Plan) -> list[Unit]:
 
 
 def going_on(plan: Plan) -> Result:
-    """Masked language modelling on everything but the sentences that are tagged in the test."""
+    """Continue masked language modelling on all text except the test sentences of the tagging task."""
     place = plan.place
     corpus = write_corpus(place, plan.corpus_bytes)
     general = place.work / "corpora" / "encyclopedia"
@@ -58,7 +58,7 @@ def going_on(plan: Plan) -> Result:
 
 
 def write_corpus(place: Place, most: int) -> Path:
-    """A line per document; those that share a stretch with a test sentence are left out."""
+    """Write a line per document, without those that share a stretch with a test sentence."""
     folder, tested = place.work / "corpora" / "biomedical", stretches(place.data)
     folder.mkdir(parents=True, exist_ok=True)
     for source in sorted((place.data / "lm_biomedical").glob("*.txt*")):
@@ -68,41 +68,41 @@ def write_corpus(place: Place, most: int) -> Path:
 
 
 def text_of(path: Path) -> str:
-    """Of a file that may be packed."""
+    """Return the text of a file that may be compressed."""
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return content.decode("utf-8")
 
 
 def stretches(data: Path) -> set[str]:
-    """The first letters of every test sentence that is long enough, without spaces and in lower case."""
+    """Return the first `WINDOW` characters of every test sentence that is long enough, normalised by `letters`."""
     sentences = ("".join(words) for words, _ in sentences_of(data / "ncbi_disease" / "test.conll"))
     return {letters(sentence)[:WINDOW] for sentence in sentences if len(letters(sentence)) >= WINDOW}
 
 
 def letters(text: str) -> str:
-    """A text without spaces, in lower case: tokens put back may have other spaces."""
+    """Return the text without spaces, in lower case, since joining tokens may change the spacing."""
     return "".join(text.split()).lower()
 
 
 def shares(line: str, tested: set[str]) -> bool:
-    """Whether a test sentence begins somewhere in this line."""
+    """Return whether the start of a test sentence occurs in this line."""
     whole = letters(line)
     return any(whole[place : place + WINDOW] in tested for place in range(len(whole) - WINDOW + 1))
 
 
 def sentences_of(path: Path) -> Iterator[tuple[list[str], list[str]]]:
-    """Words and tags of a CoNLL file, sentence by sentence."""
+    """Yield words and tags of a CoNLL file, sentence by sentence."""
     for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
         rows = [line.split("\t") for line in block.split("\n")]
         yield [row[0] for row in rows], [row[-1] for row in rows]
 
 
 def task(plan: Plan) -> gw.Task:
-    """The first sentences of every split."""
+    """Return the task on the first sentences of every split."""
     folder = plan.place.work / "tasks" / "ncbi_disease"
     folder.mkdir(parents=True, exist_ok=True)
     rows = {"train": ROWS["train"], "dev": ROWS["validation"], "test": ROWS["test"]}
-    most = plan.place.draw.train  # of a try
+    most = plan.place.draw.train  # fewer when only trying
     for split, count in rows.items():
         source = plan.place.data / "ncbi_disease" / f"{split}.conll"
         blocks = source.read_text(encoding="utf-8").strip().split("\n\n")
@@ -112,7 +112,7 @@ def task(plan: Plan) -> gw.Task:
 
 
 def tagging(plan: Plan, network: str) -> Result:
-    """Of `minilm`, or of what became of it."""
+    """Return the board of `minilm`, or of its further pre-trained version."""
     backbone = "minilm" if network == "minilm" else f"runs/{plan.bench.result('pretrain.biomedical')['run']}"
     seeds, epochs = (SEEDS, EPOCHS) if plan.place.seeds > 1 else (1, 1)
     settings = {"seeds": seeds, "epochs": epochs}
@@ -120,7 +120,7 @@ def tagging(plan: Plan, network: str) -> Result:
 
 
 def judge(plan: Plan) -> Result:
-    """After beside before, by each method."""
+    """Compare after with before, by each method."""
     asked = task(plan)
     dataset = load(asked)
     metric, made = dataset.task.metrics[0], []

@@ -1,4 +1,4 @@
-"""How long the rungs will take: a few steps of each at full size."""
+"""Forecast of the rungs' durations: a few steps of each at full size."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ STEPS = 20
 
 
 def estimate(plan: Plan) -> None:
-    """A line per rung: processor seconds of a step (the first three left out), FLOP a second, minutes of the budget.
+    """Print a line per rung: CPU seconds of a step (without the first three), FLOP per second, minutes of the budget.
 
-    The corpus is its first two million bytes, so passes and vocabularies are not what they will be: speed is.
+    The corpus is cut to two million bytes, so passes and vocabularies differ from the real ones, but speed does not.
     """
     small = replace(plan, corpus_bytes=2_000_000, place=replace(plan.place, work=plan.place.work / "estimate"))
     (small.place.work / "runs").mkdir(parents=True, exist_ok=True)

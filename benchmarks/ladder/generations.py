@@ -1,4 +1,4 @@
-"""Five generations of pre-training at one budget of arithmetic, and what each is worth on five tasks."""
+"""Five generations of pre-training at one compute budget, and their scores on five tasks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from units import Result, Unit
 
 TASKS = ("mr", "cr", "sst2", "trec6", "imdb")
 BASELINES = ("majority", "tfidf_svm")
-NETWORKS = [(name, fresh) for name in RUNGS for fresh in (False, True)]  # every rung, and without its pre-training
+NETWORKS = [(name, fresh) for name in RUNGS for fresh in (False, True)]  # every rung, with and without its pre-training
 
 
 def baselines(plan: Plan, task: str) -> Result:
-    """Without a network."""
+    """Return the board of the methods without a network."""
     return board(f"baselines.{task}", plan.place, plan.place.task(task), "minilm", BASELINES)
 
 
 def units(plan: Plan) -> list[Unit]:
-    """Pre-training first, so that two processes have enough to do."""
+    """Return the units, pre-training first, so that two processes have enough to do."""
     made = [Unit(f"pretrain.{name}", partial(pretraining, plan, name)) for name in RUNGS]
     made += [Unit(f"board.baselines.{task}", partial(baselines, plan, task)) for task in TASKS]
     for name, fresh in NETWORKS:
@@ -31,7 +31,7 @@ def units(plan: Plan) -> list[Unit]:
 
 
 def judge(plan: Plan) -> Result:
-    """Over all tasks: every rung beside every other by the same method, and beside itself without pre-training."""
+    """Compare over all tasks: each pair of rungs by the same method, and each rung with and without pre-training."""
     boot = over_tasks(plan.place, TASKS, runs_of(plan, [("baselines", False), *NETWORKS], TASKS))
     families = {
         f"rungs by {method}": every_pair([*(row_name(name, method) for name in reversed(RUNGS)), "tfidf_svm"])

@@ -1,4 +1,4 @@
-"""What is significant: rows of several boards compared on the same test examples, task by task and over all tasks."""
+"""Significance: rows of several boards compared on the same test examples, per task and over all tasks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DRAWS = 10_000
 
 
 def over_tasks(place: Place, tasks: Sequence[str], runs: Mapping[str, Mapping[str, list[str]]]) -> Bootstrap:
-    """Rows whose score is the mean over tasks. `runs` are those of every row: row -> task -> runs.
+    """Return a bootstrap of rows whose score is the mean over tasks. `runs`: row -> task -> runs.
 
-    Examples and seeds are drawn anew for every task, the same for all rows; a row that lacks a task is left out.
+    Examples and seeds are resampled for every task, the same for all rows; a row that lacks a task is left out.
     """
     whole = {name: listed for name, listed in runs.items() if all(listed.get(task) for task in tasks)}
     parts: dict[str, list[BoardRow]] = {name: [] for name in whole}
@@ -35,7 +35,7 @@ def over_tasks(place: Place, tasks: Sequence[str], runs: Mapping[str, Mapping[st
 
 
 def mean_of(rows: Sequence[BoardRow]) -> BoardRow:
-    """The mean of one row's scores on several tasks, draw by draw."""
+    """Return the mean of one row's scores on several tasks, draw by draw."""
     return BoardRow(
         points=np.mean([row.points for row in rows], axis=0),
         by_seed=np.mean([row.by_seed for row in rows], axis=0),
@@ -46,7 +46,7 @@ def mean_of(rows: Sequence[BoardRow]) -> BoardRow:
 
 
 def judged(boot: Bootstrap, families: Mapping[str, Sequence[tuple[str, str]]]) -> Result:
-    """Scores of all rows, and the pairs of each family with p corrected over that family (Holm)."""
+    """Return scores of all rows, and the pairs of each family with p corrected over that family (Holm)."""
     return {
         "scores": {name: asdict(boot.score(name)) for name in boot.rows},
         "differences": {family: _pairs(boot, pairs) for family, pairs in families.items()},
@@ -65,5 +65,5 @@ def _pairs(boot: Bootstrap, pairs: Sequence[tuple[str, str]]) -> list[dict[str, 
 
 
 def every_pair(names: Sequence[str]) -> list[tuple[str, str]]:
-    """In order, the first before the second."""
+    """Return all pairs in order, the first before the second."""
     return list(combinations(names, 2))

@@ -1,4 +1,4 @@
-"""Draws `generations.json`: the mean score over tasks against the energy that it took. Plain SVG, no library."""
+"""Draw `generations.json`: the mean score over tasks against energy. Plain SVG, no library."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ COLOURS = {
 class Point:
     """A row of the boards."""
 
-    network: str  # empty for a baseline
+    network: str  # "" for a baseline
     method: str
     fresh: bool
-    joules: float  # of the pre-training, and of one adaptation to each task
+    joules: float  # pre-training, and one adaptation to each task
     score: float  # mean over tasks
 
     @property
     def label(self) -> str:
-        """Beside the mark."""
+        """Return the label beside the mark."""
         return f"{self.network} {self.method}".strip() + (", fresh" if self.fresh else "")
 
 
 def points(content: Mapping[str, Any]) -> list[Point]:
-    """Every row that has a board on every task, with what it took."""
+    """Return every row that has a board on every task, with its energy."""
     units = {name: unit["result"] for name, unit in content["units"].items() if unit["status"] == "ok"}
     judged = units.get("judge.generations", {"scores": {}, "tasks": []})
     found = []
@@ -51,14 +51,14 @@ def points(content: Mapping[str, Any]) -> list[Point]:
 
 
 def parts_of(row: str) -> tuple[str, str, bool]:
-    """`masked full, fresh` -> its network, its method, and whether it is fresh."""
+    """Split `masked full, fresh` into its network, its method, and whether it is fresh."""
     name, comma, _ = row.partition(", ")
     network, space, method = name.partition(" ")
     return (network, method, bool(comma)) if space else ("", name, False)
 
 
 def adaptation(units: Mapping[str, Any], network: str, method: str, fresh: bool, task: str) -> float | None:
-    """Joules of one run on one task."""
+    """Return the joules of one run on one task."""
     own = f"{network or 'baselines'}{'.fresh' if fresh else ''}"
     for row in units.get(f"board.{own}.{task}", {"rows": ()})["rows"]:
         if row["method"].split(":")[0] == method:
@@ -67,13 +67,13 @@ def adaptation(units: Mapping[str, Any], network: str, method: str, fresh: bool,
 
 
 def joules_of(costs: Mapping[str, Any]) -> float | None:
-    """What the meter of energy says."""
+    """Return the value of the energy meter."""
     cost = costs.get("energy_joules")
     return cost["value"] if cost else None
 
 
 def write_plot(content: Mapping[str, Any], path: Path) -> None:
-    """Joules from left to right, by powers of ten; points of score upwards."""
+    """Draw score in points against joules on a logarithmic axis."""
     drawn = [point for point in points(content) if point.method != "majority" and point.joules > 0]
     if not drawn:
         return
@@ -91,17 +91,17 @@ def write_plot(content: Mapping[str, Any], path: Path) -> None:
 
 
 def across(joules: float, low: int, high: int) -> float:
-    """Pixels."""
+    """Return the x coordinate in pixels."""
     return LEFT + (WIDTH - LEFT - RIGHT) * (math.log10(joules) - low) / (high - low)
 
 
 def up(score: float, floor: float, top: float) -> float:
-    """Pixels."""
+    """Return the y coordinate in pixels."""
     return HEIGHT - FOOT - (HEIGHT - FOOT - TOP) * (score - floor) / (top - floor)
 
 
 def axes(low: int, high: int, floor: float, top: float) -> list[str]:
-    """Lines, numbers and names."""
+    """Return lines, numbers and names of the axes."""
     parts = [
         f'<text x="{LEFT}" y="24" font-weight="600">Mean test score of the tasks, and the energy it took: '
         "pre-training and one adaptation to each task</text>",
@@ -125,7 +125,7 @@ def axes(low: int, high: int, floor: float, top: float) -> list[str]:
 
 
 def marks(drawn: Sequence[Point], low: int, high: int, floor: float, top: float) -> list[str]:
-    """A mark per point; the names stand in the margin in the order of the scores, tied to their marks by lines."""
+    """Return a mark per point; names are in the margin in the order of the scores, joined to their marks by lines."""
     parts = []
     ordered = sorted(drawn, key=lambda point: -point.score)
     space = min(18.0, (HEIGHT - FOOT - TOP) / max(1, len(ordered) - 1))

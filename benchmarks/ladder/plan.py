@@ -1,4 +1,4 @@
-"""What the parts share: pre-trained networks, the rates they learn at, and their boards."""
+"""What the parts share: pre-trained networks, their learning rates, and their boards."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from units import Bench, Result, Unit
 
 RATE_TASK = "mr"
 WIKITEXT = "lm_wikitext2/valid.txt"
-UNNAMED = ("baselines", "ulmfit")  # boards whose rows are named by the method alone
+UNNAMED = ("baselines", "ulmfit")  # boards whose rows are named by the method only
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything."""
+    """The settings of the benchmark: places, budgets and extents."""
 
     bench: Bench
     place: Place
-    budget: float  # FLOP of a pre-training
+    budget: float  # FLOP per pre-training
     corpus_bytes: int
-    vocabulary: int | None = None  # instead of each network's own, in a try
+    vocabulary: int | None = None  # overrides each network's own when only trying
     recipe: Mapping[str, Any] | None = None  # likewise
 
     @property
     def reviews(self) -> Path:
-        """The text that is pre-trained on; no test text of imdb is in it."""
+        """Return the text for pre-training; it contains no test text of imdb."""
         path = self.place.work / "corpora" / "imdb.txt"
         if not path.is_file():
             source = SOURCES["imdb"]
@@ -43,7 +43,7 @@ class Plan:
 
 
 def pretraining(plan: Plan, name: str, corpus: Path | None = None, **settings: Any) -> Result:
-    """One network; and its score on another domain."""
+    """Pre-train one network, and score it on another domain."""
     rung, place = NETWORKS[name], plan.place
     asked = {"budget": plan.budget * rung.share, "vocabulary": plan.vocabulary, "recipe": plan.recipe} | settings
     found = pretrained(f"pretrain.{name}", rung, corpus or plan.reviews, place.work, **asked)
@@ -52,23 +52,23 @@ def pretraining(plan: Plan, name: str, corpus: Path | None = None, **settings: A
 
 
 def kept(name: str, fresh: bool) -> str:
-    """The name of a network among units and boards."""
+    """Return the name of a network in units and boards."""
     return f"{name}.fresh" if fresh else name
 
 
 def backbone_of(plan: Plan, name: str, fresh: bool = False) -> str:
-    """What a user writes behind --backbone in the working folder."""
+    """Return the value of --backbone in the working folder."""
     return f"{'random:' if fresh else ''}runs/{plan.bench.result(f'pretrain.{name}')['run']}"
 
 
 def rates(plan: Plan, name: str, fresh: bool) -> Result:
-    """Of the methods that are trained by gradient."""
+    """Return the rates of the methods that are trained by gradient."""
     asked, backbone = plan.place.task(RATE_TASK), backbone_of(plan, name, fresh)
     return chosen_rates(f"rates.{kept(name, fresh)}", plan.place, asked, backbone, NETWORKS[name].methods)
 
 
 def network_board(plan: Plan, name: str, fresh: bool, task: str) -> Result:
-    """The network's methods on one task."""
+    """Return the board of the network's methods on one task."""
     own = plan.bench.result(f"rates.{kept(name, fresh)}")
     methods = [*NETWORKS[name].probes, *at_rates(NETWORKS[name].methods, own)]
     asked = plan.place.task(task)
@@ -76,7 +76,7 @@ def network_board(plan: Plan, name: str, fresh: bool, task: str) -> Result:
 
 
 def network_units(plan: Plan, name: str, fresh: bool, tasks: Sequence[str]) -> list[Unit]:
-    """Rates and boards of one network that is pre-trained by another unit."""
+    """Return the units of rates and boards of one network that another unit pre-trains."""
     own, trained = kept(name, fresh), f"pretrain.{name}"
     return [
         Unit(f"rates.{own}", partial(rates, plan, name, fresh), needs=(trained,)),
@@ -90,12 +90,12 @@ def network_units(plan: Plan, name: str, fresh: bool, tasks: Sequence[str]) -> l
 
 
 def row_name(name: str, method: str, fresh: bool = False) -> str:
-    """`masked full`, `masked full, fresh`, `tfidf_svm`, `ulmfit:divisor=1.0`."""
+    """Return `masked full`, `masked full, fresh`, `tfidf_svm`, `ulmfit:divisor=1.0`."""
     return method if name in UNNAMED else f"{name} {method}{', fresh' if fresh else ''}"
 
 
 def runs_of(plan: Plan, networks: Iterable[tuple[str, bool]], tasks: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """Row -> task -> runs, of the boards that are there; what was set beside the rate is part of a row's name."""
+    """Return row -> task -> runs of the existing boards; settings other than the rate are part of a row's name."""
     found: dict[str, dict[str, list[str]]] = {}
     for name, fresh in networks:
         for task in tasks:

@@ -1,4 +1,4 @@
-"""Kills a pre-training by SIGKILL at a random step and takes it up again: are the weights those of an unbroken one?"""
+"""Kill a pre-training by SIGKILL at random steps, resume it, and compare its weights with those of an unbroken run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "replaced_token": {"hidden_size": 32, "embedding_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
                        "intermediate_size": 64},
 }  # fmt: skip
-OBJECTIVES = {  # name here -> the objective, and what it is told more
+OBJECTIVES = {  # name -> the objective, and further arguments
     "word_vectors": ("word_vectors", ("--tokens", "3200000", "--checkpoint-every", "0")),
     "bidirectional": ("bidirectional:samples=64", ()),
     "awd_lstm": ("awd_lstm", ()),
@@ -48,19 +48,19 @@ OBJECTIVES = {  # name here -> the objective, and what it is told more
     "replaced_token": ("replaced_token", ()),
 }  # fmt: skip
 STEPS = 150
-EARLIEST, LATEST = 0.1, 0.8  # of the steps, between which it is killed
-TIMES = 3  # it is killed
+EARLIEST, LATEST = 0.1, 0.8  # shares of the steps between which it is killed
+TIMES = 3  # number of kills
 TEXT = 2_000_000  # bytes
-WAIT = 0.005  # seconds between two looks at the checkpoint
+WAIT = 0.005  # seconds between two checks of the checkpoint
 
 
 def units(plan: Plan) -> list[Unit]:
-    """One per objective."""
+    """Return one unit per objective."""
     return [Unit(f"resume.{name}", partial(killed, plan, name)) for name in OBJECTIVES]
 
 
 def killed(plan: Plan, name: str) -> Result:
-    """One unbroken run and several broken ones, each by the command line in processes of its own."""
+    """Make one unbroken run and several interrupted ones, each by the command line in separate processes."""
     objective, more = OBJECTIVES[name]
     kind = objective.split(":")[0]
     folder = plan.place.work / "resume" / name.replace(", ", "_").replace(" ", "_")
@@ -90,7 +90,7 @@ def killed(plan: Plan, name: str) -> Result:
 
 
 def finished(command: Sequence[str], runs: Path) -> Result:
-    """Run to the end: the hash of the weights, the attempts it took, and the log."""
+    """Run to the end; return the hash of the weights, the number of attempts, and the log."""
     done = subprocess.run([*command, "--runs", str(runs)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-300:].replace(str(runs), 'RUNS')}")
@@ -100,7 +100,7 @@ def finished(command: Sequence[str], runs: Path) -> Result:
 
 
 def killed_at(command: Sequence[str], runs: Path, share: float) -> tuple[int, int]:
-    """Start it in a session of its own and kill it once a checkpoint has so much of the steps: which step it has."""
+    """Start a run in its own session and kill it once a checkpoint has that share of the steps; return its step and steps."""
     process = subprocess.Popen(
         [*command, "--runs", str(runs)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -120,9 +120,9 @@ def killed_at(command: Sequence[str], runs: Path, share: float) -> tuple[int, in
 
 
 def progress_of(path: Path) -> tuple[int, int] | None:
-    """Steps done, and of how many; None where the file was just being replaced."""
+    """Return steps done and steps in total; None if the file was just being replaced."""
     try:
         content = read_json(path)["numbers"]
         return int(content["step"]), int(content["steps"])
-    except Exception:  # the folder was replaced between two looks
+    except Exception:  # the folder was replaced meanwhile
         return None

@@ -1,8 +1,8 @@
 """The ladder of pre-training, measured: `python benchmarks/ladder/run.py --data FOLDER --work FOLDER [PART …]`.
 
-Every part is cut into units; what is done is kept in the work folder and never computed again, so that an interrupted
-benchmark goes on where it was. The same command in a second process shares the work. A unit that fails is told of, and
-the others go on.
+Every part is split into units; results are kept in the work folder and never recomputed, so that an interrupted
+benchmark resumes. The same command in a second process shares the work. A failed unit is reported, and the others
+continue.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TRY_DRAW = Draw(train=40, validation=20, test=40, words=24)
 
 
 def keep(plan: Plan, part: str, units: Sequence[Unit], out: Path) -> None:
-    """`results/<part>.json`: what is there of every unit, and what is not."""
+    """Write `results/<part>.json`: the results of finished units, and which units are missing."""
     records = {unit.name: plan.bench.record(unit.name) for unit in units}
     left = [name for name, record in records.items() if record is None]
     failed = [name for name, record in records.items() if record is not None and record["status"] != "ok"]
@@ -70,7 +70,7 @@ def keep(plan: Plan, part: str, units: Sequence[Unit], out: Path) -> None:
 
 
 def main() -> None:
-    """The parts asked for, one after the other."""
+    """Run the requested parts, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all")
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
@@ -92,7 +92,7 @@ def main() -> None:
     out = work / "results" if asked.a_try else asked.out.absolute()
     for folder in (work, work / "runs", out):
         folder.mkdir(parents=True, exist_ok=True)
-    os.chdir(work)  # so that runs are named by where they stand in it
+    os.chdir(work)  # so that paths of runs are relative to it
     draw, seeds, epochs = (TRY_DRAW, 1, 1) if asked.a_try else (Draw(), asked.seeds, asked.epochs)
     settings = TRY if asked.a_try else {"budget": asked.budget, "corpus_bytes": CORPUS}
     plan = Plan(Bench(work), Place(data, work, draw, seeds, epochs), **settings)

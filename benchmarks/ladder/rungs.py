@@ -1,4 +1,4 @@
-"""The rungs: what each is pre-trained by, and what came of it."""
+"""The rungs: how each is pre-trained, and the result."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ FACTS = (
 
 @dataclass(frozen=True)
 class Rung:
-    """A network and how it is pre-trained."""
+    """A network and its pre-training."""
 
-    name: str  # of the registered objective, and of the file of its size
-    options: str = ""  # behind the objective's name
+    name: str  # of the registered objective, and of its size file
+    options: str = ""  # after the objective's name
     vocabulary: int = 8_000
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    methods: tuple[str, ...] = ("full",)  # trained by gradient, whose rates are chosen
+    methods: tuple[str, ...] = ("full",)  # trained by gradient; their rates are chosen
     probes: tuple[str, ...] = ("linear_probe",)
     share: float = 1.0  # of the budget
 
     @property
     def objective(self) -> str:
-        """As a user types it."""
+        """Return the objective as a user types it."""
         return self.name + self.options
 
 
@@ -78,7 +78,7 @@ def pretrained(
     backbone: str | None = None,
     **more: Any,
 ) -> Result:
-    """Pre-train, or find it pre-trained. `budget` is in FLOP."""
+    """Pre-train, or reuse a finished pre-training. `budget` is in FLOP."""
     settings = rung.recipe if recipe is None else recipe
     fresh: dict[str, Any] = {"size": str(size or HERE / "sizes" / f"{rung.name}.toml"), "lowercase": True}
     fresh["vocabulary"] = vocabulary or rung.vocabulary
@@ -112,9 +112,9 @@ def pretrained(
 
 @torch.no_grad()
 def scored(run: str, rung: Rung, length: int, texts: Path, work: Path) -> Result:
-    """Perplexity and bits per byte of a finished run on other texts in rows of so many tokens.
+    """Return perplexity and bits per byte of a finished run on other texts, in rows of `length` tokens.
 
-    Nothing where the objective predicts no text.
+    Empty if the objective does not predict text.
     """
     objective = parse_objective(rung.objective).objective
     if isinstance(objective, AtOnce):
@@ -127,7 +127,7 @@ def scored(run: str, rung: Rung, length: int, texts: Path, work: Path) -> Result
 
 
 def write_corpus(source: Path, target: Path, size: int, without: frozenset[str] = frozenset()) -> None:
-    """The first `size` bytes of whole lines of a text, those left out that `without` has."""
+    """Write whole lines of a text up to `size` bytes, except those in `without`."""
     if target.is_file():
         return
     target.parent.mkdir(parents=True, exist_ok=True)

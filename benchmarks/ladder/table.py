@@ -1,4 +1,4 @@
-"""Prints what is in results/ as the tables of the README: `python benchmarks/ladder/table.py`."""
+"""Print results/ as the tables of the README: `python benchmarks/ladder/table.py`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Content = Mapping[str, Any]
 RUNGS = ("word_vectors", "bidirectional", "awd_lstm", "causal", "masked")
 GENERATIONS = ("mr", "cr", "sst2", "trec6", "imdb")
 ABLATION = ("mrpc", "rte", "sst2", "trec6")
-UNNAMED = ("baselines", "ulmfit")  # boards whose rows are named by the method alone
+UNNAMED = ("baselines", "ulmfit")  # boards whose rows are named by the method only
 
 
 def rows_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Format a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
 
 
 def results_of(content: Content) -> dict[str, Any]:
-    """Unit -> what it came to, of those that worked."""
+    """Return unit -> result, of the successful units."""
     return {name: unit["result"] for name, unit in content["units"].items() if unit["status"] == "ok"}
 
 
 def pretrainings(content: Content, names: Sequence[str]) -> str:
-    """What each network took and how well it predicts text."""
+    """Format the cost of each network and how well it predicts text."""
     units, lines = results_of(content), []
     for name in names:
         found = units.get(f"pretrain.{name}")
@@ -48,29 +48,29 @@ def pretrainings(content: Content, names: Sequence[str]) -> str:
 
 
 def cost(costs: Mapping[str, Any], name: str) -> str:
-    """As a person reads it."""
+    """Format one cost."""
     return show(costs[name]["value"], costs[name]["unit"]) if name in costs else ""
 
 
 def predicts(scores: Mapping[str, float]) -> str:
-    """Perplexity and bits per byte, where there are any."""
+    """Format perplexity and bits per byte, if there are any."""
     if "perplexity" not in scores:
         return "–"
     return f"{scores['perplexity']:,.1f}, {scores['bits_per_byte']:.3f}"
 
 
 def method_of(label: str) -> str:
-    """Without its rate."""
+    """Return the label without its rate."""
     return ":".join(part for part in label.split(":") if not part.startswith("learning_rate="))
 
 
 def rate_of(label: str) -> str:
-    """Its rate alone."""
+    """Return the rate of a label."""
     return next((part.partition("=")[2] for part in label.split(":") if part.startswith("learning_rate=")), "")
 
 
 def board_rows(units: Mapping[str, Any], networks: Sequence[str], tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Row as it is judged -> task -> its row of the board."""
+    """Return row name -> task -> its row of the board."""
     found: dict[str, dict[str, Any]] = {}
     for network in networks:
         name, fresh = network.removesuffix(".fresh"), network.endswith(".fresh")
@@ -83,7 +83,7 @@ def board_rows(units: Mapping[str, Any], networks: Sequence[str], tasks: Sequenc
 
 
 def scores(units: Mapping[str, Any], networks: Sequence[str], tasks: Sequence[str], judged: Content) -> str:
-    """A row of the boards with its score on every task, best mean first."""
+    """Format the rows of the boards with their scores on every task, best mean first."""
     rows, means, lines = board_rows(units, networks, tasks), judged.get("scores", {}), []
     for label in sorted(rows, key=lambda label: -means[label]["mean"] if label in means else 1):
         told = [score_of(rows[label].get(task)) for task in tasks]
@@ -99,7 +99,7 @@ def scores(units: Mapping[str, Any], networks: Sequence[str], tasks: Sequence[st
 
 
 def score_of(row: Any) -> str:
-    """Points, with the spread over seeds; what happened where there are none."""
+    """Format points with their spread over seeds, or the status if there are none."""
     if row is None:
         return ""
     if row["status"] != "ok" or row["score"] is None:
@@ -109,7 +109,7 @@ def score_of(row: Any) -> str:
 
 
 def in_words(judged: Content) -> str:
-    """Of every family, what was shown and what was not."""
+    """Say for every family what was shown and what was not."""
     told = []
     for family, pairs in judged.get("differences", {}).items():
         shown = [pair for pair in pairs if pair["verdict"] != "cannot tell"]
@@ -126,7 +126,7 @@ def in_words(judged: Content) -> str:
 
 
 def differences(judged: Content) -> str:
-    """What was shown in words, and every pair of every family."""
+    """Format what was shown in words, and every pair of every family."""
     lines = []
     for family, pairs in judged.get("differences", {}).items():
         for pair in pairs:
@@ -143,7 +143,7 @@ def differences(judged: Content) -> str:
 
 
 def generations(content: Content) -> Iterator[str]:
-    """Five rungs."""
+    """Yield the sections on the five rungs."""
     units = results_of(content)
     judged = units.get("judge.generations", {})
     networks = ["baselines", *(f"{name}{fresh}" for name in RUNGS for fresh in ("", ".fresh"))]
@@ -155,7 +155,7 @@ def generations(content: Content) -> Iterator[str]:
 
 
 def ablation(content: Content) -> Iterator[str]:
-    """Three networks."""
+    """Yield the sections on the three networks."""
     units, networks = results_of(content), ("next_sentence", "masked", "causal")
     judged = units.get("judge.ablation", {})
     yield pretrainings(content, networks)
@@ -165,7 +165,7 @@ def ablation(content: Content) -> Iterator[str]:
 
 
 def ulmfit(content: Content) -> Iterator[str]:
-    """Parts, then stages."""
+    """Yield the sections on parts, then stages."""
     units = results_of(content)
     judged = units.get("judge.ulmfit", {})
     yield scores(units, ("ulmfit",), ("trec6", "mr"), judged.get("parts", {}))
@@ -176,7 +176,7 @@ def ulmfit(content: Content) -> Iterator[str]:
 
 
 def domain(content: Content) -> Iterator[str]:
-    """Perplexity, then tagging."""
+    """Yield the sections on perplexity, then tagging."""
     units = results_of(content)
     found = units.get("pretrain.biomedical")
     if found is not None:
@@ -197,7 +197,7 @@ def domain(content: Content) -> Iterator[str]:
 
 
 def resume(content: Content) -> Iterator[str]:
-    """A line per objective."""
+    """Yield a table with a line per objective."""
     lines = []
     for name, unit in content["units"].items():
         told = name.removeprefix("resume.")
@@ -222,7 +222,7 @@ PARTS: Mapping[str, tuple[str, Callable[[Content], Iterator[str]]]] = {
 
 
 def origin(content: Content) -> str:
-    """Commit, day, versions, and what went wrong."""
+    """Format commit, day, versions, and failures."""
     made = content["environment"]
     taken = sum(unit.get("cpu_seconds", 0.0) for unit in content["units"].values())
     told = f"Status {content['status']}. Commit {str((made['commit'] or {}).get('hash'))[:8]}, {made['time'][:10]}, "
@@ -234,7 +234,7 @@ def origin(content: Content) -> str:
 
 
 def table() -> str:
-    """All parts, measured or not."""
+    """Format all parts, measured or not."""
     parts = []
     for name, (title, told) in PARTS.items():
         path = RESULTS / f"{name}.json"

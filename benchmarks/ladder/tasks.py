@@ -1,4 +1,4 @@
-"""The tasks of the boards: fixed draws of published data sets, texts cut to so many words for every network alike."""
+"""The tasks of the boards: fixed samples of published data sets, with texts cut to the same number of words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Source:
     """A data set: its files in the collection, and the columns of its texts."""
 
     train: str
-    test: str | None = None  # None: drawn from the first file
+    test: str | None = None  # None: sampled from the first file
     texts: tuple[str, ...] = ("text",)
 
 
@@ -37,16 +37,16 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Draw:
-    """How many rows, and how long."""
+    """The number of rows per split, and the length of texts."""
 
     train: int = 1_000
     validation: int = 300
     test: int = 1_000
-    words: int = 64  # of each text, from its beginning
+    words: int = 64  # first words kept of each text
 
 
 def table(path: Path) -> tuple[list[str], list[Row]]:
-    """Header and rows of a TSV file, never quoted; each row once, in the order of a hash of its content."""
+    """Return header and rows of an unquoted TSV file, each row once, sorted by a hash of its content."""
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     header, *lines = (line.rstrip("\r").split("\t") for line in content.decode("utf-8").rstrip("\n").split("\n"))
     rows = dict.fromkeys(tuple(line) for line in lines)
@@ -54,25 +54,25 @@ def table(path: Path) -> tuple[list[str], list[Row]]:
 
 
 def rows_of(path: Path, texts: Sequence[str]) -> list[Row]:
-    """Texts and label."""
+    """Return texts and label of each row."""
     header, rows = table(path)
     places = [header.index(name) for name in (*texts, "label")]
     return [tuple(row[place] for place in places) for row in rows]
 
 
 def cut(row: Row, words: int) -> Row:
-    """A row with the first words of every text."""
+    """Return a row with the first words of every text."""
     return (*(" ".join(text.split()[:words]) for text in row[:-1]), row[-1])
 
 
 def write_once(path: Path, text: str) -> None:
-    """Whole or not at all, and not again: another process may be reading it."""
+    """Write a file atomically unless it exists: another process may be reading it."""
     if not path.is_file() or path.read_bytes() != text.encode():
         write_text(path, text)
 
 
 def task(name: str, draw: Draw, data: Path, folder: Path) -> gw.Task:
-    """The task, its three files written to `folder`. No text of its test split stands in another split."""
+    """Return the task, its three files written to `folder`. No text of its test split is in another split."""
     source = SOURCES[name]
     first = rows_of(data / name / source.train, source.texts)
     held = rows_of(data / name / source.test, source.texts)[: draw.test] if source.test else first[: draw.test]

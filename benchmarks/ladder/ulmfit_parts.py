@@ -12,8 +12,8 @@ from plan import Plan, backbone_of, pretraining, rates, runs_of
 from units import Result, Unit
 
 TASKS = ("trec6", "mr")
-STAGED = ("mr",)  # the task whose kind of text the middle stage reads
-EPOCHS = 5  # more than elsewhere, so that unfreezing has stages
+STAGED = ("mr",)  # the task whose domain the middle stage trains on
+EPOCHS = 5  # more than elsewhere, so that gradual unfreezing has several stages
 OFF = {
     "unfreezing": ":unfreezing=at_once",
     "rates": ":divisor=1.0",
@@ -25,7 +25,7 @@ GENERAL = ("lm_wikitext2/valid.txt", "lm_wikitext2/test.txt", "lm_wikipedia_para
 
 
 def units(plan: Plan) -> list[Unit]:
-    """From the rung `awd_lstm` of `generations`; the stages begin from text of an encyclopedia."""
+    """Return the units; they start from the rung `awd_lstm` of `generations`, the stages from text of an encyclopedia."""
     made = [
         Unit("pretrain.awd_lstm", partial(pretraining, plan, "awd_lstm")),
         Unit("rates.awd_lstm", partial(rates, plan, "awd_lstm", False), needs=("pretrain.awd_lstm",)),
@@ -46,13 +46,13 @@ def units(plan: Plan) -> list[Unit]:
 
 
 def whole(plan: Plan) -> str:
-    """The method at the rate that is best for it whole."""
+    """Return the full method at its best rate."""
     chosen = plan.bench.result("rates.awd_lstm")["chosen"]
     return f"ulmfit:learning_rate={chosen['ulmfit']}"
 
 
 def parts_off(plan: Plan, task: str) -> Result:
-    """The whole, and without one part or all; the rate stays."""
+    """Return the board of the full method, and without one part or all; the rate stays."""
     methods = [whole(plan), *(whole(plan) + off for off in OFF.values())]
     epochs = EPOCHS if plan.place.epochs > 1 else 1
     asked = plan.place.task(task)
@@ -60,7 +60,7 @@ def parts_off(plan: Plan, task: str) -> Result:
 
 
 def general(plan: Plan) -> Result:
-    """The first stage."""
+    """Pre-train the first stage."""
     corpus = plan.place.work / "corpora" / "general"
     corpus.mkdir(parents=True, exist_ok=True)
     for name in GENERAL:
@@ -71,18 +71,18 @@ def general(plan: Plan) -> Result:
 
 
 def target(plan: Plan) -> Result:
-    """The second stage, on the reviews."""
+    """Train the second stage, on the reviews."""
     return pretraining(plan, "target", backbone=backbone_of(plan, "general"))
 
 
 def staged(plan: Plan, name: str, task: str) -> Result:
-    """The third stage, on the first or on the second."""
+    """Train the third stage, on the first or on the second."""
     asked = plan.place.task(task)
     return board(f"{name}.{task}", plan.place, asked, backbone_of(plan, name), ["linear_probe", whole(plan)])
 
 
 def judge(plan: Plan) -> Result:
-    """The whole beside each part left out; and two stages beside three."""
+    """Compare the full method with each part left out, and two stages with three."""
     found = runs_of(plan, [("ulmfit", False)], TASKS)
     pairs = [("ulmfit", method_of(f"ulmfit{off}")) for off in OFF.values()]
     boot = over_tasks(plan.place, TASKS, found)

@@ -1,6 +1,6 @@
-"""Work in units: each is computed once and keeps what came of it in a file; two processes share what is left.
+"""Units of work: each is computed once and its result kept in a file; several processes share the remaining ones.
 
-A unit that fails keeps its error and the others go on; it is tried again by the next command.
+A failed unit keeps its error and the others continue; the next command tries it again.
 """
 
 from __future__ import annotations
@@ -20,60 +20,60 @@ from typing import Any
 from graftwork.io.files import finite, read_json, write_json
 from graftwork.machine.environment import environment
 
-TOLD_SECONDS, ASKED_SECONDS = 20.0, 5.0  # between two lines of progress, and between two looks at what others do
+TOLD_SECONDS, ASKED_SECONDS = 20.0, 5.0  # between two lines of progress, and between two checks for other processes' results
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A piece of work with a name of its own."""
+    """A piece of work with a unique name."""
 
     name: str
     work: Callable[[], Result]  # JSON
     needs: tuple[str, ...] = ()  # units whose results it reads
-    awaits: tuple[str, ...] = ()  # units that must have ended, well or not
-    again: bool = False  # computed by every command, for it sums up what the others left
+    awaits: tuple[str, ...] = ()  # units that must have ended, successfully or not
+    again: bool = False  # recomputed by every command, because it summarises the other units
 
 
 @dataclass
 class Bench:
-    """The folder where everything is kept, and what this process has tried."""
+    """The folder of results, and the units that this process has tried."""
 
     folder: Path
     tried: set[str] = field(default_factory=set)
 
     def result(self, name: str) -> Result:
-        """What a unit that is done came to."""
+        """Return the result of a finished unit."""
         content = read_json(self.folder / "units" / f"{name}.json")
         assert content["status"] == "ok", f"{name} failed"
         return dict(content["result"])
 
     def record(self, name: str) -> Result | None:
-        """What is written of a unit; None where nothing is."""
+        """Return the record of a unit; None if there is none."""
         path = self.folder / "units" / f"{name}.json"
         return dict(read_json(path)) if path.is_file() else None
 
     def done(self, name: str) -> bool:
-        """Whether its result is there."""
+        """Return whether its result is there."""
         found = self.record(name)
         return found is not None and found["status"] == "ok"
 
     def ended(self, name: str) -> bool:
-        """Done, or tried by this process and failed."""
+        """Return whether a unit is done, or failed in this process."""
         return self.done(name) or name in self.tried
 
     def run_all(self, units: Sequence[Unit], after_each: Callable[[], None]) -> None:
-        """Every unit that is not done, in order as far as their needs allow."""
+        """Run every unit that is not done, in order as far as their needs allow."""
         (self.folder / "units").mkdir(parents=True, exist_ok=True)
         left = [unit for unit in units if unit.again or not self.done(unit.name)]
         while left:
             waiting = [unit for unit in left if not self._attempt(unit, after_each)]
             if len(waiting) == len(left):
-                time.sleep(ASKED_SECONDS)  # another process has what they need
+                time.sleep(ASKED_SECONDS)  # another process computes what they need
             left = waiting
 
     def _attempt(self, unit: Unit, after_each: Callable[[], None]) -> bool:
-        """Whether nothing is left to do about it."""
+        """Run a unit if possible; return whether it needs no further attempt."""
         if self.done(unit.name) and not unit.again:
             return True
         if not all(self.ended(name) for name in (*unit.needs, *unit.awaits)):
@@ -120,23 +120,23 @@ class Bench:
 
 
 def chosen(units: Sequence[Unit], pattern: str) -> list[Unit]:
-    """Those whose names match (`board.masked.*`), and what these need."""
+    """Return the units whose names match (`board.masked.*`), and those they need."""
     wanted = {unit.name for unit in units if fnmatch(unit.name, pattern)}
-    for unit in reversed(units):  # what is needed stands before who needs it
+    for unit in reversed(units):  # needed units come before those that need them
         wanted |= set(unit.needs) if unit.name in wanted else set()
     found = [unit for unit in units if unit.name in wanted]
     return [replace(unit, awaits=tuple(name for name in unit.awaits if name in wanted)) for unit in found]
 
 
 class Teller:
-    """Lines of progress, with the seconds of a step where the text counts steps."""
+    """A progress listener; it prints seconds per step if the text counts steps."""
 
     def __init__(self, name: str):
         self.name, self.told = name, time.monotonic()
-        self.first: tuple[int, float, float] | None = None  # a step, and the seconds of wall and cpu there
+        self.first: tuple[int, float, float] | None = None  # a step, its wall time and its CPU time
 
     def __call__(self, done: float, text: str) -> None:
-        """At most one line in a while."""
+        """Print at most one line every `TOLD_SECONDS`."""
         now, step = time.monotonic(), step_of(text)
         if step is not None and self.first is None:
             self.first = (step, now, cpu())
@@ -150,27 +150,27 @@ class Teller:
 
 
 def step_of(text: str) -> int | None:
-    """The number in "step 1,234 of …"."""
+    """Return the number in "step 1,234 of …"."""
     words = text.split()
     return int(words[1].replace(",", "")) if len(words) > 2 and words[0] == "step" and words[2] == "of" else None
 
 
 def failure(error: str) -> Result:
-    """What is kept of a unit that did not work."""
+    """Return the record of a failed unit."""
     return {"status": "failed", "error": error[:500]}
 
 
 def private(text: str) -> str:
-    """A text in which nothing tells where a folder is."""
+    """Return the text with paths shortened to their last part."""
     return re.sub(r"/(?:[^\s/'\"]+/)+", "…/", text)
 
 
 def cpu() -> float:
-    """Processor seconds of this process and the children that have ended."""
+    """Return the CPU seconds of this process and its finished children."""
     found = os.times()
     return found.user + found.system + found.children_user + found.children_system
 
 
 def clock() -> str:
-    """The time of day."""
+    """Return the time of day."""
     return time.strftime("%H:%M:%S")

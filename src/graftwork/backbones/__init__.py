@@ -1,1 +1,1 @@
-"""One file per family of backbones; the file's name is the registered name."""
+"""Backbone families, one file each; the file's name is the registered name."""

@@ -1,4 +1,4 @@
-"""AWD-LSTM language models, pre-trained here: `runs/<id>` or `hf:<folder>`, read by concat pooling (Merity et al. 2017,
+"""AWD-LSTM language models, pre-trained here: `runs/<id>` or `hf:<folder>`, with concat pooling (Merity et al. 2017,
 arXiv:1708.02182; Howard & Ruder 2018, arXiv:1801.06146)."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from graftwork.pretrained.tokenizer_file import read_tokenizer
 from graftwork.registry import backbones
 
 MODEL_TYPE = "awd_lstm"
-OF_DECODER = "decoder."  # weights that begin so are for pre-training alone
+OF_DECODER = "decoder."  # prefix of weights that only pre-training uses
 LACKS = tuple(role for role in ROLES if role not in ("embedding", "block"))
 
 
@@ -73,7 +73,7 @@ class AwdLstmFamily:
 
 
 def unroll(network: Any) -> Chain:
-    """The embedding, then layer by layer; padding is on the right, so no real position ever sees it."""
+    """Return the embedding and the layers as a chain; padding is on the right, so it never affects real positions."""
     return Chain(
         embed=lambda inputs: network.embedding(inputs["input_ids"]),
         blocks={f"layers.{number}": alone(layer) for number, layer in enumerate(network.layers)},
@@ -82,7 +82,7 @@ def unroll(network: Any) -> Chain:
 
 
 def read_shape(folder: Path) -> AwdLstmShape:
-    """The sizes in config.json. Raises `ConfigError` for one that is missing or makes no network."""
+    """Read the sizes in config.json. Raises `ConfigError` for one that is missing or not a positive integer."""
     path = model_file(folder, "config.json")
     config = checked_sizes(path)
     sizes: dict[str, Any] = {}
@@ -99,9 +99,9 @@ def read_shape(folder: Path) -> AwdLstmShape:
 
 
 def load_network(network: AwdLstm, folder: Path) -> dict[str, Tensor]:
-    """Copy the weights of `folder` into `network`; returns those of the decoder.
+    """Copy the weights of `folder` into `network` and return those of the decoder.
 
-    Raises `StorageError`, or `IncompatibleModule` where they are not those of such a network.
+    Raises `StorageError`, or `IncompatibleModule` for weights with other names or shapes.
     """
     stored = stored_weights(folder)
     decoder = {name: stored.pop(name) for name in list(stored) if name.startswith(OF_DECODER)}
@@ -120,7 +120,10 @@ def load_network(network: AwdLstm, folder: Path) -> dict[str, Tensor]:
 
 
 def _reader(folder: Path, shape: AwdLstmShape) -> TextReader:
-    """The folder's tokenizer, cutting at the length that config.json states. Raises `StorageError` or `ConfigError`."""
+    """Open the folder's tokenizer, truncating at the length in config.json.
+
+    Raises `StorageError`, `ConfigError`, or `IncompatibleModule` for more tokens than the network has.
+    """
     tokenizer = read_tokenizer(model_file(folder, "tokenizer.json"))
     if tokenizer.get_vocab_size() > shape.vocab_size:
         raise IncompatibleModule(

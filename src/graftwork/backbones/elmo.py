@@ -1,5 +1,5 @@
-"""ELMo, contextual word vectors from a bidirectional language model (Peters et al. 2018, arXiv:1802.05365): published
-weights of AllenNLP, or a network pre-trained here."""
+"""ELMo, contextual word vectors from a bidirectional language model (Peters et al. 2018, arXiv:1802.05365): AllenNLP's
+published weights, or a network pre-trained here."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from graftwork.pretrained.character_words import Cutting, SpelledReader
 from graftwork.pretrained.model_folder import WEIGHTS, model_file, stored_numbers, weight_files
 from graftwork.registry import backbones
 
-MAX_LENGTH = 512  # positions of a sequence: no network of recurrences has a limit, and its passes must have one
+MAX_LENGTH = 512  # positions of a sequence; an LSTM has no limit of its own, but a pass needs one
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 
 
 def unrolled(network: BiLM) -> Chain:
-    """Its letters, then layer by layer."""
+    """Return the character embedding and the layers as a chain."""
     return Chain(
         embed=lambda inputs: network.embed(inputs["characters"]),
         blocks={f"layers.{place}": layer for place, layer in enumerate(network.layers)},
@@ -41,21 +41,21 @@ ELMO = Architecture(unrolled, embedding="words", roles={}, pooling="mean of word
 
 @dataclass(frozen=True)
 class ElmoFolder:
-    """What a folder holds."""
+    """The contents of an ELMo folder."""
 
     shape: BiLMShape
-    network: BiLM | None  # None where fresh weights are asked for
+    network: BiLM | None  # None if fresh weights are requested
     cutting: Cutting
-    identity: Mapping[str, Any]  # JSON that decides the network and how it reads
+    identity: Mapping[str, Any]  # JSON that identifies the network and its tokenisation
 
 
 class Elmo:
-    """Implements `BackboneFamily`."""
+    """Implements `BackboneFamily` for ELMo folders."""
 
     model_types: tuple[str, ...] = ("elmo",)
 
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> ChainedBackbone:
-        """A folder with config.json, or one with AllenNLP's options.json and weights in HDF5."""
+        """Load a folder with config.json, or one with AllenNLP's options.json and HDF5 weights."""
         folder, fresh = Path(source).expanduser(), random_seed is not None
         ours = (folder / CONFIG).is_file()
         found = _ours(folder, fresh) if ours else _published(folder, fresh)
@@ -107,7 +107,7 @@ def _ours(folder: Path, fresh: bool) -> ElmoFolder:
 
 
 def open_bilm(folder: Path) -> tuple[BiLM, dict[str, Tensor]]:
-    """The network of a folder that `save_bilm` wrote, in fp32, and what stands beside it among the weights.
+    """Load the network of a folder that `save_bilm` wrote, in fp32; return it and the further tensors stored with it.
 
     Raises `ConfigError` or `StorageError`, and `IncompatibleModule` for weights that are not those of config.json.
     """
@@ -128,7 +128,7 @@ def open_bilm(folder: Path) -> tuple[BiLM, dict[str, Tensor]]:
 
 
 def save_bilm(network: BiLM, folder: Path, beside: Mapping[str, Tensor]) -> None:
-    """config.json and model.safetensors, which the family opens; tokenizer.json beside them says how texts are cut."""
+    """Write config.json and model.safetensors, which the family opens together with an optional tokenizer.json."""
     write_tensors(folder / WEIGHTS, {**network.state_dict(), **beside})
     write_json(folder / CONFIG, {"model_type": "elmo", "format": 1, **network.shape.options})
 

@@ -1,4 +1,4 @@
-"""Left-to-right language models from any transformers folder or hub name, read at the last token."""
+"""Left-to-right language models from any transformers folder or hub name, pooled at the last token."""
 
 from __future__ import annotations
 

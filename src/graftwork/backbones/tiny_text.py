@@ -1,4 +1,4 @@
-"""A random BERT of two blocks, made in milliseconds, for tests and first tries. It has learned nothing."""
+"""A random, untrained BERT of two blocks, built in milliseconds, for tests and first trials."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ ARCHITECTURE: dict[str, Any] = {
     "num_attention_heads": 2,
     "intermediate_size": 64,
     "max_position_embeddings": MAX_LENGTH,
-    "initializer_range": 0.2,  # at the usual 0.02 so narrow a network hardly tells two texts apart
+    "initializer_range": 0.2,  # with the usual 0.02 such a narrow network hardly distinguishes texts
 }
 OWN_SEED = 20240  # draws the weights of `tiny_text`; `random:tiny_text` draws others
 
 
 class TinyText:
-    """One network only: `source` is not used."""
+    """Implements `BackboneFamily` for this one network; `source` is not used."""
 
     model_types: tuple[str, ...] = ()
 
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> TransformerBackbone:
-        """The network; nothing is read from disk or network."""
+        """Build the network; nothing is read from disk or the internet."""
         tokenizer = tiny_tokenizer()
         config = BertConfig(vocab_size=tokenizer.get_vocab_size(), **ARCHITECTURE)
         module = fresh(config, OWN_SEED if random_seed is None else random_seed, bf16)
@@ -57,7 +57,7 @@ class TinyText:
 
 
 def tiny_tokenizer() -> Tokenizer:
-    """Lower case, pieces of one or two letters: every ASCII text has an encoding of some length."""
+    """Build a lower-case tokenizer with pieces of one or two letters; it can encode every ASCII text."""
     letters, signs = string.ascii_lowercase + string.digits, string.punctuation
     pieces = [*letters, *("".join(pair) for pair in product(string.ascii_lowercase, repeat=2))]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *signs, *pieces, *(f"##{piece}" for piece in pieces)]

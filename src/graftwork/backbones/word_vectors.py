@@ -28,10 +28,10 @@ from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.registry import backbones
 from graftwork.targets.words import APART, UNSPACED_APART
 
-MAX_LENGTH = 4096  # words: no network limits it, but a batch is held at once
-READING = 1  # raised when the same text would give other rows
+MAX_LENGTH = 4096  # words; limits memory, since a batch is held at once
+READING = 1  # version, incremented when the same text would give other rows
 EMBEDDING = "embedding"
-SHARE_UNSPACED = 0.1  # of a vocabulary's words: from here on words are looked for within stretches of such scripts
+SHARE_UNSPACED = 0.1  # share of a vocabulary's words in unspaced scripts from which such text is segmented into words
 
 
 class WordVectorFamily:
@@ -40,7 +40,7 @@ class WordVectorFamily:
     model_types: tuple[str, ...] = (MODEL_TYPE,)
 
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> WordVectorBackbone:
-        """The table in a file or folder, with `random_seed` other vectors of the same words.
+        """Open the table in a file or folder; with `random_seed`, random vectors for the same words.
 
         Raises `ConfigError`, `StorageError`, `DataError` or `IncompatibleModule`.
         """
@@ -52,19 +52,19 @@ class WordVectorFamily:
 
 
 def as_backbone(name: str, vectors: WordVectors, *, random_seed: int | None, bf16: bool) -> WordVectorBackbone:
-    """These vectors, frozen. The last row of the table is that of every unknown word, and zero."""
+    """Return a frozen backbone of these vectors. The table's last row, for unknown words, is zero."""
     module = nn.Module()
     table = torch.zeros(len(vectors.words) + 1, vectors.width)
     if random_seed is None:
         table[:-1] = torch.from_numpy(vectors.table)
     else:
         draw = torch.Generator().manual_seed(random_seed)
-        table[:-1].normal_(0, vectors.width**-0.5, generator=draw)  # of length 1, about
+        table[:-1].normal_(0, vectors.width**-0.5, generator=draw)  # norm of about 1
     weights = table.to(torch.bfloat16) if bf16 else table
     module.add_module(EMBEDDING, nn.Embedding(len(weights), vectors.width, _weight=weights, _freeze=True))
     reading: dict[str, int] = {"version": READING, "max_length": MAX_LENGTH}
     unspaced = SHARE_UNSPACED * len(vectors.words) <= sum(APART.search(word) is not None for word in vectors.words)
-    if unspaced:  # other vocabularies are read as ever, and keep their revisions
+    if unspaced:  # not set for other vocabularies, so that their revisions stay the same
         reading[UNSPACED_APART] = True
     card = BackboneCard(
         id=name if random_seed is None else f"random:{name}",
@@ -85,7 +85,7 @@ def as_backbone(name: str, vectors: WordVectors, *, random_seed: int | None, bf1
 
 @dataclass
 class WordVectorBackbone:
-    """Implements `Backbone`. What is not in the vocabulary is left out of a text, and counted."""
+    """Implements `Backbone`. Words that are not in the vocabulary are left out of a text, and counted."""
 
     card: BackboneCard
     module: nn.Module  # its `embedding` is the table, (V + 1, D)
@@ -93,16 +93,16 @@ class WordVectorBackbone:
 
     @property
     def rows_apart(self) -> bool:
-        """Every word is read by itself."""
+        """True: every word is encoded independently of the others."""
         return True
 
     @property
     def unknown(self) -> int:
-        """The row of a word that is not in the vocabulary, and of padding."""
+        """The row of unknown words and of padding."""
         return len(self.known.vocabulary)
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """The rows of known words. Of a pair, or of a text and its choices, each is a sequence by itself."""
+        """Encode texts as rows of known words; each text of a pair, and each choice, is a sequence of its own."""
         if examples and "words" in examples[0].inputs:
             return self._encode_words(examples)
         read = [[self.known.read(text) for text in texts_apart(example)] for example in examples]
@@ -119,7 +119,7 @@ class WordVectorBackbone:
         )
 
     def _encode_words(self, examples: Sequence[Example]) -> Encoded:
-        """A row for every word, known or not. A text that is too long is read in parts, each after the question."""
+        """Encode every word as a row, known or not; a text that is too long is split, the question before each part."""
         ids: list[list[int]] = []
         first: list[list[int]] = []
         seen: list[list[int]] = []
@@ -157,38 +157,38 @@ class WordVectorBackbone:
         return self.unknown if found is None else found
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Pad on the right: each (S, T)."""
+        """Pad on the right and stack; each tensor is (S, T)."""
         real, device = real_tokens(encoded, sequences), device_of(self.module)
         ids = padded([encoded.ids[i] for i in sequences], real, self.unknown)
         inputs = {"input_ids": ids} | marks(encoded, sequences, real)
         return {name: tensor.to(device) for name, tensor in inputs.items()}
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        """One tensor (S, T, D): there is no block."""
+        """Return the embeddings (S, T, D) alone, as there are no blocks."""
         looked_up: Tensor = self.module.get_submodule(EMBEDDING)(inputs["input_ids"])
         return (looked_up,)
 
     def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
-        """The vectors (S, T, D), or what was kept of them, and their mean."""
+        """Return the vectors (S, T, D), looked up or given as `entering`, and their mean."""
         assert start == 0, f"no block {start}"
         sequence = self.states(inputs)[0] if entering is None else entering
         mask = inputs["attention_mask"].bool()  # (S, T)
         return Features(sequence, mask, self.pool(sequence, mask, inputs.get("words")))
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """(S, T, D), (S, T) -> (S, D) in fp32, the mean; with `words` (S, T) each word's own vector (W, D)."""
+        """(S, T, D), (S, T) -> the mean (S, D) in fp32; with `words` (S, T) each word's own vector (W, D)."""
         return pooled(sequence, mask, self.card.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
-        """The table is the one part it has."""
+        """Return the table for the role "embedding", nothing for other roles."""
         return {EMBEDDING: self.module.get_submodule(EMBEDDING)} if role == EMBEDDING else {}
 
     def copy(self) -> WordVectorBackbone:
-        """A backbone with a table of its own; the vocabulary, which never changes, is shared."""
+        """Return a backbone with its own copy of the table; the immutable vocabulary is shared."""
         return WordVectorBackbone(self.card, copy.deepcopy(self.module), self.known)
 
     def twin(self) -> WordVectorBackbone:
-        """The same table under modules of its own: what is hooked onto these reaches no other user of the table."""
+        """Return a backbone with the same table in new modules, so that hooks on them affect no other user."""
         shared = {id(tensor): tensor for tensor in self.module.parameters()}
         return WordVectorBackbone(self.card, copy.deepcopy(self.module, shared), self.known)
 

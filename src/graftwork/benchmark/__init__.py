@@ -1,1 +1,1 @@
-"""`graft benchmark`: a comparison per task of a suite, in one table with what others published."""
+"""`graft benchmark`: a comparison per task of a suite, in one table with published scores."""

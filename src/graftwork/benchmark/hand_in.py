@@ -1,4 +1,4 @@
-"""What finished modules say to rows without labels: the files that are handed in."""
+"""Submission files: predictions of finished modules for unlabelled rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def write_answers(
     path: Path,
     device: str,
 ) -> None:
-    """Answer every row of `source` with a run's module and write `lines` of rows and answers to `path`."""
+    """Predict every row of `source` with a run's module and write `lines` of rows and answers to `path`."""
     module = TaskModule.load(run, device=device)
     rows = [row for row in source.read() if row is not None]
     if task.ask is not None:
         examples = module.examples([task.ask(row) for row in rows])
-    else:  # not by `module.examples`: a text that the distribution has lost is answered too
+    else:  # not `module.examples`: rows whose text is missing in the distribution need an answer too
         examples = [Example(f"row/{row['index']}", {role: row[role] for role in module.roles}) for row in rows]
     answers = (answer for window in answer_windows([module], examples) for answer in window.answers[0])
     answered = ((row, next(iter(answer.values()))) for row, answer in zip(rows, answers, strict=True))

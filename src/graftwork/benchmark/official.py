@@ -1,4 +1,4 @@
-"""From official files to files that a task takes: JSONL with the inputs by role and the label, a row each."""
+"""Conversion of official files to JSONL for tasks: a row per line, with the inputs by role and the label."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from graftwork.io.files import digest, file_digest, storage_errors, writing
 
 @dataclass(frozen=True)
 class Written:
-    """A task of a suite with its rows written."""
+    """A task of a suite with its converted files."""
 
     official: OfficialTask
     task: Task
-    tests: dict[str, Path]  # the table's name -> labelled rows
-    broken: int  # rows of its labelled files that the distribution itself has broken
+    tests: dict[str, Path]  # name in the table -> file of labelled rows
+    broken: int  # rows that are malformed in the official labelled files themselves
 
 
 def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Written:
-    """Write `train.jsonl` and a file for each other set into `folder`, at most `limit` rows of each, drawn by content.
+    """Write `train.jsonl` and a file per other set into `folder`, at most `limit` rows each, chosen by content hash.
 
-    Raises `DataError` with file:line of the official file, or for one without a row.
+    Raises `DataError` with file:line of the official file, or for a file without rows.
     """
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Writt
 
 
 def _write(source: Source, path: Path, limit: int | None) -> int:
-    """Write the rows of a file and return how many are broken."""
+    """Write the rows of a file and return the number of broken ones."""
     broken, rows = 0, 0
 
     def whole() -> Iterator[Row]:
@@ -76,11 +76,11 @@ def _write(source: Source, path: Path, limit: int | None) -> int:
 
 
 def _drawn(rows: Iterator[Row], limit: int) -> list[Row]:
-    """Those whose content has the least hashes, in the order of the file: the same ones wherever they stand."""
+    """Return the rows with the smallest content hashes, in file order; the choice does not depend on the order."""
     least = heapq.nsmallest(limit, enumerate(rows), key=lambda pair: digest(_content(pair[1])))
     return [row for _, row in sorted(least, key=lambda pair: pair[0])]
 
 
 def _content(row: Row) -> dict[str, Any]:
-    """A row with the hashes of its files for their paths."""
+    """Return a row with the paths of media files replaced by their hashes."""
     return {role: file_digest(Path(cell)) if role in MEDIA else cell for role, cell in row.items()}

@@ -1,4 +1,4 @@
-"""Scores over several tasks: a method's score in a task is the mean of its metrics and test sets, as GLUE counts it."""
+"""Scores over several tasks; a method's score on a task is the mean over its metrics and test sets, as in GLUE."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ Seeds = Mapping[int, float]  # seed -> score, a fraction
 
 @dataclass(frozen=True)
 class PublishedEntry:
-    """A method in a task."""
+    """The results of a method on a task."""
 
     method: str
     status: str  # as on the board: "ok", "dropped", …
-    scores: Mapping[str, Seeds]  # "COLUMN metric" -> score of every seed; nothing unless the status is "ok"
-    validation: float  # mean of the headline, what choices are made by; NaN unless ok
-    runs: Mapping[int, str]  # seed -> id of the run, of those that finished
-    n_failed: int = 0  # runs among the scores that failed: the majority class stands for them
+    scores: Mapping[str, Seeds]  # "COLUMN metric" -> score of every seed; empty unless the status is "ok"
+    validation: float  # mean of the headline metric, used for choices; NaN unless ok
+    runs: Mapping[int, str]  # seed -> run id, of finished runs
+    n_failed: int = 0  # failed runs among the scores, which count as the majority class
 
 
 def spread(seeds: Seeds) -> dict[str, float]:
-    """Mean, sd over seeds (0 for one) and their number."""
+    """Return the mean and sd over seeds (sd 0 for one seed) and the number of seeds."""
     values = list(seeds.values())
     sd = statistics.stdev(values) if len(values) > 1 else 0.0
     return {"mean": statistics.fmean(values), "sd": sd, "seeds": len(values)}
 
 
 def best_on_validation(entries: Sequence[PublishedEntry]) -> PublishedEntry | None:
-    """The method that validation shows; of equals the first by name."""
+    """Return the method with the best validation score; ties go to the first by name."""
     scored = [entry for entry in entries if entry.scores]
     return min(scored, key=lambda entry: (-entry.validation, entry.method), default=None)
 
 
 def over_tasks(entries: Sequence[PublishedEntry]) -> dict[str, Any]:
-    """Mean and geometric mean of the scores in these tasks, by the seeds that all of them have.
+    """Return the mean and geometric mean of the scores on these tasks, over the seeds that all of them have.
 
-    The geometric mean is None where a score is below zero. Nothing for an entry without scores or common seeds.
+    The geometric mean is None if a score is negative. Empty if an entry has no scores or there are no common seeds.
     """
     common = set.intersection(*(_seeds(entry) for entry in entries)) if entries else set()
     if not common:
@@ -51,7 +51,7 @@ def over_tasks(entries: Sequence[PublishedEntry]) -> dict[str, Any]:
 
 
 def geometric_mean(scores: Sequence[float]) -> float | None:
-    """0 where one of them is; None where one is below."""
+    """Return the geometric mean: 0 if a score is 0, None if one is negative."""
     if min(scores) < 0:
         return None
     return 0.0 if min(scores) == 0 else math.exp(statistics.fmean(map(math.log, scores)))
@@ -62,12 +62,12 @@ def _seeds(entry: PublishedEntry) -> set[int]:
 
 
 def _of_task(entry: PublishedEntry, seed: int) -> float:
-    """Mean over test sets of the mean over metrics: they have the same metrics, so it is the mean of all."""
+    """Return the mean over test sets and metrics; all test sets have the same metrics."""
     return statistics.fmean(seeds[seed] for seeds in entry.scores.values())
 
 
 def of_published(scores: Mapping[str, float], tasks: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """The same of published figures, in points; `tasks` has the columns of each. Nothing if one is missing."""
+    """Return `over_tasks` of published scores, given in points; `tasks` maps to columns. Empty if one is missing."""
     if not all(column in scores for columns in tasks.values() for column in columns):
         return {}
     whole = [statistics.fmean(scores[column] / 100 for column in columns) for columns in tasks.values()]

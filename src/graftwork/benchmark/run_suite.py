@@ -1,4 +1,4 @@
-"""`benchmark`: every task of a suite through `compare`, beside what others published, and the files to hand in."""
+"""`benchmark`: runs `compare` on every task of a suite, adds published scores and writes the submission files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHOSEN = "best on validation"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What came of it. `content` is exactly what stands in `benchmark.json`."""
+    """The result of a benchmark. `content` is exactly the content of `benchmark.json`."""
 
     content: Mapping[str, Any]
     folder: Path
@@ -55,9 +55,9 @@ def benchmark(
 ) -> Benchmark:
     """Compare methods on the tasks of `suite` (default: all whose official files are in `folder`), as `compare` does.
 
-    The official dev files are the test split. Choices are made on a validation split drawn from train. `limit` takes
-    that many rows of each labelled file and writes nothing to hand in. `majority` always takes part.
-    `out` (default `boards/<suite>`) receives `benchmark.json`, the boards, the rows as JSONL, and `submission/`.
+    The official dev files are the test split; choices are made on a validation split drawn from train. `limit` uses at
+    most that many rows of each labelled file and writes no submission. `majority` is always included. `out` (default
+    `boards/<suite>`) receives `benchmark.json`, the boards, the rows as JSONL, and `submission/`.
 
     Raises `GraftworkError` for bad data or settings, before anything is trained.
     """
@@ -92,7 +92,7 @@ def benchmark(
 
 
 def _methods(words: str | Sequence[str] | None) -> list[str] | None:
-    """Those asked for, and the majority class whether or not it is."""
+    """Return the requested methods plus the majority class; None for the default methods."""
     if words is None:
         return None
     words = split_words(words)
@@ -101,10 +101,10 @@ def _methods(words: str | Sequence[str] | None) -> list[str] | None:
 
 
 def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[list[OfficialTask], dict[str, str]]:
-    """The tasks that can be asked, and of the others why they are left out.
+    """Return the tasks that can run, and the others with the reasons why not.
 
-    Raises `UnknownName` for a name the suite doesn't have, `StorageError` or `ConfigError` for one that was asked for
-    by name and can't be had, `StorageError` where there is none at all.
+    Raises `UnknownName` for a name that the suite lacks, `ConfigError` for a task requested by name that can't run,
+    `StorageError` for a missing folder or if no task can run.
     """
     if not folder.is_dir():
         raise StorageError("no such folder", where=str(folder), do=f"name the folder with the files of {suite.title}")
@@ -148,7 +148,7 @@ def _part(progress: Progress, place: int, count: int, name: str) -> Progress:
 
 
 def _columns(task: OfficialTask) -> list[str]:
-    """What the table calls the scores of a task: `MNLI-m accuracy`."""
+    """Return the table's column names of a task: `MNLI-m accuracy`."""
     return [f"{test} {metric}" for test in task.tests for metric in task.metrics]
 
 
@@ -164,7 +164,7 @@ def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
 
 
 def _entries(rows: Sequence[Mapping[str, Any]], task: Written, runs: Path, device: str) -> list[PublishedEntry]:
-    """The rows of a board; the majority class stands for runs that failed, as in the board's own order."""
+    """Return the entries of a board's rows; failed runs count as the majority class, as in the board's ranking."""
     floor = next((_entry(row, task, runs, device, None) for row in rows if row["method"] == MAJORITY), None)
     return [_entry(row, task, runs, device, floor) for row in rows]
 
@@ -172,7 +172,7 @@ def _entries(rows: Sequence[Mapping[str, Any]], task: Written, runs: Path, devic
 def _entry(
     row: Mapping[str, Any], task: Written, runs: Path, device: str, floor: PublishedEntry | None
 ) -> PublishedEntry:
-    """A row of a board; its modules answer the further test sets too. Failed runs score as `floor`, if it scored."""
+    """Return the entry of a board's row, its modules scored on further test sets; failed runs score as `floor`."""
     if not row["scores"]:
         return PublishedEntry(row["method"], row["status"], {}, float("nan"), {})
     results = [read_result(runs / run_id / "result.json") for run_id in row["runs"]]
@@ -196,7 +196,7 @@ def _entry(
 
 
 def _rows(entries: Mapping[str, Sequence[PublishedEntry]], best: Mapping[str, PublishedEntry]) -> list[dict[str, Any]]:
-    """A row for the choice that validation makes in each task, then one per method, the best mean first."""
+    """Return a row for the best method on validation per task, then one row per method, the best mean first."""
     of_method: dict[str, dict[str, PublishedEntry]] = {}
     for task, listed in entries.items():
         for entry in listed:
@@ -218,7 +218,7 @@ def _row(name: str, found: Mapping[str, PublishedEntry], tasks: int) -> dict[str
 
 
 def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """The figures of others, those that have one for a column of the table."""
+    """Return the published rows that have a score for a column of the table."""
     columns = {column for listed in tasks.values() for column in listed}
     rows = [row for row in read_toml(PUBLISHED).get(suite, ()) if columns & row["scores"].keys()]
     return [row | of_published(row["scores"], tasks) for row in rows]
@@ -227,7 +227,7 @@ def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str,
 def _submission(
     suite: Suite, tasks: Sequence[Written], best: Mapping[str, PublishedEntry], runs: Path, device: str, out: Path
 ) -> dict[str, Any] | None:
-    """Answer the files without labels by the first run of each task's choice; None where nothing is to hand in."""
+    """Predict the unlabelled files with the first run of each task's choice; None if the suite has no submission."""
     if suite.hand_in is None:
         return None
     written, missing = [], []

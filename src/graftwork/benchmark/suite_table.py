@@ -1,4 +1,4 @@
-"""The benchmark's table as plain text: at most 100 columns, cut into blocks where its tasks need more."""
+"""The benchmark's table as plain text: at most 100 characters wide, split into blocks if its tasks need more."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from graftwork.units import percent, several
 
 WIDTH = 100
 GAP = "  "
-NAME = 28  # longest name of a row
+NAME = 28  # most characters of a row's name
 Content = Mapping[str, Any]
 Cells = list[str]
 
 
 def print_benchmark(content: Content, console: Console) -> None:
-    """The table, then how to read it."""
+    """Print the table, then remarks on how to read it."""
     width = min(WIDTH, console.width) if console.is_terminal else WIDTH
     for line in [_title(content), "", *table_lines(content, width), "", *_remarks(content, width)]:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
@@ -32,7 +32,7 @@ def _title(content: Content) -> str:
 
 
 def table_lines(content: Content, width: int = WIDTH) -> list[str]:
-    """Blocks of columns, each with the names of its rows; below a rule the figures that others published."""
+    """Return the table as blocks of columns, each with the row names; published scores are below a rule."""
     table = list(_columns(content))
     widths = [max(map(len, column)) for column in table]
     lines: list[str] = []
@@ -54,7 +54,7 @@ def table_lines(content: Content, width: int = WIDTH) -> list[str]:
 
 
 def _columns(content: Content) -> Iterator[Cells]:
-    """Each with two cells of heading, then a cell per row."""
+    """Yield columns: two heading cells, then a cell per row."""
     rows, published = content["rows"], content["published"]
     names = [row["method"] for row in rows] + [f"{row['name']} ({row['split']})" for row in published]
     yield ["", "", *(name if len(name) <= NAME else f"{name[: NAME - 1]}…" for name in names)]
@@ -86,12 +86,12 @@ def _spread(score: Mapping[str, Any]) -> str:
 
 
 def _remarks(content: Content, width: int) -> list[str]:
-    """What the table leaves to be said, wrapped."""
+    """Return the remarks, wrapped."""
     return [line for text in remarks(content) for line in textwrap.wrap(text, width, subsequent_indent="  ")]
 
 
 def remarks(content: Content) -> Iterator[str]:
-    """How the scores came about, what is missing, where the figures are from: a sentence or two each."""
+    """Yield remarks of a sentence or two: how scores were obtained, what is missing, sources of published scores."""
     hidden = "Scored on the official dev files: the labels of the test files are hidden. " if content["hidden"] else ""
     drawn = any(described["validation"] == "drawn" for described in content["tasks"].values())
     chosen = (

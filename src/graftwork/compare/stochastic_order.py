@@ -58,9 +58,7 @@ def _violations(a: Floats, b: Floats) -> Floats:
     """Compute epsilon: sorted scores (R, n) and (R, m) -> (R,). Exact, because quantile functions are step functions;
     0.5 if they are equal."""
     n, m = a.shape[1], b.shape[1]
-    ends = np.union1d(
-        m * np.arange(1, n + 1), n * np.arange(1, m + 1)
-    )  # ends of the common steps, in units of 1 / (n m)
+    ends = np.union1d(m * np.arange(1, n + 1), n * np.arange(1, m + 1))  # of common steps, in units of 1 / (n m)
     apart = a[:, (ends - 1) // m] - b[:, (ends - 1) // n]  # (R, steps)
     squares = apart**2 * np.diff(ends, prepend=0) / (n * m)
     whole = squares.sum(axis=1)

@@ -1,1 +1,1 @@
-"""What this machine has, what will fail on it, and what will be slow: one small check per file."""
+"""Checks of this machine for what will fail or be slow: one small check per file."""

@@ -1,4 +1,4 @@
-"""What `--precision auto` and `--device auto` are here, as far as is known without measuring anything."""
+"""The choices of `--precision auto` and `--device auto` on this machine, as far as known without a measurement."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from graftwork.machine.faster_precision import Weighed, kept
 
 @dataclass(frozen=True)
 class Auto:
-    """As chosen; a processor with bf16 products has a choice, which hangs on a measurement."""
+    """The automatic choices; on a processor with bf16 products the precision depends on a measurement."""
 
     device: str
     threads: int
     precision: str | None  # None: the first run will measure it
-    weighed: Weighed | None  # what that measured and kept, where it did
+    weighed: Weighed | None  # the stored measurement, if there is one
 
 
 def auto() -> Auto:
-    """Of this machine, now."""
+    """Return the current automatic choices on this machine."""
     chosen = numerics("auto", "auto", network=False)
     device, threads = chosen["device"], chosen["threads"]
     if device == "cuda" or chosen["precision"] == "fp32":

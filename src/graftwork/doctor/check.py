@@ -1,4 +1,4 @@
-"""A check: looks at one thing of this machine and says how it is."""
+"""Checks: each examines one aspect of this machine and returns findings."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 
 from graftwork.config import DEFAULT_BACKBONE
 
-GROUPS = ("machine", "speed", "software", "folders")  # in the order they are told
+GROUPS = ("machine", "speed", "software", "folders")  # in the order of the report
 
 
 @dataclass(frozen=True)
 class Intended:
-    """What the user means to use."""
+    """The backbone and folders that the user intends to use."""
 
     backbone: str = DEFAULT_BACKBONE
     runs: Path = Path("runs")
-    cache: str | None = None  # None: the usual one
+    cache: str | None = None  # None: the default one
     seconds: float = 0.3  # of each measurement; 0 measures nothing
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing as it is. What is not "ok" says why it matters and what to do."""
+    """One observation. Unless its level is "ok", it gives the reason why it matters and a remedy."""
 
     says: str
     level: str = "ok"  # or "note", "slow", "fails"
     why: str = ""
     do: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)  # the same in numbers, as JSON
+    facts: Mapping[str, Any] = field(default_factory=dict)  # the same as numbers, for JSON
 
 
 @dataclass(frozen=True)
 class Check:
-    """Registered under its name; `look` changes nothing that stays."""
+    """A check, registered under its name; `look` makes no lasting changes."""
 
     group: str
     look: Callable[[Intended], Iterable[Finding]]

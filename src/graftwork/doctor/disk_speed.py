@@ -1,4 +1,4 @@
-"""How fast this machine writes files, measured for a moment."""
+"""Short measurements of the disk's write speed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 PIECE = 1 << 20  # bytes of a write
-MOST_BYTES = 256 << 20  # that a measurement leaves on its way, and removes
+MOST_BYTES = 256 << 20  # maximum temporary size of a measurement
 
 
 def write_rate(folder: Path, seconds: float) -> float:
-    """Bytes per second of a file written and then synced to disk, which nobody else sees. Raises `OSError`."""
+    """Measure bytes per second of writing an unnamed temporary file and syncing it to disk. Raises `OSError`."""
     piece, written = os.urandom(PIECE), 0
     with tempfile.TemporaryFile(dir=folder, buffering=0) as stream:
         begun = time.perf_counter()
@@ -23,7 +23,7 @@ def write_rate(folder: Path, seconds: float) -> float:
 
 
 def sync_seconds(folder: Path, seconds: float) -> float:
-    """Median seconds until a file of one byte is safe on disk. Raises `OSError`."""
+    """Measure the median seconds to write and sync a file of one byte. Raises `OSError`."""
     taken: list[float] = []
     while not taken or sum(taken) < seconds:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as stream:

@@ -1,4 +1,4 @@
-"""Every check in turn, and what it comes to."""
+"""Runs all checks and collects their findings."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def doctor(
     cache: str | Path | None = None,
     seconds: float = 0.3,
 ) -> dict[str, Any]:
-    """What this machine has, and what will fail or be slow on it, as JSON.
+    """Examine this machine and report, as JSON, what will fail or be slow on it.
 
-    `checks` holds a line per check: its `group`, and `findings` with what each `says`, a `level` ("ok", "note", "slow",
+    `checks` has an entry per check: its `group`, and `findings` with what each `says`, a `level` ("ok", "note", "slow",
     "fails"), `why` it matters, what to `do`, and the `facts` in SI units. `well` is true when nothing will fail. Every
-    measurement takes `seconds`; 0 measures nothing. No folder is made, and nothing is fetched.
+    measurement takes `seconds`; 0 measures nothing. No folder is created, and nothing is downloaded.
     """
     asked = Intended(backbone, Path(runs), None if cache is None else str(cache), seconds)
     found = {name: examined(name, asked) for name in checks.names()}
@@ -35,7 +35,7 @@ def doctor(
 
 
 def examined(name: str, asked: Intended) -> dict[str, Any]:
-    """One check. One that breaks says so, and stops no other: a torn library must not silence the rest."""
+    """Run one check. An exception becomes a finding, so that a broken library does not stop the other checks."""
     group = GROUPS[0]
     try:
         check = checks.get(name)
@@ -49,7 +49,7 @@ def examined(name: str, asked: Intended) -> dict[str, Any]:
 
 
 def advice(checked: Mapping[str, Any], level: str) -> list[dict[str, Any]]:
-    """The findings of one level with the names of those that say the same, in order."""
+    """Return the findings of one level, in order; equal ones are merged, with the names of their checks."""
     listed: dict[tuple[str, str, str], list[str]] = {}
     for name, one in checked.items():
         for finding in one["findings"]:

@@ -1,4 +1,4 @@
-"""The folders that commands write to, found without making one."""
+"""The folders that commands write to, determined without creating them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")  # a space is \040
 
 
 def places(asked: Intended) -> dict[str, Path]:
-    """What is kept where: runs, the cache, and what is there for a moment only."""
+    """Return the folders of runs, the cache and temporary files."""
     return {"runs": asked.runs, "cache": cache_folder(asked.cache).parent, "tmp": Path(tempfile.gettempdir())}
 
 
 def existing(folder: Path) -> Path:
-    """The folder, or the nearest above it that is there: it would be made in that one."""
+    """Return the folder or its nearest existing parent, in which it would be created."""
     folder = folder.absolute()
     return next((path for path in (folder, *folder.parents) if path.exists()), folder)
 
 
 def file_system(folder: Path) -> str | None:
-    """Its type, as the system calls it: `ext4`, `nfs4`; None where the system does not tell."""
+    """Return the type of the folder's file system, such as `ext4` or `nfs4`; None where unknown."""
     try:
         lines = [line.split() for line in MOUNTS.read_text().splitlines()]
     except OSError:
@@ -33,4 +33,4 @@ def file_system(folder: Path) -> str | None:
     real = folder.resolve()
     mounted = [(_ESCAPED.sub(lambda one: chr(int(one[1], 8)), point), kind) for _, point, kind, *_ in lines]
     holding = [(len(point), kind) for point, kind in reversed(mounted) if real.is_relative_to(point)]
-    return max(holding, key=lambda one: one[0])[1] if holding else None  # of those on one point the latest
+    return max(holding, key=lambda one: one[0])[1] if holding else None  # of several on one mount point the latest

@@ -1,4 +1,4 @@
-"""The versions that Graftwork was tested with, and those that it needs: of a checkout, or of what was installed."""
+"""The library versions that Graftwork was tested with and requires, from a checkout or an installation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 NAME = "graftwork"
-CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/doctor/tested.py, when it runs from its sources
+CHECKOUT = Path(__file__).resolve().parents[3]  # parent of src/graftwork/doctor/tested.py when run from the sources
 CONSTRAINTS = "constraints.txt"
 
 
 def versions_tested() -> Mapping[str, str]:
-    """Distribution -> the version of constraints.txt; empty where neither a checkout nor an installation has it.
+    """Return distribution -> version in constraints.txt; empty where neither a checkout nor an installation has it.
 
-    A wheel carries the file beside its metadata: pyproject.toml puts it there.
+    A wheel contains the file beside its metadata, as set in pyproject.toml.
     """
     beside = CHECKOUT / CONSTRAINTS
     if beside.is_file():
@@ -35,7 +35,7 @@ def versions_tested() -> Mapping[str, str]:
 
 
 def requirements() -> list[Requirement]:
-    """What the installed package asks for, those of its extras with their marker; empty where it is not installed."""
+    """Return the installed package's requirements, those of extras with their marker; empty if not installed."""
     try:
         told = importlib.metadata.requires(NAME) or []
     except importlib.metadata.PackageNotFoundError:
@@ -44,13 +44,13 @@ def requirements() -> list[Requirement]:
 
 
 def of_extra(extra: str) -> list[Requirement]:
-    """What `pip install graftwork[EXTRA]` adds; of "" what every installation needs."""
+    """Return the requirements that `pip install graftwork[EXTRA]` adds; for "", those of every installation."""
     needed = [one for one in requirements() if one.marker is None or one.marker.evaluate({"extra": extra})]
     return [one for one in needed if (one.marker is not None and "extra" in str(one.marker)) == bool(extra)]
 
 
 def installed(distribution: str) -> str | None:
-    """Its version, without the word of a builder (`+cpu`); None when it is not installed."""
+    """Return the installed version without its local label (`+cpu`); None when not installed."""
     try:
         return importlib.metadata.version(distribution).partition("+")[0]
     except importlib.metadata.PackageNotFoundError:

@@ -56,7 +56,7 @@ class Batch:
         return replace(self, tensors={name: tensor[start:stop] for name, tensor in self.tensors.items()})
 
     def beside(self, state: Mapping[str, Tensor]) -> Batch:
-        """Add the state that the previous step returned for the same rows."""
+        """Return the batch with the state that the previous step returned for the same rows."""
         return replace(self, tensors={**self.tensors, **state}) if state else self
 
     def to(self, device: str) -> Batch:
@@ -87,7 +87,7 @@ class ContinuedNetwork:
 
 
 class Rows(Protocol):
-    """A split cut into rows; `packing.Packed` is one."""
+    """A split cut into rows, such as `packing.PackedRows`."""
 
     def __len__(self) -> int:
         """The number of rows of an epoch."""

@@ -26,7 +26,7 @@ class Chain:
     blocks: Mapping[str, Step]  # path of the block's module -> its function
     finish: Callable[[Tensor], Tensor]  # applied after the last block
     beside: Callable[[Inputs], Any] = lambda inputs: None  # side input of every block, such as the mask
-    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `Placed.learns_like`
+    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class AugmentingReader(Reader, Protocol):
 
 @dataclass
 class ChainedBackbone:
-    """Implements `Backbone`, `StopsEarly`, `Augments` and `Placed`."""
+    """Implements `Backbone`, `StopsEarly`, `Augments` and `PlacesParts`."""
 
     card: BackboneCard
     module: nn.Module  # a network without a head
@@ -81,7 +81,7 @@ class ChainedBackbone:
 
     @property
     def learns_like(self) -> Mapping[str, str]:
-        """Modules registered outside the block that uses them -> the path whose rate they have."""
+        """Path of a part registered outside its block -> path of the part whose learning rate it shares."""
         return self.chain.learns_like
 
     def encode(self, examples: Sequence[Example]) -> Encoded:

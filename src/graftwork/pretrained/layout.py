@@ -16,7 +16,7 @@ class Layout:
 
     blocks: str  # path of every block: "encoder.layer.*"
     embedding: str  # path of the token embedding
-    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and the norms after a residual
+    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and norms after a sum
     skipped: tuple[str, ...] = ("embeddings",)  # modules not needed once block 0 is skipped
     pooling: str = "first"  # "mean", "first" or "last"
     towers: int = 1  # sequences that a pair becomes

@@ -22,7 +22,7 @@ from graftwork.pretrained.tokenising import TextReader
 
 @dataclass
 class TransformerBackbone:
-    """Implements `Backbone` and `Placed`. The tokenizer must cut at `card.max_length` and pad nothing."""
+    """Implements `Backbone` and `PlacesParts`. The tokenizer must cut at `card.max_length` and pad nothing."""
 
     card: BackboneCard
     module: nn.Module  # a transformers model without a head

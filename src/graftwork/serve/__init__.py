@@ -1,1 +1,1 @@
-"""A bank over HTTP: limits, a queue that batches across requests, and the page to try its tasks."""
+"""A bank served over HTTP: limits, a queue that batches across requests, and a page to try its tasks."""

@@ -1,4 +1,4 @@
-"""The application: every route of the server."""
+"""The ASGI application with all routes of the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graftwork.serve.service import Service
 
 
 def application(service: Service, token: str) -> Gate:
-    """An ASGI application over `service`; clients show `token`."""
+    """Build the ASGI application of `service`, whose clients must send `token`."""
     answering = {
         ("POST", "/v1/predict"): predict_route.predict,
         ("POST", "/v1/attention"): Attending().answer,

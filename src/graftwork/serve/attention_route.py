@@ -1,4 +1,4 @@
-"""`POST /v1/attention`: what a head of the bank's backbone attends to in one text, word by word."""
+"""`POST /v1/attention`: the attention weights between words of one text in a head of the bank's backbone."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from graftwork.serve.predict_route import read_body, to_json
 from graftwork.serve.request_parsing import read_json
 from graftwork.serve.service import Service, without_places
 
-MOST_WORDS = 128  # a picture of more has no place for them
+MOST_WORDS = 128  # more do not fit in the picture
 
 
 class HasBackbone(Protocol):
-    """What is needed of a bank."""
+    """The required interface of a bank."""
 
     def open_backbone(self) -> Backbone:
-        """The one that all tasks share. Raises `ConfigError` before there is one."""
+        """Open the backbone that all tasks share. Raises `ConfigError` before there is one."""
 
 
 class Attending:
-    """The route: one picture at a time, so that pictures never take more than a thread from the answers."""
+    """The route; computes one text at a time, so that it never uses more than one thread."""
 
     def __init__(self) -> None:
         self._busy = False
 
     async def answer(self, service: Service, request: Request) -> Response:
-        """Raises `HttpRefusal`: 400 and 422 for another body, 429 while another picture is computed, 503."""
+        """Answer a request. Raises `HttpRefusal`: 400, 422 for a wrong body, 429 while another is computed, 503."""
         body = read_json(await read_body(service, request))
         if self._busy:
             raise busy("the attention in another text is being computed")
@@ -44,7 +44,7 @@ class Attending:
             found = await run_in_threadpool(attention, service.bank, body)
         except ConfigError as error:
             raise HttpRefusal.of(error, 422, "body") from None
-        except GraftworkError as error:  # the backbone's files are gone or others by now, or no memory for a text
+        except GraftworkError as error:  # the backbone's files are missing or changed, or out of memory
             raise HttpRefusal(503, without_places(error.message), where="backbone", retry_after=60) from None
         finally:
             self._busy = False
@@ -52,12 +52,12 @@ class Attending:
 
 
 def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
-    """The answer to `{"text": …, "block": 0, "head": 0}`, blocks and heads counted from 0.
+    """Return the answer to `{"text": …, "block": 0, "head": 0}`, blocks and heads counted from 0.
 
-    `words` as they stand in the text, which of them are `added` by the tokenizer, `weights` (words, words) whose rows
-    sum to 1, how many `blocks` and `heads` there are, and whether the text was `cut`. Raises `ConfigError` for another
-    body, a text of too many words, a block or head that is not there, and a backbone that does not read texts or keeps
-    its weights to itself.
+    `words` as in the text, which of them were `added` by the tokeniser, `weights` (words, words) whose rows sum to 1,
+    the numbers of `blocks` and `heads`, and whether the text was `cut`. Raises `ConfigError` for a wrong body, a text
+    of too many words, a block or head that does not exist, and a backbone that does not read texts or does not give
+    its attention weights.
     """
     text, block, head = _asked(body)
     backbone = bank.open_backbone()
@@ -78,7 +78,7 @@ def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
 
 
 def _asked(body: Any) -> tuple[str, int, int]:
-    """The text, the block and the head of a request's body."""
+    """Parse the text, the block and the head from a request's body."""
     wanted = '{"text": "…", "block": 0, "head": 0}'
     if not isinstance(body, Mapping) or not {"text"} <= body.keys() <= {"text", "block", "head"}:
         raise ConfigError("the body is not what attention is asked by", got=clip(str(body)), expected=wanted)

@@ -1,4 +1,4 @@
-"""The token that a client must show: made at random, or read from a file that nobody else can read."""
+"""The access token of clients: generated at random, or read from a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SHORTEST = 16
 
 
 def make_token() -> str:
-    """192 random bits, in letters that a URL may hold."""
+    """Return a token of 192 random bits, URL-safe."""
     return secrets.token_urlsafe(24)
 
 
 def read_token(path: Path) -> str:
-    """The first line of a file. Raises `ConfigError` when others may read it, or it holds no proper token."""
+    """Read the token, the only line of a file. Raises `ConfigError` when others may read it or it is no valid token."""
     with storage_errors(path), path.open("rb") as stream:
         mode = os.fstat(stream.fileno()).st_mode
         content = stream.read(4096)
@@ -46,9 +46,9 @@ def read_token(path: Path) -> str:
 
 
 def shows_token(header: bytes | None, token: str, *, password: bool) -> bool:
-    """Whether an `Authorization` header shows the token, compared in constant time.
+    """Return whether an `Authorization` header has the token, compared in constant time.
 
-    As `Bearer TOKEN`; with `password` also as that of any user in `Basic`, which a browser asks a person for.
+    As `Bearer TOKEN`; with `password` also as the password of any user in `Basic`, as entered in a browser.
     """
     scheme, _, shown = (header or b"").partition(b" ")
     shown = shown.strip()

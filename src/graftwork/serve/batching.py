@@ -1,4 +1,4 @@
-"""The queue across requests: what came in while a batch was computed is the next one, and one thread computes them."""
+"""Batching across requests: requests queue while a batch is computed and form the next one, in a single thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Answers = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class ServedBatch:
-    """What is told of a batch when it is done."""
+    """The measurements of a finished batch."""
 
     rows: int
     tokens: int
@@ -35,22 +35,22 @@ class Ticket:
 
     pieces: Sequence[Piece]
     result: asyncio.Future[Answers]  # in the order of `pieces`
-    weight: int  # tokens that it counts for while it waits
+    weight: int  # tokens that it counts for while queued
     arrived: float
-    started: float | None = None  # when its first rows were taken into a batch
+    started: float | None = None  # when its first rows entered a batch
     taken: int = 0
     answers: Answers = field(default_factory=list)
 
     @property
     def waited(self) -> float:
-        """Seconds until its first rows were computed."""
+        """Seconds until its first rows entered a batch."""
         return (self.started or time.monotonic()) - self.arrived
 
 
 class Batcher:
-    """Bounded, first come first served but for long requests, which share a batch with those behind them.
+    """A bounded queue, first come first served, except that long requests share batches with later ones.
 
-    `compute` answers rows of any tasks, in order; it is called in one thread only. `observe` is told of every batch.
+    `compute` answers rows of any tasks, in order; it is called in one thread only. `observe` is called per batch.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class Batcher:
         self._weight = 0
         self._stopped = False
         self._running = False
-        self._ended = float("-inf")  # when the last batch was done
+        self._ended = float("-inf")  # when the last batch ended
         self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """Answer what is in the queue, then end the thread; one that takes longer is left to the end of the process."""
+        """Answer the queue, then end the thread; if that takes longer than `seconds`, return and leave it running."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -78,26 +78,26 @@ class Batcher:
 
     @property
     def alive(self) -> bool:
-        """Whether its thread runs."""
+        """True if the thread is running."""
         return self._thread.is_alive()
 
     @property
     def busy(self) -> bool:
-        """Whether a batch is being computed."""
+        """True while a batch is being computed."""
         return self._running
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """Requests and tokens in the queue."""
+        """The numbers of requests and of tokens in the queue."""
         return len(self._queue), self._weight
 
     @property
     def full(self) -> bool:
-        """Whether `put` would refuse, which is worth knowing before a body is read."""
+        """True if `put` would refuse; checked before a body is read."""
         return self._weight >= self._limits.queue_tokens
 
     def put(self, pieces: Sequence[Piece]) -> Ticket:
-        """Queue a request's rows; called in the event loop. Raises `Refused`, 429, when the queue is full."""
+        """Queue a request's rows; called in the event loop. Raises `HttpRefusal`, 429, when the queue is full."""
         tokens = sum(piece.tokens for piece in pieces)
         result: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
         ticket = Ticket(pieces, result, min(tokens, self._limits.share), time.monotonic())
@@ -110,7 +110,7 @@ class Batcher:
         return ticket
 
     def drop(self, ticket: Ticket) -> None:
-        """Nobody waits for this one any more: no work is done for it that has not begun."""
+        """Remove an abandoned ticket from the queue; a batch in progress is not interrupted."""
         with self._changed:
             if ticket in self._queue:
                 self._queue.remove(ticket)
@@ -124,25 +124,25 @@ class Batcher:
             rows = [piece for _, pieces in parts for piece in pieces]
             self._observe(ServedBatch(len(rows), sum(piece.tokens for piece in rows), self._ended - began))
             if finished:
-                with contextlib.suppress(RuntimeError):  # an event loop that has ended: nobody waits any more
+                with contextlib.suppress(RuntimeError):  # the event loop has ended: no client is waiting
                     finished[0][0].result.get_loop().call_soon_threadsafe(_hand_over, finished)
 
     def _collect(self) -> list[tuple[Ticket, list[Piece]]]:
-        """The next batch, or nothing when the server stops and all is answered."""
+        """Wait for and return the next batch; empty when the queue was stopped and is empty."""
         with self._changed:
             while True:
                 while not self._queue:
                     if self._stopped:
                         return []
                     self._changed.wait()
-                # A machine that was idle starts at once; after a batch, those it answered are about to ask again.
+                # An idle server starts at once; right after a batch, its clients are likely to send again.
                 left = self._ended + self._limits.linger_seconds - time.monotonic()
                 if left <= 0 or self._weight >= self._limits.batch_tokens or self._stopped:
                     return self._take(time.monotonic())
                 self._changed.wait(left)
 
     def _take(self, now: float) -> list[tuple[Ticket, list[Piece]]]:
-        """Rows up to the tokens of a batch, of each ticket in turn at most its share; at least one row."""
+        """Take rows up to the tokens of a batch, from each ticket in turn at most its share; at least one row."""
         parts: list[tuple[Ticket, list[Piece]]] = []
         room = self._limits.batch_tokens
         while self._queue and room > 0:
@@ -154,12 +154,12 @@ class Batcher:
                 parts.append((ticket, rows))
             if ticket.taken == len(ticket.pieces):
                 self._weight -= ticket.weight
-            else:  # those behind it come first now, unless it got nothing
+            else:  # goes to the back of the queue, unless it got nothing
                 (self._queue.append if rows else self._queue.appendleft)(ticket)
         return parts
 
     def _share(self, ticket: Ticket, room: int, *, must: bool) -> list[Piece]:
-        """The next rows of a ticket that fit into `room` and into its share; one in any case where it `must`."""
+        """Take the next rows of a ticket that fit into `room` and its share; if `must`, at least one."""
         room = min(room, self._limits.share)
         rows: list[Piece] = []
         for piece in ticket.pieces[ticket.taken :]:
@@ -171,7 +171,7 @@ class Batcher:
         return rows
 
     def _run(self, parts: list[tuple[Ticket, list[Piece]]]) -> list[tuple[Ticket, Exception | None]]:
-        """Compute a batch; what comes of the requests that are done with. Where it fails, each request runs alone."""
+        """Compute a batch; return finished tickets with their error, if any. If it fails, each request runs alone."""
         try:
             answers = iter(self._compute([(piece.task, piece.example) for _, rows in parts for piece in rows]))
             for ticket, rows in parts:
@@ -185,7 +185,7 @@ class Batcher:
 
 
 def _hand_over(finished: list[tuple[Ticket, Exception | None]]) -> None:
-    """In the event loop: wake those who wait."""
+    """Set the results of finished tickets; called in the event loop."""
     for ticket, error in finished:
         if ticket.result.done():
             continue

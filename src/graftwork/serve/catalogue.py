@@ -1,4 +1,4 @@
-"""What a bank's tasks are called and take: one unchanging view, made anew whenever the bank changes."""
+"""The catalogue of a bank's tasks and their inputs: an immutable view, rebuilt whenever the bank changes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from graftwork.errors import nearest
 from graftwork.module.inputs import TAKEN_BY
 from graftwork.serve.http_errors import HttpRefusal
 
-SEARCHED = 100  # task names, for the one nearest to an unknown one
+SEARCHED = 100  # maximum number of task names for a search of the nearest one
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A task as a client sees it. `description` is the content of its `module.json`."""
+    """A task as shown to clients. `description` is the content of its `module.json`."""
 
     name: str
     version: int
@@ -28,7 +28,7 @@ class Listed:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The inputs that its module wants."""
+        """The inputs that its module takes."""
         return tuple(self.description["roles"])
 
     @cached_property
@@ -38,12 +38,12 @@ class Listed:
 
     @property
     def longest(self) -> int | None:
-        """Tokens that its backbone reads of a sequence."""
+        """Maximum tokens per sequence of its backbone; None without a backbone."""
         backbone = self.description["backbone"]
         return None if backbone is None else int(backbone["max_length"])
 
     def told(self) -> dict[str, Any]:
-        """What `GET /v1/tasks` says of it."""
+        """Return its entry in `GET /v1/tasks`."""
         question = self.description["task"]
         return {
             "name": self.name,
@@ -62,23 +62,23 @@ class Listed:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The tasks that are served, and those that are in the bank but could not be opened."""
+    """The served tasks, and those in the bank that could not be opened."""
 
     tasks: Mapping[str, Listed]
-    failed: Mapping[str, str]  # name -> what is wrong with it, without paths
+    failed: Mapping[str, str]  # name -> error message without paths
 
     @cached_property
     def taking(self) -> Mapping[frozenset[str], tuple[str, ...]]:
-        """The tasks that take inputs of these names, for each set of them."""
+        """Set of input names -> the tasks that take them."""
         return {
             names: tuple(task.name for task in self.tasks.values() if task.roles in roles)
             for names, roles in TAKEN_BY.items()
         }
 
     def named(self, name: str, where: str) -> Listed:
-        """Raises `HttpRefusal`: 404 for a name that the bank does not have, 503 for a task that could not be opened.
+        """Return a task. Raises `HttpRefusal`: 404 for an unknown name, 503 for a task that could not be opened.
 
-        503, for the client asked rightly and may come back when the task has been mended.
+        503, as the request is valid and may be repeated when the task has been repaired.
         """
         if name in self.tasks:
             return self.tasks[name]
@@ -89,7 +89,7 @@ class Catalogue:
 
 
 def unknown_task(name: str, known: Collection[str], where: str) -> HttpRefusal:
-    """404, with the name that comes nearest, which of very many is not sought: a mistake must stay cheap."""
+    """Return a 404 with the nearest name, which is not searched among very many: an error must be cheap."""
     name = name[:64]
     near = nearest(name, known) if len(known) <= SEARCHED else None
     do = f"did you mean {near!r}?" if near else "GET /v1/tasks lists them"

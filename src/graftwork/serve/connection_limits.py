@@ -1,4 +1,4 @@
-"""A connection: uvicorn's protocol behind limits on how many there are, how long a head is, and how slowly it comes."""
+"""Connection limits around uvicorn's protocol: number of connections, length of the request head, and its duration."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uvicorn.server import ServerState
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.server_limits import ServerLimits
 
-CHUNKED = 8  # times the bytes of a body that its chunks may take
+CHUNKED = 8  # maximum size of a chunked body on the wire, in multiples of the body limit
 PHRASES = {408: "Request Timeout", 429: "Too Many Requests", 431: "Request Header Fields Too Large"}
 
 
 class Door(asyncio.Protocol):
-    """Hands on what comes in; closes the connection of a client that asks too much of it, and tells `turned_away`."""
+    """A protocol that forwards data to uvicorn, closes connections beyond the limits, and calls `turned_away`."""
 
     def __init__(
         self,
@@ -32,12 +32,12 @@ class Door(asyncio.Protocol):
         self._limits, self._turned_away = limits, turned_away
         self._inner = HttpToolsProtocol(config, server_state, app_state, _loop)
         self._connections = server_state.connections
-        self._bytes = 0  # since the last head was whole
+        self._bytes = 0  # received since the last complete head
         self._cycle: object = None
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Refuses one too many."""
+        """Accept a connection, or refuse it beyond the limit."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._inner.connection_made(transport)
@@ -47,7 +47,7 @@ class Door(asyncio.Protocol):
             self._expect_head()
 
     def data_received(self, data: bytes) -> None:
-        """Hands on, unless it is more than a request may be."""
+        """Forward the data, unless the request is too long."""
         if self._transport.is_closing():
             return
         if self._clock is None and not self._under_way:
@@ -65,7 +65,7 @@ class Door(asyncio.Protocol):
 
     @property
     def _under_way(self) -> bool:
-        """Whether a request's head is whole and its answer not yet."""
+        """True from a complete request head to the end of its response."""
         return self._inner.cycle is not None and not self._inner.cycle.response_complete
 
     def _expect_head(self) -> None:
@@ -78,7 +78,7 @@ class Door(asyncio.Protocol):
             self._clock = None
 
     def _close(self, refused: HttpRefusal) -> None:
-        """Tell the client why, where that is still possible."""
+        """Refuse and close the connection; the reason is sent if it is still open."""
         self._stop_clock()
         if self._transport.is_closing():
             return
@@ -90,18 +90,18 @@ class Door(asyncio.Protocol):
         self._transport.close()
 
     def eof_received(self) -> None:
-        """The client sends no more."""
+        """Handle the end of the client's data."""
         self._inner.eof_received()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is over."""
+        """Handle the end of the connection."""
         self._stop_clock()
         self._inner.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """The client reads too slowly."""
+        """Pause writing: the client reads too slowly."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Resume writing."""
         self._inner.resume_writing()

@@ -1,4 +1,4 @@
-"""A request that is not answered, and the response that says why."""
+"""Errors of refused requests, and their HTTP responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graftwork.errors import GraftworkError
 
 
 class HttpRefusal(GraftworkError):
-    """Carries the HTTP status and, where coming back may help, after how many seconds."""
+    """An error with an HTTP status and, if a retry may help, the seconds to wait before it."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class HttpRefusal(GraftworkError):
 
     @classmethod
     def of(cls, error: GraftworkError, status: int, where: str) -> HttpRefusal:
-        """The same mistake, told to a client: `where` in the request, never where on this machine."""
+        """Convert an error for a client: `where` is a place in the request, never a path on this machine."""
         return cls(status, error.what, where=where, got=error.got, expected=error.expected, do=error.do)
 
     def response(self) -> JSONResponse:
-        """`{"error": {"what", "where", "got", "expected", "do"}}`, parts that are empty left out."""
+        """Return the response `{"error": {"what", "where", "got", "expected", "do"}}` without empty parts."""
         parts = {name: getattr(self, name) for name in ("what", "where", "got", "expected", "do")}
         content: dict[str, Any] = {"error": {name: text for name, text in parts.items() if text}}
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
@@ -40,5 +40,5 @@ class HttpRefusal(GraftworkError):
 
 
 def busy(what: str, status: int = 429) -> HttpRefusal:
-    """More work than the server takes now."""
+    """Return the refusal of a request for which the server has no capacity now."""
     return HttpRefusal(status, what, do="send it again after the seconds that Retry-After says", retry_after=1)

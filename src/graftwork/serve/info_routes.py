@@ -1,4 +1,4 @@
-"""What the server tells of itself and of its tasks."""
+"""Routes for the state of the server and of its tasks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from graftwork.serve.task_boards import in_words
 
 
 async def alive(service: Service, request: Request) -> Response:
-    """`GET /livez`: the event loop turns, and the thread that answers lives."""
+    """`GET /livez`: 200 if the event loop and the batch thread run, else 503."""
     lives = service.batcher.alive
     return told({"alive": lives}, 200 if lives else 503)
 
 
 async def ready(service: Service, request: Request) -> Response:
-    """`GET /readyz`: 503 as soon as the server was asked to end. Before the tasks are open nobody is let in.
+    """`GET /readyz`: 503 once the server is shutting down. Before the tasks are open no connection is accepted.
 
-    A task that could not be opened, or a folder that can't be read again, is told, and is no reason to send nobody.
+    A task that could not be opened, or an unreadable folder, is reported but does not make the server unready.
     """
     content: dict[str, Any] = {
         "ready": service.ready,
@@ -47,7 +47,7 @@ def metrics(service: Service, request: Request) -> Response:
 def tasks(service: Service, request: Request) -> Response:
     """`GET /v1/tasks`: the backbone, and every task with its scores and its price tag."""
     catalogue = service.catalogue
-    if service.listing is None or service.listing[0] is not catalogue:  # of a thousand tasks it is long: made once
+    if service.listing is None or service.listing[0] is not catalogue:  # long for many tasks: built once
         failed = [{"name": name, "failed": why} for name, why in sorted(catalogue.failed.items())]
         listed = [task.told() for task in catalogue.tasks.values()]
         service.listing = catalogue, to_json({"bank": _bank(service), "tasks": listed + failed})
@@ -55,11 +55,11 @@ def tasks(service: Service, request: Request) -> Response:
 
 
 def task(service: Service, request: Request) -> Response:
-    """`GET /v1/tasks/{name}`: with its card, its recipe and the leaderboard of the runs it was chosen from."""
+    """`GET /v1/tasks/{name}`: a task with its card, its recipe and the leaderboard of its comparison."""
     found = service.catalogue.named(request.path_params["name"], "path")
     read = _read(found.folder / BOARD) if found.has_board else None
     board = None
-    with suppress(ValueError, RecursionError):  # damaged: the task is told without it
+    with suppress(ValueError, RecursionError):  # damaged: the task is shown without it
         board = None if read is None else json.loads(read)
     more = {
         "recipe": found.description.get("recipe"),
@@ -72,7 +72,7 @@ def task(service: Service, request: Request) -> Response:
 
 
 def told(content: Any, status: int = 200) -> Response:
-    """JSON."""
+    """Return a JSON response."""
     return Response(to_json(content), status, media_type="application/json")
 
 
@@ -86,7 +86,7 @@ def _bank(service: Service) -> dict[str, Any]:
 
 
 def _read(path: Path) -> str | None:
-    """A text file of the bank, or None when it is not there, or not any more."""
+    """Read a text file of the bank; None if it is missing or unreadable."""
     with suppress(OSError, UnicodeDecodeError):
         return path.read_text(encoding="utf-8")
     return None

@@ -1,4 +1,4 @@
-"""What every request passes first and last: the token, the log, the counts, and errors that tell nothing of us."""
+"""Middleware of all requests: token check, log, counts, and error responses without internal details."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from graftwork.serve.auth_token import shows_token
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.service import Service
 
-BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # opened in a browser too, which asks for a password
+BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # also opened in a browser, which asks for a password
 PREDICT = "/v1/predict"
-DISCARDED = 4  # times the longest body
-CLIENT_GONE = 499  # in the log and the counts only: nobody is there to be told
+DISCARDED = 4  # multiples of the longest body
+CLIENT_GONE = 499  # status in the log and the counts only: the client has disconnected
 HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 class Gate:
-    """An ASGI application around another one."""
+    """An ASGI application that wraps another one."""
 
     def __init__(self, inner: ASGIApp, service: Service, token: str, routes: list[str]):
-        """`routes` are the known paths; in the counts all others are one."""
+        """`routes` are the known paths; all others are counted together."""
         self._inner, self._service, self._token = inner, service, token
         self.routes = frozenset(routes)
         self._busy = busy("the queue is full").response()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Only HTTP comes here: the server speaks no WebSocket and has no lifespan."""
+        """Handle an HTTP request; WebSocket and lifespan are disabled in the server."""
         began = time.monotonic()
         record: dict[str, Any] = {}
         scope["record"], scope["app"] = record, self
@@ -54,12 +54,12 @@ class Gate:
                 await self._turn_away(scope, receive, sending)
             else:
                 await self._inner(scope, receive, sending)
-        except asyncio.CancelledError:  # by uvicorn, which ends: its time for what was accepted is up
+        except asyncio.CancelledError:  # by uvicorn at shutdown: the time for accepted requests is up
             if status:
                 raise
             await busy("the server ended before this was answered", 503).response()(scope, receive, sending)
         except Exception as error:
-            if status:  # the answer has begun: all that is left is to break it off
+            if status:  # the response has begun: it can only be aborted
                 raise
             answer = self._answer_to(error, scope)
             if answer is not None and not await self._rest_is_read(scope, receive, answer.status_code):
@@ -72,7 +72,7 @@ class Gate:
             self._note(scope, status, time.monotonic() - began, record)
 
     async def _turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What most requests hear when too many come: made once, for its time is taken from the answers."""
+        """Refuse a request because the queue is full; the response is prebuilt, to spend no time on it under load."""
         whole = await self._rest_is_read(scope, receive, 429)
         headers = [*self._busy.raw_headers, *([] if whole else [(b"connection", b"close")])]
         await send({"type": "http.response.start", "status": 429, "headers": headers})
@@ -94,7 +94,7 @@ class Gate:
             )
 
     def _answer_to(self, error: Exception, scope: Scope) -> Response | None:
-        """The response to what went wrong; None when nobody is there to read one."""
+        """Return the response to an error; None when the client has disconnected."""
         if isinstance(error, ClientDisconnect):
             return None
         if isinstance(error, HTTPException):
@@ -112,9 +112,9 @@ class Gate:
         return HttpRefusal(500, "an internal error; the server's log has it").response()
 
     async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
-        """Take in what is left of a refused body, within limits: a client that is cut off while it sends hears nothing.
+        """Read and discard the rest of a refused body, within limits: a client cut off while sending reads no response.
 
-        False where there may be more of it: its connection can't be used again.
+        False if there may be more of it: the connection can't be reused.
         """
         if scope["method"] in ("GET", "HEAD") or "read" in scope:
             return True
@@ -146,7 +146,7 @@ class Gate:
 
 
 def _refused(error: HTTPException, scope: Scope) -> HttpRefusal:
-    """An error of the router's: an unknown path or another method."""
+    """Convert an error of the router: an unknown path or a wrong method."""
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         return HttpRefusal(405, "this path takes another method", got=scope["method"], expected=allowed)

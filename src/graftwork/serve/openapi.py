@@ -1,4 +1,4 @@
-"""`/openapi.json` and `/docs`: what the server takes and answers, as a schema and as a plain page made from it."""
+"""`/openapi.json` and `/docs`: the API as an OpenAPI schema and as a plain HTML page generated from it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _get(
 
 
 def openapi() -> dict[str, Any]:
-    """The document."""
+    """Return the OpenAPI document."""
     name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
     predict = {
         "summary": "Answer one row or many, for one task, several or all.",
@@ -170,7 +170,7 @@ STYLE = (
 
 
 def page() -> str:
-    """The document as HTML: no script, and nothing from elsewhere."""
+    """Return the document as HTML without scripts or external resources."""
     parts = []
     document = openapi()
     for path, methods in document["paths"].items():
@@ -196,7 +196,7 @@ def page() -> str:
 
 
 def document_routes() -> list[Route]:
-    """Both, made once."""
+    """Return the routes of both, whose contents are built once."""
     schema, html = to_json(openapi()), page()
 
     async def as_schema(request: Request) -> Response:

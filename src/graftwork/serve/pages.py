@@ -1,4 +1,4 @@
-"""The page at `/`: a fixed list of files that come with the package; no path from a client is ever opened."""
+"""The page at `/`: a fixed list of files in the package; no path given by a client is ever opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADERS = {
 
 
 def page_routes() -> list[Route]:
-    """`/` and, under `/page/`, every file beside it; each is read once."""
+    """Return the routes of `/` and, under `/page/`, of every file beside it; each file is read once."""
     routes = []
     for file in (files("graftwork.serve") / "page").iterdir():
         path = "/" if file.name == "index.html" else f"/page/{file.name}"

@@ -21,12 +21,12 @@ from graftwork.serve.request_parsing import RequestRow, pieces_of, read_request
 from graftwork.serve.service import Service, without_places
 
 T = TypeVar("T")
-LONG_BODY = 8_192  # bytes: reading a longer one would keep the event loop from answering others
+LONG_BODY = 8_192  # bytes; a longer body is parsed in a thread, so as not to block the event loop
 MANY_ANSWERS = 64
 
 
 async def predict(service: Service, request: Request) -> Response:
-    """Rows in, answers out, in order. Raises `HttpRefusal`, and `ClientDisconnect` when nobody waits any more."""
+    """Answer the rows of a request, in order. Raises `HttpRefusal`, and `ClientDisconnect` when the client has gone."""
     body = await read_body(service, request)
     deadline = time.monotonic() + service.limits.seconds
     catalogue = service.catalogue
@@ -45,7 +45,7 @@ async def predict(service: Service, request: Request) -> Response:
 
 
 async def read_body(service: Service, request: Request) -> bytes:
-    """Raises `HttpRefusal`: 415 for another type than JSON, 413 for too much, 408 for too slow a client."""
+    """Read the body. Raises `HttpRefusal`: 415 unless uncompressed JSON, 413 if too long, 408 if too slow."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HttpRefusal(415, "another content type", where="Content-Type", expected="application/json")
@@ -77,7 +77,7 @@ def _too_long(limit: int) -> HttpRefusal:
 
 
 async def _answers(service: Service, request: Request, ticket: Ticket, deadline: float) -> Answers:
-    """What the queue answers, unless time is up or the client goes away first."""
+    """Wait for the queue's answers, until the deadline or until the client disconnects."""
     gone = asyncio.ensure_future(request.receive())
     try:
         left = max(0.0, deadline - time.monotonic())
@@ -97,19 +97,19 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
 
 @contextlib.contextmanager
 def _as_it_is_now() -> Iterator[None]:
-    """What the bank says of a task that is another one since the request was read, as a client is told it."""
+    """Turn the bank's errors about a task that changed while the request waited into refusals for the client."""
     try:
         yield
     except UnknownName as error:  # it was removed from the bank while the request waited
         raise HttpRefusal.of(error, 404, "task") from None
-    except ConfigError:  # it got a version that takes other inputs
+    except ConfigError:  # its new version takes other inputs
         raise busy("the task has changed while the request waited", 503) from None
-    except GraftworkError as error:  # changed on disk and not to be opened, or no memory for a single row
+    except GraftworkError as error:  # changed on disk and can't be opened, or out of memory for a single row
         raise HttpRefusal(503, without_places(error.message), where="task", retry_after=60) from None
 
 
 async def _cut(service: Service, rows: Sequence[RequestRow]) -> list[bool]:
-    """Per row, whether a task read only its beginning. Tokens are counted for those alone that may be too long."""
+    """Return, per row, whether a task truncated it. Only rows that may be too long are tokenised."""
     asked = [(i, (task, row.given)) for i, row in enumerate(rows) for task in row.doubtful]
     if not asked:
         return [False] * len(rows)
@@ -129,7 +129,7 @@ def _content(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> b
 
 
 def to_json(value: Any) -> bytes:
-    """UTF-8; a number that JSON has no word for becomes null."""
+    """Encode as JSON in UTF-8; NaN and infinities become null."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except ValueError:
@@ -137,5 +137,5 @@ def to_json(value: Any) -> bytes:
 
 
 async def _aside(heavy: bool, work: Callable[[], T]) -> T:
-    """Done in a thread where it is long work, so that the event loop goes on answering."""
+    """Run `work`, in a thread if it is heavy, so that the event loop is not blocked."""
     return await run_in_threadpool(work) if heavy else work()

@@ -1,4 +1,4 @@
-"""What Prometheus reads at `/metrics`."""
+"""Metrics for Prometheus, served at `/metrics`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class Measures:
-    """One server's counts, in a registry of its own."""
+    """The metrics of one server, in a registry of its own."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -39,28 +39,28 @@ class Measures:
         return Histogram(f"graftwork_{name}", says, buckets=buckets, registry=self._registry)
 
     def gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
-        """A number that is read whenever somebody asks for it."""
+        """Register a gauge whose value is read on every scrape."""
         Gauge(f"graftwork_{name}", says, registry=self._registry).set_function(read)
 
     def request(self, route: str, status: int, seconds: float) -> None:
-        """A request was answered."""
+        """Count an answered request and its duration."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def turned_away(self, status: int) -> None:
-        """A client was refused before there was a request."""
+        """Count a client refused before its request was complete."""
         self._requests.labels("other", str(status)).inc()
 
     def queued(self, seconds: float) -> None:
-        """A request's first rows were taken into a batch."""
+        """Observe the time until a request's first rows entered a batch."""
         self._queued.observe(seconds)
 
     def batch(self, batch: ServedBatch) -> None:
-        """A batch was computed."""
+        """Observe a finished batch."""
         self._batch_seconds.observe(batch.seconds)
         self._batch_rows.observe(batch.rows)
         self._batch_tokens.observe(batch.tokens)
 
     def text(self) -> bytes:
-        """In the format that Prometheus reads."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""The log: a line of JSON a request, written by a thread of its own so that a slow reader of it stops no answer."""
+"""The request log: one line of JSON per request, written by its own thread so that a slow reader blocks no answer."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, TextIO
 
 from graftwork.io.files import finite
 
-KEPT = 100_000  # lines that wait for a slow reader; what comes beyond them is counted, and lost
+KEPT = 100_000  # maximum lines waiting for a slow reader; further ones are counted and dropped
 PAUSE_SECONDS = 0.2  # between writes
 
 
 class Records:
-    """Lines for `stream`."""
+    """A buffered writer of log lines to `stream`."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -25,20 +25,20 @@ class Records:
         self._thread = threading.Thread(target=self._work, name="log", daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is left; a reader that has stopped reading is given a second."""
+        """Write the remaining lines, waiting at most a second for a stalled reader."""
         self._stop.set()
         self._thread.join(timeout=1)
 
     def event(self, event: str, **facts: Any) -> None:
-        """Something that happened to the server itself."""
+        """Log an event of the server itself."""
         self.line({"event": event} | facts)
 
     def line(self, facts: Mapping[str, Any]) -> None:
-        """A line with the time before `facts`."""
+        """Queue a line with the time, then `facts`."""
         if len(self._waiting) >= KEPT:
             self._lost += 1
             return
@@ -59,4 +59,4 @@ class Records:
                 self._stream.write("".join(json.dumps(finite(line), default=str) + "\n" for line in lines))
                 self._stream.flush()
             except (OSError, ValueError):
-                return  # nobody reads the log any more, which is no reason to stop answering
+                return  # the log has no reader any more; the server continues

@@ -1,4 +1,4 @@
-"""A request's body as rows, each checked here, so that nothing that fails by itself reaches a batch with others."""
+"""Parsing and validation of request bodies, so that no invalid row enters a batch with others."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from graftwork.serve.server_limits import ServerLimits
 
 TEXTS, LISTS = ("text", "text_a", "text_b", "question", "context"), ("words", "choices")
 INPUTS = "; ".join(" and ".join(sorted(names)) for names in TAKEN_BY)
-EVERY = "*"  # every task that takes such inputs
+EVERY = "*"  # stands for every task that takes such inputs
 CHARACTERS_A_TOKEN = 4
-LETTERS_A_BYTE = 6  # at most: U+FDFA, three bytes, is spelt out with 18
-SPECIAL_TOKENS = 6  # at most: four, and a beginning of its own for each of two texts
+LETTERS_A_BYTE = 6  # at most: U+FDFA, three bytes, is normalised to 18 characters
+SPECIAL_TOKENS = 6  # at most: four, and a start token for each of two texts
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One row for one task: what the queue holds."""
+    """One row for one task: the unit of the queue."""
 
     task: str
     example: Example
-    tokens: int  # about
+    tokens: int  # estimate
 
 
 @dataclass(frozen=True)
 class RequestRow:
-    """What a client asks of one input: a piece for every task that it names."""
+    """One input of a request, with a piece for each of its tasks."""
 
     given: Mapping[str, Any]
     pieces: Sequence[Piece]
-    doubtful: Sequence[str]  # tasks whose backbone may not read all of it, one for each way of reading it
+    doubtful: Sequence[str]  # tasks that may truncate it, one per set of roles
 
 
 def pieces_of(rows: Sequence[RequestRow]) -> list[Piece]:
-    """Those of all rows, in order."""
+    """Return the pieces of all rows, in order."""
     return [piece for row in rows for piece in row.pieces]
 
 
 def read_json(body: bytes) -> Any:
-    """Raises `HttpRefusal` for what is no JSON in UTF-8: 400."""
+    """Parse a body. Raises `HttpRefusal`, 400, unless it is JSON in UTF-8."""
     try:
         text = body.decode("utf-8")
         value = json.loads(text, parse_constant=_no_constant)
         if "\\ud" in text.lower():
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
+            json.dumps(value, ensure_ascii=False).encode()  # fails on an unpaired surrogate
     except UnicodeDecodeError:
         raise HttpRefusal(400, "the body is not UTF-8", where="body", do="send JSON in UTF-8") from None
     except UnicodeEncodeError:
@@ -82,7 +82,7 @@ def read_json(body: bytes) -> Any:
 
 
 def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> list[RequestRow]:
-    """The rows of `POST /v1/predict`. Raises `HttpRefusal`: 400, 404, 413, 422, or 503: a task can't be opened."""
+    """Parse the rows of `POST /v1/predict`. Raises `HttpRefusal`: 400, 404, 413, 422, or 503 for an unopened task."""
     value = read_json(body)
     if not isinstance(value, dict):
         raise _wrong("the body is not an object", "body", value, '{"task": …, "text": …} or {"rows": […]}')
@@ -114,7 +114,7 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Server
     given = {name: value for name, value in row.items() if name != "task"}
     _check_inputs(given, where, limits)
     tasks = _tasks(row.get("task"), frozenset(given), where, catalogue)
-    examples: dict[tuple[str, ...], Example] = {}  # one for all tasks of the same roles, which share the work over it
+    examples: dict[tuple[str, ...], Example] = {}  # one per set of roles: their tasks share its computation
     tokens: dict[int | None, int] = {}
     for task in tasks:
         if task.roles not in examples:
@@ -128,7 +128,7 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Server
 
 
 def _tasks(asked: Any, names: frozenset[str], where: str, catalogue: Catalogue) -> list[Listed]:
-    """The tasks of a row, each once."""
+    """Return the tasks of a row without duplicates."""
     if asked is None:
         raise HttpRefusal(422, "task is missing", where=where, expected='a name, a list of names, or "*"')
     if asked == EVERY:
@@ -159,7 +159,7 @@ def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue)
 
 
 def _check_inputs(given: Mapping[str, Any], where: str, limits: ServerLimits) -> None:
-    """Names, types and sizes."""
+    """Check the names, types and sizes of a row's inputs."""
     if frozenset(given) not in TAKEN_BY:
         got = ", ".join(clip(name, 40) for name in list(given)[:10]) or "none"
         raise HttpRefusal(422, "these inputs fit no task", where=where, got=got, expected=INPUTS)
@@ -186,7 +186,7 @@ def _example(task: Listed, number: int, given: Mapping[str, Any], where: str) ->
 
 
 def tokens_of(given: Mapping[str, Any], longest: int | None) -> int:
-    """About how many tokens a row costs a backbone that reads `longest` of a sequence; 1 where there is no backbone."""
+    """Estimate the tokens of a row for a backbone that reads up to `longest` per sequence; 1 without a backbone."""
     if longest is None:
         return 1
     if "choices" in given:
@@ -201,8 +201,8 @@ def _characters(given: Mapping[str, Any]) -> int:
 
 
 def _most_tokens(given: Mapping[str, Any]) -> int:
-    """More than these inputs make: a character of ASCII makes one token at most. Of any other a tokenizer may take the
-    bytes, or what a normaliser spells it out to, which is 18 characters for 3 bytes at the worst."""
+    """Return an upper bound of the tokens of these inputs: an ASCII character makes at most one token. Any other may be
+    split into its bytes or normalised to several characters, at worst 18 for 3 bytes."""
     texts = [text for value in given.values() for text in ([value] if isinstance(value, str) else value)]
     return SPECIAL_TOKENS + sum(
         len(text) if text.isascii() else LETTERS_A_BYTE * len(text.encode("utf-8", "surrogatepass")) for text in texts
@@ -210,11 +210,11 @@ def _most_tokens(given: Mapping[str, Any]) -> int:
 
 
 def _tokens(characters: int) -> int:
-    return characters // CHARACTERS_A_TOKEN + 3  # two of them special ones
+    return characters // CHARACTERS_A_TOKEN + 3  # two of them special tokens
 
 
 def _wrong(what: str, where: str, value: Any, expected: str) -> HttpRefusal:
-    """A value of another type than is wanted, or an empty one."""
+    """Return the error for a value of the wrong type, or an empty one."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     got = "nothing" if value in ([], {}) else names.get(type(value), "a number")
     return HttpRefusal(422, what, where=where, got=got, expected=expected)

@@ -1,4 +1,4 @@
-"""From a bank's folder to a server that answers, and back: open, bind, serve until asked to end, drain."""
+"""The life cycle of a server: open a bank, bind, serve until a signal, drain."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from graftwork.serve.request_log import Records
 from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service, Watcher
 
-NOTICE_SECONDS = 1.0  # between "not ready" and the closing of the door: whoever sends requests here sees it
-DRAIN_SECONDS = 20  # for what was accepted; what takes longer is told 503
-END_SECONDS = 5.0  # then, for a batch that is computed and a change of the bank that is taken in, together
-BACKLOG = 2048  # connections that wait to be let in
+NOTICE_SECONDS = 1.0  # between "not ready" and closing the socket, so that load balancers notice
+DRAIN_SECONDS = 20  # for accepted requests; later ones get 503
+END_SECONDS = 5.0  # then, in total, for the running batch and a bank change being loaded
+BACKLOG = 2048  # connections waiting to be accepted
 KERNELS = "32"
-SWITCH_SECONDS = 0.0001  # torch gives its thread up at every operation: it waits this long, at most, to go on
+SWITCH_SECONDS = 0.0001  # torch releases the GIL at every operation and waits at most this long for it
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that has the port and does not listen yet: `Server.start` does, when there is somebody to answer.
+    """Return a socket bound to the port; `Server.start` makes it listen once requests can be answered.
 
-    Raises `ConfigError` for a port that is taken and an address that is not this machine's.
+    Raises `ConfigError` for a port in use and for an address that is not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # By its protocol asyncio knows TCP, and sends at once instead of waiting 40 ms for what may follow.
+    # Given the protocol, asyncio sets TCP_NODELAY and sends at once instead of waiting 40 ms for more data.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -60,7 +60,7 @@ def _taken(where: str, error: Exception) -> ConfigError:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it. Raises `ConfigError` for what is no address."""
+    """Return whether only this machine can reach `host`. Raises `ConfigError` unless it is an address."""
     if host == "localhost":
         return True
     try:
@@ -70,7 +70,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Server:
-    """A service behind a socket, in a thread of its own. `port` is the real one where 0 was asked for."""
+    """A service behind a socket, in its own thread. `port` is the actual one if 0 was requested."""
 
     def __init__(self, service: Service, token: str, listener: socket.socket, pause_seconds: float = 1.0):
         self.service, self.port = service, int(listener.getsockname()[1])
@@ -97,9 +97,9 @@ class Server:
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
-        """Listen and answer from now on. The tasks were opened before: `Service.renew`.
+        """Start to listen and answer. The tasks must be open already: `Service.renew`.
 
-        Raises `ConfigError` where another server listens by now.
+        Raises `ConfigError` if another server listens there by now.
         """
         try:
             self._listener.listen(BACKLOG)
@@ -113,7 +113,7 @@ class Server:
             time.sleep(0.005)
 
     def stop(self, notice_seconds: float = NOTICE_SECONDS) -> None:
-        """Say "not ready", go on answering for a moment, close the door, answer what was accepted; within 30 s."""
+        """Report "not ready", serve on for `notice_seconds`, stop listening, finish accepted requests; within 30 s."""
         self.service.draining = True
         self.service.records.event("draining")
         self.ended.wait(notice_seconds)
@@ -133,10 +133,10 @@ class Server:
 
 
 def keep_few_kernels() -> None:
-    """Bound the memory of kernels that oneDNN compiles for every shape of a batch: a server sees ever new ones.
+    """Bound the memory of the kernels that oneDNN compiles per batch shape: a server always sees new shapes.
 
-    Read when the first one is compiled; what the user has set is left. The default, 1,024 in each of two caches, grows
-    to a gigabyte, and is no faster: the blocks of one batch share their shapes.
+    Read when the first kernel is compiled; the user's own values are kept. The default, 1,024 in each of two caches,
+    grows to a gigabyte and is no faster: the blocks of one batch share their shapes.
     """
     for variable in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(variable, KERNELS)
@@ -144,7 +144,7 @@ def keep_few_kernels() -> None:
 
 @contextlib.contextmanager
 def quick_turns() -> Iterator[None]:
-    """Python's threads take turns more often than every 5 ms: requests and batches wait less for each other."""
+    """Switch Python threads more often than every 5 ms, so that requests and batches wait less for each other."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
@@ -155,7 +155,7 @@ def quick_turns() -> Iterator[None]:
 
 @contextlib.contextmanager
 def short_pauses() -> Iterator[None]:
-    """What is open by now stays out of the collection of garbage cycles: a full one stops all threads for 0.3 s."""
+    """Exclude current objects from cyclic garbage collection: a full collection stops all threads for 0.3 s."""
     gc.collect()
     gc.freeze()
     try:
@@ -174,10 +174,10 @@ def serve_bank(
     log_texts: bool,
     say: Callable[[int], None],
 ) -> None:
-    """Open a bank and serve it until SIGTERM or Ctrl-C, then drain. `say` is told the port when it answers.
+    """Open a bank and serve it until SIGTERM or Ctrl-C, then drain. `say` is called with the port when it is ready.
 
-    Before it answers nobody is let in, and both end it at once, as any command. A task that can't be opened is logged
-    and listed as failed; the others are served. Raises as `bind`, `Bank.open` and `Server.start`.
+    Before that no connection is accepted, and both signals end the process at once. A task that can't be opened is
+    logged and listed as failed; the others are served. Raises as `bind`, `Bank.open` and `Server.start`.
     """
     from graftwork.bank.bank import Bank
 
@@ -197,7 +197,7 @@ def serve_bank(
 
 @contextlib.contextmanager
 def signals(wanted: threading.Event) -> Iterator[None]:
-    """SIGTERM and Ctrl-C set `wanted`, and nothing else happens."""
+    """Make SIGTERM and Ctrl-C only set `wanted`."""
     before = {number: signal.signal(number, lambda *_: wanted.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield

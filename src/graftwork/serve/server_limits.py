@@ -1,4 +1,4 @@
-"""What one server takes: how much at once, how much may wait, and for how long."""
+"""Limits of one server: sizes, queue length and times."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from graftwork.errors import ConfigError
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """Beyond any of these a request is refused; none is ever shortened in silence."""
+    """Limits beyond which a request is refused; none is ever truncated silently."""
 
-    batch_tokens: int = 512  # of the rows that are computed together, about
-    queue_tokens: int = 512  # that may wait for the batch that runs: a queue longer than a batch only adds waiting
-    linger_seconds: float = 0.002  # how long a busy server waits for more rows before it starts a batch
-    seconds: float = 10.0  # from the last byte of a request to its answer
+    batch_tokens: int = 512  # of the rows computed together; an estimate
+    queue_tokens: int = 512  # that may wait for the running batch: a longer queue only adds waiting time
+    linger_seconds: float = 0.002  # wait of a busy server for more rows before a batch
+    seconds: float = 10.0  # from the end of a request's body to its answer
     body_bytes: int = 1_000_000
     body_seconds: float = 10.0  # for a whole body to arrive
-    discard_seconds: float = 1.0  # for the rest of one that is refused
+    discard_seconds: float = 1.0  # for the rest of a refused body
     head_bytes: int = 16_384  # of a request's first line and headers
     head_seconds: float = 10.0  # for them to arrive
     connections: int = 1_000
@@ -36,5 +36,5 @@ class ServerLimits:
 
     @property
     def share(self) -> int:
-        """Tokens that one request gets of a batch while others wait, and the most that it counts for in the queue."""
+        """Tokens of a batch that one request gets while others wait, and its maximum weight in the queue."""
         return max(1, self.batch_tokens // 4)

@@ -1,4 +1,4 @@
-"""A bank that is served: what the routes share."""
+"""The service: a served bank and the state that the routes share."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from graftwork.serve.server_limits import ServerLimits
 
 
 class ServedTask(Protocol):
-    """A task in a bank."""
+    """The interface of a task in a bank."""
 
     @property
     def version(self) -> int:
-        """Its current one."""
+        """The current version."""
 
     @property
     def bytes(self) -> int:
-        """Of its folder."""
+        """The size of its folder."""
 
     @property
     def description(self) -> Mapping[str, Any]:
@@ -39,54 +39,54 @@ class ServedTask(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Of the current version."""
+        """The folder of the current version."""
 
     @property
     def has_board(self) -> bool:
-        """Whether a leaderboard stands in it."""
+        """True if the folder contains a leaderboard."""
 
 
-RETRY_SECONDS = 30.0  # between two tries of what could not be opened
+RETRY_SECONDS = 30.0  # between two attempts to open a task that failed
 
 
 class Serveable(Protocol):
-    """What is needed of a bank. `answers` runs in one thread while `refresh` runs in another."""
+    """The required interface of a bank. `answers` runs in one thread while `refresh` runs in another."""
 
     @property
     def path(self) -> Path:
-        """Its folder."""
+        """The bank's folder."""
 
     @property
     def tasks(self) -> Mapping[str, ServedTask]:
-        """By name."""
+        """The tasks by name."""
 
     @property
     def card(self) -> BackboneCard | None:
-        """What is known of its backbone."""
+        """The card of its backbone."""
 
     @property
     def precision(self) -> str | None:
-        """That its backbone computes in."""
+        """The precision of its backbone."""
 
     def open_backbone(self) -> Backbone:
-        """The one that all tasks share. Raises `ConfigError` before there is one."""
+        """Open the backbone that all tasks share. Raises `ConfigError` before there is one."""
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
-        """In the order of rows."""
+        """Answer the rows, in order."""
 
     def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
-        """Which rows are longer than the backbone takes."""
+        """Return, per row, whether it is longer than the backbone reads."""
 
     def refresh(self) -> object:
-        """Take in what has changed in the folder."""
+        """Load changes in the folder."""
 
     def load_all(self) -> Mapping[str, str]:
-        """Open what is not open yet; every task whose newest version could not be opened, with the message."""
+        """Open all tasks not open yet; return task -> message for those whose newest version failed to open."""
 
 
 @dataclass(eq=False)
 class Service:
-    """The bank, the queue before it, and what is known of both."""
+    """The bank, its request queue, and their state and measures."""
 
     bank: Serveable
     limits: ServerLimits
@@ -94,10 +94,10 @@ class Service:
     log_texts: bool = False
     measures: Measures = field(default_factory=Measures)
     catalogue: Catalogue = field(default_factory=lambda: Catalogue({}, {}))
-    draining: bool = False  # asked to end: what was accepted is answered
-    failed: Mapping[str, str] = field(default_factory=dict)  # tasks whose newest version can't be opened, and why
-    trouble: str = ""  # why the folder could not be read again; what is open goes on being served
-    listing: tuple[Catalogue, bytes] | None = None  # what is told of all tasks, and of which
+    draining: bool = False  # shutting down: accepted requests are still answered
+    failed: Mapping[str, str] = field(default_factory=dict)  # task -> why its newest version can't be opened
+    trouble: str = ""  # why the folder could not be re-read; open tasks are still served
+    listing: tuple[Catalogue, bytes] | None = None  # cached `GET /v1/tasks` body and its catalogue
     batcher: Batcher = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,19 +116,19 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether new requests are welcome."""
+        """True if new requests are accepted."""
         return self.batcher.alive and not self.draining
 
     def _compute(self, rows: Rows) -> Answers:
         return self.bank.answers(rows)
 
     def turned_away(self, refused: HttpRefusal) -> None:
-        """Count and log what was refused at the door: no request comes of it, and there is no time to tell."""
+        """Count and log a connection refused before it became a request; it has no duration."""
         self.measures.turned_away(refused.status)
         self.records.line({"route": "other", "status": refused.status, "why": refused.what})
 
     def renew(self) -> None:
-        """Open what is new in the folder, and show it. Raises nothing: the log says what went wrong."""
+        """Open new versions in the folder and update the catalogue. A `GraftworkError` is logged, not raised."""
         try:
             self.bank.refresh()
             failed = self.bank.load_all()
@@ -142,7 +142,7 @@ class Service:
         tasks = {
             name: Listed(name, entry.version, entry.bytes, entry.description, entry.folder, entry.has_board)
             for name, entry in self.bank.tasks.items()
-            if name not in failed or name in before.tasks  # one that fails goes on as before
+            if name not in failed or name in before.tasks  # a failed one keeps its old version
         }
         unopened = {name: without_places(why) for name, why in failed.items() if name not in tasks}
         self.catalogue = Catalogue(tasks, unopened)
@@ -150,7 +150,7 @@ class Service:
         self._tell(before, {name: why for name, why in failed.items() if former.get(name) != why})
 
     def _tell(self, before: Catalogue, failed: Mapping[str, str]) -> None:
-        """The log's lines of a change."""
+        """Log the differences from the catalogue `before`, and the newly failed tasks."""
         for name, why in failed.items():
             self.records.event("task failed to open", task=name, why=why)
         now = {name: task.version for name, task in self.catalogue.tasks.items()}
@@ -163,15 +163,15 @@ class Service:
 
 
 def without_places(message: str) -> str:
-    """The first line of an error's message, without the file it names: clients are told no paths."""
+    """Return the first line of an error message without paths, which clients must not see."""
     line = message.partition("\n")[0]
     place, colon, what = line.partition(": ")
     return re.sub(r"\S*[/\\]\S*", "…", what if colon and re.search(r"[/\\]", place) else line)
 
 
 class Watcher:
-    """Looks once a second whether the bank's folder has changed; what could not be opened is tried again now and then,
-    as its files may have been put back."""
+    """A thread that checks once a second for changes in the bank's folder, and retries failed tasks now and then, as
+    their files may have been restored."""
 
     def __init__(self, service: Service, pause_seconds: float = 1.0, retry_seconds: float = RETRY_SECONDS):
         self._service, self._pause, self._retry = service, pause_seconds, retry_seconds
@@ -181,16 +181,16 @@ class Watcher:
         self._thread = threading.Thread(target=self._work, name="watcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """A change that is being taken in is finished first, within this time."""
+        """Stop the thread, waiting up to this time for a change that is being loaded."""
         self._stop.set()
         self._thread.join(timeout=seconds)
 
     def _mark(self) -> tuple[int, ...] | None:
-        """What differs whenever `bank.json` was replaced; None while it is not there."""
+        """Return a value that changes whenever `bank.json` is replaced; None while it does not exist."""
         try:
             found = (self._service.bank.path / "bank.json").stat()
         except OSError:
@@ -198,7 +198,7 @@ class Watcher:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _again(self) -> bool:
-        """Whether something is amiss that may have been mended meanwhile, and was not tried for a while."""
+        """Return whether there is a failure that may be fixed by now and whose last attempt is long enough ago."""
         amiss = self._service.failed or self._service.trouble
         return bool(amiss) and time.monotonic() - self._tried >= self._retry
 

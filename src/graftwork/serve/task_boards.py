@@ -1,4 +1,4 @@
-"""What a task's leaderboard means, in the sentences of the report."""
+"""A task's leaderboard in the sentences of the report."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from graftwork.compare.sentences import Board, race_lines, search_line, verdicts
 
 
 def in_words(board: Board) -> dict[str, Any]:
-    """Of a board: the answer, the verdicts, the race, what was found in the data, and the price of the search.
+    """Return a board's advice, verdicts, race, data warnings and price of the search, as text.
 
-    Empty for a board that is not one of ours, or is damaged: the rows are shown all the same.
+    Empty for a foreign or damaged board, whose rows are still shown.
     """
     try:
         return {

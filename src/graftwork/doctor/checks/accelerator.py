@@ -1,4 +1,4 @@
-"""The GPU that runs would compute on, or why there is none."""
+"""The GPU that runs would use, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.registry import checks
 from graftwork.units import show
 
-DRIVER = Path("/proc/driver/nvidia/version")  # there where the system drives a GPU of NVIDIA's
+DRIVER = Path("/proc/driver/nvidia/version")  # exists where an NVIDIA driver is loaded
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Slow where a GPU is in the machine and torch cannot use it."""
+    """Report "slow" where the machine has a GPU that torch cannot use."""
     if torch.cuda.is_available():
         free, whole = torch.cuda.mem_get_info()
         facts = {"name": torch.cuda.get_device_name(), "cuda": torch.version.cuda, "bytes": whole, "free_bytes": free}

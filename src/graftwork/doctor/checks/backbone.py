@@ -1,4 +1,4 @@
-"""The backbone that is asked for: whether it can be opened, and how large it is."""
+"""The requested backbone: its size, and whether it can be opened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graftwork.units import duration, show
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Fails where it can't be opened. Nothing is fetched: of a hub name without a local copy that is all it says."""
+    """Report "fails" where it can't be opened. Nothing is downloaded: a hub name without a local copy gives a note."""
     if to_be_fetched(asked.backbone):
         why = "the first run waits for the network"
         yield Finding(f"{asked.backbone} is not on this machine", "note", why, "see hub for what is")
@@ -40,7 +40,7 @@ def look(asked: Intended) -> Iterator[Finding]:
 
 
 def to_be_fetched(name: str) -> bool:
-    """Whether opening it would need the network."""
+    """Return whether opening the backbone would need the network."""
     source = name.removeprefix(FRESH)
     if not source.startswith(FOLDER):
         return False

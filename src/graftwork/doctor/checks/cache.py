@@ -1,4 +1,4 @@
-"""What is kept of frozen passes and of corpora."""
+"""The cache of frozen forward passes and of corpora."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graftwork.units import show
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """A note where a file of it is torn: it takes room, and is never read."""
+    """Report a note where a cache entry is incomplete: it takes space and is never read."""
     folder = CacheFolder(cache_folder(asked.cache))
     entries, corpora = folder.entries(), kept(corpora_folder(asked.cache))
     torn = [entry for entry in entries if not entry.about()]

@@ -1,4 +1,4 @@
-"""The cores that this process may use, by its affinity and its control group."""
+"""The cores available to this process by its affinity and its control group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graftwork.registry import checks
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Slow where a quota stops all threads for a part of every period."""
+    """Report "slow" where a quota pauses all threads for a part of every period."""
     cores, usable, quota = os.cpu_count(), usable_cores(), core_quota()
     facts = {"cores": cores, "usable": usable, "quota": quota}
     of = "" if usable == cores else f" of {cores}, by its affinity"

@@ -1,4 +1,4 @@
-"""Free space where runs, the cache and temporary files are kept, and whether they can be written."""
+"""Free space and write access of the folders of runs, the cache and temporary files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftwork.io.cache_folder import CACHE_SIZE
 from graftwork.registry import checks
 from graftwork.units import parse_bytes, show
 
-LEAST_BYTES = 200_000_000  # a run of `full` on minilm leaves 45 MB, and twice that on its way
+LEAST_BYTES = 200_000_000  # a run of `full` on minilm stores 45 MB, and up to twice that while running
 LEAST_FILES = 1_000
 REMEDY = {
     "runs": "--runs DIR, a folder of your own on a disk with room",
@@ -25,7 +25,7 @@ ACROSS_A_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "ceph", "fuse
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Fails where nothing can be written, or no more than a run leaves; the cache is only slower without."""
+    """Report "fails" where a folder can't be written or is nearly full; for the cache only "slow"."""
     for name, folder in places(asked).items():
         yield from _looked(name, folder)
 
@@ -53,7 +53,7 @@ def _looked(name: str, folder: Path) -> Iterator[Finding]:
 
 
 def _unwritable(folder: Path) -> str | None:
-    """Why nothing can be written there; a file is made and is gone at once."""
+    """Return why the folder can't be written, None if it can; tries it with a temporary file."""
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
@@ -62,7 +62,7 @@ def _unwritable(folder: Path) -> str | None:
 
 
 def _free_files(folder: Path) -> int | None:
-    """How many more the file system takes; None where it has no such number."""
+    """Return the number of files that the file system can still create; None where it has no such limit."""
     if not hasattr(os, "statvfs"):
         return None
     stat = os.statvfs(folder)

@@ -1,4 +1,4 @@
-"""How fast the disk that runs are kept on takes a file, and how long it takes until a small one is safe."""
+"""Write speed of the disk that holds the runs, and the time to sync a small file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from graftwork.doctor.places import existing
 from graftwork.registry import checks
 from graftwork.units import duration, show
 
-SLOW_BYTES_PER_SECOND = 20e6  # a pass of a million tokens of minilm, 0.8 GB, then takes 40 s to keep
-SLOW_SYNC_SECONDS = 0.1  # a run writes some FILES, each of them safe before the next
+SLOW_BYTES_PER_SECOND = 20e6  # a cache entry of a million tokens of minilm, 0.8 GB, then takes 40 s
+SLOW_SYNC_SECONDS = 0.1  # a run writes about FILES files, each synced before the next
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Slow where writing takes as long as computing what is written."""
+    """Report "slow" where writing or syncing files would slow runs down."""
     if asked.seconds <= 0:
         return
     folder = existing(asked.runs)

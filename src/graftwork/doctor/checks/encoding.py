@@ -1,4 +1,4 @@
-"""The language and the characters of the terminal and of file names."""
+"""The character encodings of the terminal and of file names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG", "PYTHONIOENCODING", "PYTHONUTF8")
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """A note where texts cannot be shown, fails where files cannot be named; what is in files is UTF-8 all the same."""
+    """Report a note for a terminal, "fails" for file names, that are not UTF-8; file contents are always UTF-8."""
     names, shown = sys.getfilesystemencoding(), getattr(sys.stdout, "encoding", None) or "utf-8"
     said = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     facts = {"file_names": names, "terminal": shown, "preferred": locale.getpreferredencoding(False), "variables": said}

@@ -1,4 +1,4 @@
-"""The cache of the model hub: which backbones can be opened without the network."""
+"""The cache of the model hub: backbones that can be opened without the network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODELS = "models--"
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """The models that are here, their size, and whether others would be fetched."""
+    """Report the cached models, their size, and whether others would be downloaded."""
     root = Path(constants.HF_HUB_CACHE)
     sizes = {folder.name.removeprefix(MODELS).replace("--", "/"): _bytes(folder) for folder in root.glob(f"{MODELS}*")}
     offline = bool(constants.HF_HUB_OFFLINE)
@@ -26,7 +26,7 @@ def look(asked: Intended) -> Iterator[Finding]:
 
 
 def _bytes(folder: Path) -> int:
-    """Of the files themselves; snapshots are links to them."""
+    """Return the size of the files themselves; snapshots are links to them."""
     return sum(path.stat().st_size for path in folder.glob("blobs/*") if path.is_file())
 
 

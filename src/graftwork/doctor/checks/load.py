@@ -1,4 +1,4 @@
-"""What else this machine is doing: the load, and the processes that take most of it."""
+"""The machine's load, and the other processes that cause most of it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from graftwork.machine.environment import load_average, usable_cores
 from graftwork.registry import checks
 
 PROCESSES = Path("/proc")
-BUSY = 0.2  # of a core: below it nobody is told of
-MOST = 5  # processes that are named
-SHARE = 0.25  # of the cores that others may take before it is slow
+BUSY = 0.2  # of a core: processes below it are not reported
+MOST = 5  # processes that are listed
+SHARE = 0.25  # of the cores that others may use before "slow" is reported
 
 
 def ticks() -> dict[int, tuple[str, int]]:
-    """Process -> its name and its processor time in clock ticks; empty where the system does not tell."""
+    """Return process id -> name and processor time in clock ticks; empty where the system does not report them."""
     found = {}
     for folder in PROCESSES.glob("[0-9]*"):
         try:
             head, _, rest = (folder / "stat").read_text().rpartition(")")
-        except OSError:  # it ended meanwhile, or belongs to somebody else
+        except OSError:  # it has ended, or belongs to another user
             continue
         fields = rest.split()
         found[int(folder.name)] = (head.partition("(")[2], int(fields[11]) + int(fields[12]))
@@ -31,7 +31,7 @@ def ticks() -> dict[int, tuple[str, int]]:
 
 
 def others(seconds: float) -> dict[str, float]:
-    """Name of a busy process -> cores that it took while we looked, the busiest first; ours left out."""
+    """Measure, by name, the cores used by other busy processes for `seconds`, busiest first."""
     before, begun = ticks(), time.perf_counter()
     time.sleep(seconds)
     after, passed = ticks(), time.perf_counter() - begun
@@ -45,7 +45,7 @@ def others(seconds: float) -> dict[str, float]:
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Slow where others take a quarter of the cores or more: times and energy of runs are then theirs too."""
+    """Report "slow" where others use a quarter of the cores or more, which distorts the times and energy of runs."""
     load, cores = load_average(), usable_cores() or 1
     busy = others(asked.seconds) if asked.seconds > 0 and PROCESSES.is_dir() else {}
     listed = ", ".join(f"{name} {share:g}" for name, share in list(busy.items())[:MOST])

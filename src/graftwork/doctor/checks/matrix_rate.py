@@ -1,4 +1,4 @@
-"""How fast this machine multiplies matrices, in fp32 and in bf16."""
+"""Speed of matrix products in fp32 and in bf16."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from graftwork.machine.product_rates import SHAPE, product_rates
 from graftwork.registry import checks
 from graftwork.units import several, show
 
-CLEARLY = 1.2  # how many times as fast the other precision must be to be told: two measurements differ a little
+CLEARLY = 1.2  # minimum speed ratio that is reported: measurements vary a little
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Slow where the chosen precision is not the faster one."""
+    """Report "slow" where the chosen precision is not the faster one."""
     if asked.seconds <= 0:
         return
     chosen = auto()
@@ -29,7 +29,7 @@ def look(asked: Intended) -> Iterator[Finding]:
     if chosen.precision is None:  # the first run measures it, and takes the faster one
         return
     if chosen.weighed is not None:
-        rates = dict(measured().flop_per_second)  # as that was measured
+        rates = dict(measured().flop_per_second)  # those of the stored measurement
     faster = max(rates, key=lambda name: rates[name])
     ratio = rates[faster] / rates[chosen.precision]
     if ratio <= CLEARLY:

@@ -1,4 +1,4 @@
-"""Memory: of the machine, what is free of it, and what this process may have."""
+"""Memory: total, free, and the limit of this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INFO = Path("/proc/meminfo")
 
 
 def free_bytes() -> int | None:
-    """What the kernel could give without swapping; None where it does not tell."""
+    """Return the memory available without swapping, in bytes; None where unknown."""
     try:
         lines = INFO.read_text().splitlines()
     except OSError:
@@ -26,7 +26,7 @@ def free_bytes() -> int | None:
 
 
 def own_limit() -> int | None:
-    """What `ulimit -v` leaves to a process; None without a limit."""
+    """Return the limit of `ulimit -v` in bytes; None without one."""
     if sys.platform == "win32":
         return None
     import resource
@@ -36,7 +36,7 @@ def own_limit() -> int | None:
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Fails where a run cannot fit, slow where the system would have to swap or to kill."""
+    """Report "fails" where a run cannot fit, "slow" where the system would have to swap or kill processes."""
     whole, free, group, held, own = memory_bytes(), free_bytes(), memory_limit(), memory_used(), own_limit()
     limit = min((size for size in (whole, group, own) if size is not None), default=None)
     facts = {"bytes": whole, "free_bytes": free, "group_limit_bytes": group, "group_used_bytes": held}

@@ -1,4 +1,4 @@
-"""Libraries that the main job does not need: which are missing, and what they would bring."""
+"""Optional libraries: those missing, and the features that they add."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXTRAS = {
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """What each extra brings, of those that are not installed."""
+    """Report the features of the extras that are not installed."""
     lacking = {extra: [one.name for one in of_extra(extra) if installed(one.name) is None] for extra in EXTRAS}
     missing = {extra: names for extra, names in lacking.items() if names}
     facts = {"missing": missing}

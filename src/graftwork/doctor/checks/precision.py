@@ -1,4 +1,4 @@
-"""The arithmetic that `--precision auto` and `--device auto` choose here, and why."""
+"""The arithmetic chosen by `--precision auto` and `--device auto`, and the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graftwork.registry import checks
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Slow in fp32 for want of bf16 products: frozen blocks, most of the work, would take less with them."""
+    """Report "slow" in fp32 without bf16 products, which would speed up frozen blocks, most of the work."""
     chosen = auto()
     device, precision = chosen.device, chosen.precision
     what = "the GPU" if device == "cuda" else "the processor"

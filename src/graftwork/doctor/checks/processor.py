@@ -1,4 +1,4 @@
-"""The processor, the instructions that it multiplies with, and whether torch uses them."""
+"""The processor, its instructions for matrix products, and whether torch uses them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.machine.environment import built_with_onednn, processor
 from graftwork.registry import checks
 
-INSTRUCTIONS = {  # what people call them -> torch's names, one of which is enough
+INSTRUCTIONS = {  # common name -> torch's names, one of which suffices
     "AVX2": ("avx2",),
     "AVX512": ("avx512_f",),
     "VNNI": ("avx512_vnni", "avx_vnni"),
@@ -26,13 +26,13 @@ HOLD_BACK = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "M
 
 
 def instructions() -> list[str]:
-    """Those that this processor has, by the names that people know."""
+    """Return the common names of the instructions that this processor has."""
     able: Mapping[str, Any] = torch.cpu.get_capabilities()
     return [name for name, flags in INSTRUCTIONS.items() if any(able.get(flag, False) for flag in flags)]
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Slow where a variable holds instructions back, or torch came without oneDNN."""
+    """Report "slow" where a variable disables instructions, or torch was built without oneDNN."""
     found, used = instructions(), torch.backends.cpu.get_cpu_capability()
     onednn = built_with_onednn()
     held = {name: os.environ[name] for name in HOLD_BACK if name in os.environ}

@@ -1,4 +1,4 @@
-"""What stands in the folder of runs beside finished ones: checkpoints, claims, and what killed processes left."""
+"""The folder of runs: finished runs, checkpoints, locks, and leftovers of killed processes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from graftwork.run.store import ON_THE_WAY, RunStore
 from graftwork.units import show
 
 LOCKS = Path("/proc/locks")
-STALE_SECONDS = 3600.0  # what nobody wrote to for longer, where the system does not tell of locks
+STALE_SECONDS = 3600.0  # age at which a lock counts as released, where /proc/locks is missing
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Notes of what can go, and of unfinished runs that the same command goes on with."""
+    """Report notes on files that can be removed, and on unfinished runs that the same command resumes."""
     if not asked.runs.is_dir():
         yield Finding(f"no folder {asked.runs} yet")
         return
@@ -27,7 +27,7 @@ def look(asked: Intended) -> Iterator[Finding]:
     checkpoints = [path for path in asked.runs.glob(".*.checkpoint") if _run(path) not in live]
     finished = store.ids()
     begun = [path for path in asked.runs.glob("[!.]*/") if path.name not in finished and (path / "spec.json").exists()]
-    live |= {path.name for path in begun if _is_held(path / ".lock")}  # a pre-training fills its folder in place
+    live |= {path.name for path in begun if _is_held(path / ".lock")}  # a pre-training writes into its folder in place
     unfinished = [path for path in begun if path.name not in live]
     stopped = [path for path in unfinished if (path / CHECKPOINT).is_dir()]
     torn = [path for path in unfinished if path not in stopped]
@@ -57,7 +57,7 @@ def _run(hidden: Path) -> str:
 
 
 def _is_held(lock: Path) -> bool:
-    """Whether a process has the lock; where the system does not tell, whether it was made lately."""
+    """Return whether a process holds the lock; where the system does not report locks, whether it is recent."""
     try:
         stat = lock.stat()
         locks = [line.split() for line in LOCKS.read_text().splitlines()]

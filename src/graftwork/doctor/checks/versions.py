@@ -1,4 +1,4 @@
-"""The installed libraries against those that Graftwork needs and those that it was tested with."""
+"""The installed library versions, compared with the required and the tested ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftwork.registry import checks
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Fails where a library is missing or too old; a note where it is not the tested one."""
+    """Report "fails" where a library is missing or too old; a note where it is not the tested version."""
     needed, tested = of_extra(""), versions_tested()
     here = {one.name: installed(one.name) for one in needed}
     pinned = {name: tested.get(name) for name in here}

@@ -1,4 +1,4 @@
-"""Masked language modelling: BERT's (Devlin et al. 2018, arXiv:1810.04805), RoBERTa's (arXiv:1907.11692) by options."""
+"""Masked language modelling: BERT (Devlin et al. 2018, arXiv:1810.04805) or, by options, RoBERTa (arXiv:1907.11692)."""
 
 from __future__ import annotations
 

@@ -71,10 +71,7 @@ class WordVectorObjective:
             raise ConfigError("sample is a share of the words", got=str(self.sample), expected="above 0, at most 1")
 
     def learn(self, bench: Bench) -> Learned:
-        """Train on one thread, portion by portion.
-
-        Raises `ConfigError` without gensim, `DataError` for fewer than two words.
-        """
+        """Train on one thread, by portions. Raises `ConfigError` without gensim, `DataError` for too few words."""
         width = _width(bench.size)
         words = _Words.of(bench, self.min_count)
         with _quiet():
