@@ -86,7 +86,7 @@ def key_of(cell: Cell) -> str:
 class Pairs:
     """R simulated pairs: the outcomes of both rows, and which runs failed."""
 
-    right: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # (R, S, N) each, failed runs already replaced by the majority class
+    right: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # (R, S, N) each, failed runs as the majority class
     failed: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # (R, S)
     majority: NDArray[np.bool_]  # (R, N)
 

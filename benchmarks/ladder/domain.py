@@ -1,4 +1,4 @@
-"""`minilm` pre-trained further on biomedical text: perplexity there and elsewhere, and disease tagging before and after."""
+"""`minilm` trained further on biomedical text: perplexity there and elsewhere, disease tagging before and after."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ GENERAL = ("lm_wikitext2/valid.txt", "lm_wikitext2/test.txt", "lm_wikipedia_para
 
 
 def units(plan: Plan) -> list[Unit]:
-    """Return the units; they start from the rung `awd_lstm` of `generations`, the stages from text of an encyclopedia."""
+    """Return the units; they start from the rung `awd_lstm` of `generations`, the stages from encyclopedia text."""
     made = [
         Unit("pretrain.awd_lstm", partial(pretraining, plan, "awd_lstm")),
         Unit("rates.awd_lstm", partial(rates, plan, "awd_lstm", False), needs=("pretrain.awd_lstm",)),

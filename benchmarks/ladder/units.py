@@ -20,7 +20,7 @@ from typing import Any
 from graftwork.io.files import finite, read_json, write_json
 from graftwork.machine.environment import environment
 
-TOLD_SECONDS, ASKED_SECONDS = 20.0, 5.0  # between two lines of progress, and between two checks for other processes' results
+TOLD_SECONDS, ASKED_SECONDS = 20.0, 5.0  # between two progress lines, between two checks of other processes
 Result = dict[str, Any]
 
 
