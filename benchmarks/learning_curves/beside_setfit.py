@@ -1,4 +1,4 @@
-"""`contrastive` beside SetFit on the very same draws, one after the other: `python beside_setfit.py --data FOLDER`."""
+"""`contrastive` against SetFit on the same draws, one after the other: `python beside_setfit.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from graftwork.train.frozen_pass import FrozenStore
 from run import DRAWS, HERE, SETS, task
 
 SIZES = ("8/class", "16/class")
-OURS = ("contrastive", "contrastive, fp32", "linear_probe")  # without a precision: as the processor does best
+OURS = ("contrastive", "contrastive, fp32", "linear_probe")  # without a precision: the processor's fastest
 
 
 class SetFit:
@@ -46,7 +46,7 @@ class SetFit:
         self.said: dict[str, Any] = self._hear()
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Its answer to one draw."""
+        """Send one draw and return its answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
@@ -62,7 +62,7 @@ class SetFit:
 
 
 def ours(session: Session, drawn: Drawn, method: str) -> dict[str, Any]:
-    """A fit and the answers to the test texts; the network is open already, no pass is kept from before."""
+    """Fit and predict the test texts; the network is already open, no forward pass is cached."""
     named = parse_method(method.partition(", ")[0])
     session = replace(session, dataset=drawn.dataset, done=MemoEntry(), frozen=FrozenStore())
     bench = workbench(session, named, Recipe(), drawn.number)
@@ -79,7 +79,7 @@ def ours(session: Session, drawn: Drawn, method: str) -> dict[str, Any]:
 
 
 def theirs(peer: SetFit, drawn: Drawn, setting: str) -> dict[str, Any]:
-    """SetFit on the same rows: it sees the training rows alone, for it chooses nothing on others."""
+    """Run SetFit on the same rows; it gets only the training rows, as it makes no choice on validation."""
     train, test = drawn.dataset.train, drawn.dataset.test
     return peer.ask({
         "setting": setting,
@@ -91,13 +91,13 @@ def theirs(peer: SetFit, drawn: Drawn, setting: str) -> dict[str, Any]:
 
 
 def told(answer: dict[str, Any], drawn: Drawn) -> dict[str, Any]:
-    """The answer as it is kept: its score in place of its predictions."""
+    """Return the answer to keep: its score instead of its predictions."""
     right = np.array(answer.pop("predictions")) == drawn.dataset.test.targets
     return {"accuracy": float(right.mean())} | answer
 
 
 def main() -> None:
-    """A file per data set, written after every draw; draws that stand in it are not made again."""
+    """Write a file per data set after every draw; finished draws are not repeated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(SETS))
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
@@ -111,7 +111,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     results = chosen.results.absolute()
     os.chdir(chosen.data)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the process with setfit ends too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the setfit process ends too
     with ExitStack() as stack:
         peer = SetFit(chosen.python, chosen.threads, stack)
         settings = [] if "missing" in peer.said else chosen.settings.split(",")
@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def opened(name: str, contender: str, runs: Path) -> Session:
-    """A session for one of ours."""
+    """Return a session for one of our contenders."""
     method, _, precision = contender.partition(", ")
     setup = RunSettings(runs=str(runs), cache_size="0", device="cpu", precision=precision or "auto")
     return open_session(task(name), [parse_method(method)], setup)
@@ -133,7 +133,7 @@ def opened(name: str, contender: str, runs: Path) -> Session:
 def measure(
     name: str, sessions: dict[str, Session], peer: SetFit, settings: list[str], path: Path, chosen: argparse.Namespace
 ) -> None:
-    """Every draw at every size: ours and SetFit in turns, who begins changing with the draw."""
+    """Measure every draw at every size: ours and SetFit in turn, the first alternating with the draw."""
     content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
     done = {(row["size"], row["draw"], row["contender"]) for row in content["rows"]}
     dataset = sessions[OURS[0]].dataset

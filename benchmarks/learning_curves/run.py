@@ -1,4 +1,4 @@
-"""Learning curves of three published data sets, ten draws a size: `python run.py --data FOLDER [NAME …]`."""
+"""Learning curves of three published data sets, ten draws per size: `python run.py --data FOLDER [NAME …]`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from driving import begun, flags, say
 import graftwork as gw
 
 HERE = Path(__file__).parent.absolute()
-SIZES, REFERENCE_SIZES = "8/class,16/class,64/class", "10%,100%"  # at these only what starts from no pretrained weights
+SIZES, REFERENCE_SIZES = "8/class,16/class,64/class", "10%,100%"  # reference: only methods without pretrained weights
 METHODS = "majority,tfidf_svm,prototype,linear_probe,contrastive,full,random:full:decay=1"
 SETS = ("trec6", "sst2", "banking77")
 DRAWS = 10
 
 
 def task(name: str) -> gw.Task:
-    """The task in the working folder; a validation split that was not published is drawn by content hash."""
+    """Return the task in the working folder; a validation split that was not published is drawn by content hash."""
     files = {"validation": Path(name) / "dev.tsv", "test": Path(name) / "test.tsv"}
     given = {split: path for split, path in files.items() if path.exists()}
     return gw.Task.from_file(Path(name) / "train.tsv", name=name, **given)
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Measure the curves. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = flags(__doc__, SETS, threads=torch.get_num_threads())
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--part", default="", help="name for sizes measured apart, which the table joins to the others")

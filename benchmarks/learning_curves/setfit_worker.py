@@ -1,6 +1,6 @@
-"""SetFit on the draws that come in, a JSON line each; started by `beside_setfit.py`, with a Python that has setfit.
+"""SetFit on the draws it receives, one JSON line each; started by `beside_setfit.py`, with a Python that has setfit.
 
-Nothing of Graftwork is imported: setfit may live in an environment of its own.
+Nothing of Graftwork is imported: setfit may be installed in its own environment.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "defaults": {},  # of its TrainingArguments: all pairs of two classes, as many of one class, once
-    "paper": {"num_iterations": 20},  # 20 pairs of either sort for each text, as the paper has it
+    "paper": {"num_iterations": 20},  # 20 pairs of each sort per text, as in the paper
 }
 SEED = 42  # setfit's own default, plus the number of the draw
 
 
 def main() -> None:
-    """Say what is here, then answer draw after draw."""
+    """Report the versions, then answer draw after draw."""
     folder, threads = sys.argv[1], int(sys.argv[2])
-    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print must not come between the answers
+    answers, sys.stdout = sys.stdout, sys.stderr  # keep libraries' output out of the answers
     try:
         import setfit
         import torch
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def answer(setfit: Any, folder: str, draw: dict[str, Any]) -> dict[str, Any]:
-    """Train on the texts of a draw, answer the test texts; loading the network is not timed."""
+    """Train on the texts of a draw and predict the test texts; loading the network is not timed."""
     from datasets import Dataset
 
     model = setfit.SetFitModel.from_pretrained(folder)

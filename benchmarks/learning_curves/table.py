@@ -1,4 +1,4 @@
-"""Prints what is in `results/` as Markdown, the section *Results* of the README."""
+"""Print `results/` as Markdown, the section *Results* of the README."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING = "Not measured yet."
 
 
 def tables(results: Path) -> str:
-    """A table of scores and what transfer saves for each curve, then ours beside SetFit."""
+    """Format a table of scores and label savings per curve, then ours against SetFit."""
     measured = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("**/curve.json"))]
     parts = [_curve(joined(own)) for own in _by_task(measured)]
     beside = {path.stem.removeprefix("setfit_"): path for path in sorted(results.glob("setfit_*.json"))}
@@ -37,7 +37,7 @@ def _by_task(curves: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def joined(curves: list[dict[str, Any]]) -> dict[str, Any]:
-    """One curve of those that were measured apart, on the same draws of the same rows; each size of a method once."""
+    """Return one curve from curves measured separately on the same draws; each size of a method once."""
     first = curves[0]
     for key in ("task", "draws", "seed"):
         if any(curve[key] != first[key] for curve in curves):
@@ -65,9 +65,9 @@ def _curve(curve: dict[str, Any]) -> str:
 
 
 def _beside(name: str, content: dict[str, Any]) -> list[list[str]]:
-    """A row per size and contender, over the draws that all have; one that was tried on fewer has a row over its own.
+    """Return a row per size and contender, over the draws that all have; contenders with fewer draws use their own.
 
-    Seconds of such a one are beside those of `contrastive` on the same draws.
+    Their seconds are compared with those of `contrastive` on the same draws.
     """
     rows = []
     for size in dict.fromkeys(row["size"] for row in content["rows"]):
@@ -92,7 +92,7 @@ def _beside(name: str, content: dict[str, Any]) -> list[list[str]]:
 
 
 def _gain(own: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
-    """Points of accuracy that `own` have more than `others` on the same draws, with 95 % by Student's t over these."""
+    """Format the gain in accuracy points of `own` over `others` on the same draws, with a 95 % Student's t interval."""
     theirs = {row["draw"]: row["accuracy"] for row in others}
     gains = [100 * (row["accuracy"] - theirs[row["draw"]]) for row in own]
     mean = statistics.mean(gains)
@@ -103,7 +103,7 @@ def _gain(own: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
 
 
 def _seconds(rows: list[dict[str, Any]]) -> float:
-    """Of training, in the middle of these draws."""
+    """Return the median training seconds over these draws."""
     return statistics.median(row["train_seconds"] for row in rows)
 
 

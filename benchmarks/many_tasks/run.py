@@ -1,4 +1,4 @@
-"""Full fine-tuning, top layers, adapters, a probe and a linear model over many tasks: `python run.py --data FOLDER`."""
+"""Full fine-tuning, top layers, adapters, a probe and a linear model on many tasks: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ TOP = ("top_layers:k=1", "top_layers", "top_layers:k=3", "top_layers:k=5")  # th
 METHODS = ("majority", "tfidf_svm", "linear_probe", "adapter:size=16", "adapter", *TOP, "full")
 VARIABLE, LINEAR = "variable", "tfidf_svm"
 ON_BACKBONE = ("linear_probe", "adapter:size=16", "adapter", VARIABLE, "full")
-ROWS, TEST_ROWS, VALIDATION_ROWS = 4000, 2000, 1000  # at most; of train, unless --rows says otherwise
+ROWS, TEST_ROWS, VALIDATION_ROWS = 4000, 2000, 1000  # at most; ROWS of train, unless --rows is given
 SEEDS = 3
-TRAINED = (*TOP, "adapter:size=16", "adapter", "full")  # for as many epochs as the recipe says
+TRAINED = (*TOP, "adapter:size=16", "adapter", "full")  # trained for the recipe's number of epochs
 BOARD, CHOICE = "leaderboard.json", "variable.json"  # in a task's folder
-# Seconds of a run for each row of trec6's train and its 10 words, one thread (benchmarks/first_board), and a base.
+# Seconds of a run per row of trec6's train, of 10 words, one thread (benchmarks/first_board), plus a base.
 SECONDS = {
     "majority": 0.0, "tfidf_svm": 1e-4, "linear_probe": 2.7e-3, "adapter:size=16": 1.7e-2, "adapter": 1.8e-2,
     "top_layers:k=1": 4e-3, "top_layers": 8.4e-3, "top_layers:k=3": 1.1e-2, "top_layers:k=5": 1.7e-2,
     "full": 2.3e-2,
 }  # fmt: skip
-WORDS, MOST_WORDS, BASE = 10, 190, 2.0  # words that the figures are for, and those that the backbone reads; seconds
+WORDS, MOST_WORDS, BASE = 10, 190, 2.0  # words per row for these figures; words that the backbone reads at most; seconds
 
 Row = dict[str, str]
 
 
 def rows_of(folder: Path, name: str) -> list[Row]:
-    """The rows of `name.tsv` or `name.tsv.gz`, which are never quoted; none where there is no such file."""
+    """Return the rows of the unquoted file `name.tsv` or `name.tsv.gz`; empty if there is no such file."""
     for path in (folder / f"{name}.tsv", folder / f"{name}.tsv.gz"):
         if path.is_file():
             raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -66,16 +66,16 @@ def rows_of(folder: Path, name: str) -> list[Row]:
 
 
 def key_of(row: Row) -> str:
-    """By what rows are drawn: their texts, so that equal ones fall into one split."""
+    """Return the key for drawing rows: their texts, so that equal rows are in one split."""
     texts = "\t".join(value for column, value in row.items() if column in ("text", "text_a", "text_b"))
     return hashlib.sha256(texts.encode()).hexdigest()
 
 
 def splits_of(folder: Path, most: int) -> dict[str, list[Row]]:
-    """train, validation and test of a data set, at most so many rows of each, drawn by a hash of their texts.
+    """Return train, validation and test of a data set, at most so many rows of each, drawn by a hash of their texts.
 
-    The published test is the test; where its labels are hidden or there is none, dev is; where there is neither, a
-    fifth of all rows is drawn. A text of validation or test is never in train.
+    The published test is the test; if its labels are hidden or there is none, dev is; without either, a fifth of all
+    rows is drawn. A text of validation or test is never in train.
     """
     train, dev, test = (rows_of(folder, name) for name in ("train", "dev", "test"))
     train = train or rows_of(folder, "all")
@@ -99,7 +99,7 @@ def splits_of(folder: Path, most: int) -> dict[str, list[Row]]:
 
 
 def written(name: str, data: Path, work: Path, most: int) -> gw.Task:
-    """The task over its drawn rows, which are written to `work`."""
+    """Return the task over its drawn rows, which are written to `work`."""
     files = {}
     for split, rows in splits_of(data / name, most).items():
         files[split] = work / name / f"{split}.tsv"
@@ -113,11 +113,11 @@ def written(name: str, data: Path, work: Path, most: int) -> gw.Task:
 
 
 def forecast(task: gw.Task, seeds: int) -> float:
-    """Seconds that a task will take, roughly: those of trec6's runs, by rows, words and epochs."""
+    """Return the rough seconds a task will take: those of trec6's runs, scaled by rows, words and epochs."""
     lines = task.data.read_text(encoding="utf-8").splitlines()[1:]
     words = statistics.fmean(min(MOST_WORDS, len(line.split())) for line in lines)
     labels = {line.rpartition("\t")[2] for line in lines}
-    longer = resolve(Recipe(), len(lines), len(labels))["epochs"] / EPOCHS_OF_SEVERAL  # than trec6's runs
+    longer = resolve(Recipe(), len(lines), len(labels))["epochs"] / EPOCHS_OF_SEVERAL  # relative to trec6's runs
     sized = len(lines) * words / WORDS
     return seeds * sum(
         BASE + sized * seconds * (longer if name in TRAINED else 1.0) for name, seconds in SECONDS.items()
@@ -125,7 +125,7 @@ def forecast(task: gw.Task, seeds: int) -> float:
 
 
 def chosen_depths(board: Mapping[str, Any], runs: Path) -> dict[str, float]:
-    """Of each `top_layers` the mean of validation accuracy over its runs."""
+    """Return the mean validation accuracy over runs of each `top_layers`."""
     found = {}
     for row in board["rows"]:
         if row["method"] in TOP and row["status"] == "ok":
@@ -135,7 +135,7 @@ def chosen_depths(board: Mapping[str, Any], runs: Path) -> dict[str, float]:
 
 
 def with_variable(board: Mapping[str, Any], validation: Mapping[str, float]) -> dict[str, Any]:
-    """The board with one row, `variable`, in place of all `top_layers`: the one that is best on validation."""
+    """Return the board with one row `variable` in place of all `top_layers`: the best of them on validation."""
     best = max(validation, key=lambda name: validation[name], default="")
     others = set(TOP) - {best}
 
@@ -149,7 +149,7 @@ def with_variable(board: Mapping[str, Any], validation: Mapping[str, float]) -> 
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Run the benchmark. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(TASKS))
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
@@ -164,7 +164,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     runs, out, work, data = (path.absolute() for path in (chosen.runs, chosen.out, chosen.work, chosen.data))
     work.mkdir(parents=True, exist_ok=True)
-    os.chdir(work)  # so that the boards name files by where they stand in it
+    os.chdir(work)  # so that boards store relative paths
     tasks = [written(name, data, Path(), chosen.rows) for name in chosen.names]
     seconds = {task.name: forecast(task, chosen.seeds) for task in tasks}
     for name, expected in seconds.items():
@@ -185,12 +185,12 @@ def main() -> None:
 
 
 def choices(out: Path) -> dict[str, dict[str, Any]]:
-    """Of each task that was measured: how many rows and seeds, where, and what its depths scored on validation."""
+    """Return for each measured task: its rows and seeds, the environment, and the validation scores of its depths."""
     return {name: read_json(out / name / CHOICE) for name in TASKS if (out / name / CHOICE).is_file()}
 
 
 def summary(out: Path) -> dict[str, Any]:
-    """What all boards say together that are there, whenever they were measured."""
+    """Return the summary of all existing boards, whenever they were measured."""
     depths = {name: choice["depths"] for name, choice in choices(out).items()}
     boards = {name: with_variable(read_json(out / name / BOARD), found) for name, found in depths.items()}
     return over_tasks(boards, {}, "full") | {
@@ -200,8 +200,10 @@ def summary(out: Path) -> dict[str, Any]:
 
 
 def linear(board: Mapping[str, Any]) -> dict[str, Any]:
-    """The linear model beside the best method on the backbone: what the board's own test says; and `by` which of them
-    it is shown to be beaten, for the best may waver more between seeds than another."""
+    """Return the board's verdict on the linear model against the best method on the backbone.
+
+    `by` lists all methods shown to beat it, because the best may vary more between seeds than another.
+    """
     metric = board["headline_metric"]
     means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
     best = max((name for name in means if name in ON_BACKBONE), key=lambda name: means[name], default=None)

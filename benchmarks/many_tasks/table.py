@@ -1,4 +1,4 @@
-"""Prints the section *Results* of the README from `results/summary.json`: `python table.py`."""
+"""Print the section *Results* of the README from `results/summary.json`: `python table.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINEAR = "tfidf_svm"
 
 
 def tables(results: Path = HERE / "results") -> str:
-    """The summary, the scores of every task, the claim beside what was found, and where the linear model is enough."""
+    """Format the summary, the scores of every task, claim and finding, and where the linear model is enough."""
     path = results / "summary.json"
     if not path.is_file():
         return "Not measured yet."
@@ -57,7 +57,7 @@ def _scores(content: Mapping[str, Any]) -> str:
 
 
 def _bullets(content: Mapping[str, Any]) -> str:
-    """The differences that the question is about, and the tasks on which the linear model is within the noise."""
+    """Format the differences that the question is about, and the tasks where the linear model is within the noise."""
     wanted = ({"full", "adapter"}, {"full", "adapter:size=16"}, {"full", "variable"}, {"full", LINEAR})
     lines = [sentence(pair) for pair in content["differences"] if {pair["a"], pair["b"]} in wanted]
     near = [task for task, found in content["linear"].items() if found and found["verdict"] in ("cannot tell", "worse")]

@@ -1,4 +1,4 @@
-"""Answers questions about passages, keeps what came of it: `python run.py --data FOLDER [squad1] [abbreviations]`."""
+"""Answer questions about passages and keep the results: `python run.py --data FOLDER [squad1] [abbreviations]`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ METHODS = ("majority", "ngram_window", "abbreviation_rule", "full")
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSONL file in gzip."""
+    """Return the objects of a gzipped JSONL file."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         return [json.loads(line) for line in stream]
 
 
 def trained(task: gw.Task, methods: Sequence[str], chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Test and validation scores of every method, with what it cost: one seed, the default recipe but for epochs."""
+    """Yield test and validation scores and costs of every method: one seed, the default recipe except for epochs."""
     for method in methods:
         epochs = chosen.epochs if method not in METHODS[:3] else None
         run = gw.train(task, method=method, epochs=epochs, runs=chosen.runs, precision=chosen.precision)
@@ -49,7 +49,7 @@ def trained(task: gw.Task, methods: Sequence[str], chosen: argparse.Namespace) -
 
 
 def squad(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The board, and the questions about acronyms with what the rule answers."""
+    """Return the board, and the questions about acronyms with the rule's answers."""
     rows = lines_of(chosen.data / "squad1" / "dev.jsonl.gz")
     rows = rows[:: max(1, len(rows) // chosen.rows)] if chosen.rows else rows
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def squad(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def acronym(example: Example) -> dict[str, Any]:
-    """What the rule alone, without its fallback, answers to a question about an acronym."""
+    """Return the answer of the rule alone, without its fallback, to a question about an acronym."""
     question, text = example.inputs["question"], example.source or ""
     place = stands_for(asked_for(question) or "", text)
     found = text[slice(*place)] if place else ""
@@ -82,7 +82,7 @@ def acronym(example: Example) -> dict[str, Any]:
 
 
 def abbreviations(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Precision and recall of pairs, as the field reports them, and the same long forms as answers to questions."""
+    """Return precision and recall of pairs, as the field reports them, and of long forms as answers to questions."""
     records = lines_of(chosen.data / "abbr_med1250" / "all.jsonl.gz")[: chosen.rows]
     gold: set[tuple[str, str, str]] = set()
     found: set[tuple[str, str, str]] = set()
@@ -112,7 +112,7 @@ def abbreviations(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def questions_of(records: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """A question for each pair, about title and text, and how many pairs were left out: they don't stand in them."""
+    """Return a question per pair, on title and text, and the number of dropped pairs that do not occur there."""
     rows, left_out = [], 0
     for record in records:
         context = f"{record['title']}\n{record['text']}"
@@ -137,7 +137,7 @@ QUESTIONS = {"squad1": squad, "abbreviations": abbreviations}
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Run the benchmark. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(QUESTIONS))
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")

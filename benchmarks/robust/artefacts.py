@@ -1,4 +1,4 @@
-"""Hostile files, made when they are needed: each is an alteration of a scene, and the command that meets it."""
+"""Hostile files, made on demand: each is an alteration of a scene, with the command that reads it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import torch
 
 from graftwork.io.files import file_digest
 
-CANARY = "canary"  # what a payload makes when it is run
-SECRET = "secret.json"  # beside the scene: nothing may read or write it
+CANARY = "canary"  # the file that a payload creates when executed
+SECRET = "secret.json"  # next to the scene; nothing may read or write it
 CODE = f"import os\nos.mkdir({CANARY!r})\n"
 TRAIN = ("train", "data.csv", "--method", "linear_probe", "--epochs", "1", "--cache-size", "0", "--backbone")
 NETWORK = (*TRAIN, "hf:network")
@@ -36,13 +36,13 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """A folder with a network, a module, a bank and data, all of them copies; commands run in it."""
+    """A folder with copies of a network, a module, a bank and data, in which commands run."""
 
     folder: Path
 
     @property
     def weights(self) -> Path:
-        """Of the network."""
+        """Return the path of the network's weights."""
         return self.folder / "network" / "model.safetensors"
 
     def edit(self, name: str, change: Callable[[Content], Any]) -> None:
@@ -53,21 +53,21 @@ class Scene:
         path.write_text(json.dumps(content), encoding="utf-8")
 
     def write(self, name: str, content: bytes | str) -> Path:
-        """A file, its folder first."""
+        """Write a file, creating its folder."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
     def delta(self, content: bytes) -> None:
-        """The module's weights, and a module.json that names their hash."""
+        """Write the module's weights, and their hash into module.json."""
         path = self.write("module/delta.safetensors", content)
         self.edit("module/module.json", lambda told: told.update(delta_sha256=file_digest(path)))
 
 
 @dataclass(frozen=True)
 class Case:
-    """An artefact, the command that meets it, and what the refusal must say: a file, and words of the rule."""
+    """An artefact, the command that reads it, and the expected refusal: a file, and words of the rule."""
 
     name: str
     make: Callable[[Scene], Any]
@@ -77,42 +77,42 @@ class Case:
 
 
 def met_by(command: tuple[str, ...], file: str, *rows: tuple[str, Callable[[Scene], Any], str]) -> tuple[Case, ...]:
-    """Cases of one command and one file: name, maker and rule of each."""
+    """Return the cases of one command and one file, from name, maker and rule of each."""
     return tuple(Case(name, make, command, file, rule) for name, make, rule in rows)
 
 
 def tensors(header: Content | bytes, data: bytes = b"", length: int | None = None) -> bytes:
-    """A safetensors file of this header, whatever it says."""
+    """Return a safetensors file with this header, valid or not."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return (len(text) if length is None else length).to_bytes(8, "little") + text + data
 
 
 def told(shape: list[int], begin: int, end: int, dtype: str = "F32") -> Content:
-    """One entry of such a header."""
+    """Return one entry of such a header."""
     return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
 
 
 class Payload:
-    """Unpickled, it makes the canary."""
+    """An object that creates the canary when unpickled."""
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return os.mkdir, (CANARY,)
 
 
 def archive(content: Any) -> bytes:
-    """As torch.save writes it."""
+    """Return the content as torch.save writes it."""
     stream = io.BytesIO()
     torch.save(content, stream)
     return stream.getvalue()
 
 
 def network(content: bytes) -> Callable[[Scene], Path]:
-    """The network's weights are these bytes."""
+    """Return an alteration that replaces the network's weights by these bytes."""
     return lambda scene: scene.write("network/model.safetensors", content)
 
 
 def config(**changes: Any) -> Callable[[Scene], None]:
-    """config.json says this too, and code lies beside it."""
+    """Return an alteration of config.json, with a code file beside it."""
 
     def make(scene: Scene) -> None:
         scene.write("network/evil.py", CODE)
@@ -122,12 +122,12 @@ def config(**changes: Any) -> Callable[[Scene], None]:
 
 
 def tokenizer(change: Callable[[Content], Any]) -> Callable[[Scene], None]:
-    """tokenizer.json is changed."""
+    """Return an alteration of tokenizer.json."""
     return lambda scene: scene.edit("network/tokenizer.json", change)
 
 
 def sparse(name: str, size: int, start: bytes = b"") -> Callable[[Scene], None]:
-    """A large file that takes no room on disk."""
+    """Return a maker of a large file that takes no disk space."""
 
     def make(scene: Scene) -> None:
         scene.write(name, start)
@@ -137,7 +137,7 @@ def sparse(name: str, size: int, start: bytes = b"") -> Callable[[Scene], None]:
 
 
 def poisoned(number: float) -> Callable[[Scene], None]:
-    """One weight of the network is no number."""
+    """Return an alteration that sets one weight of the network to `number`."""
 
     def make(scene: Scene) -> None:
         content = bytearray(scene.weights.read_bytes())
@@ -148,14 +148,14 @@ def poisoned(number: float) -> Callable[[Scene], None]:
 
 
 def poisoned_delta(scene: Scene) -> None:
-    """One weight of the module is infinite."""
+    """Make one weight of the module infinite."""
     content = bytearray((scene.folder / "module" / "delta.safetensors").read_bytes())
     content[-4:] = struct.pack("<f", float("inf"))
     scene.delta(bytes(content))
 
 
 def linked(name: str, to: str) -> Callable[[Scene], None]:
-    """A symbolic link in the place of a file or folder."""
+    """Return an alteration that replaces a file or folder by a symbolic link."""
 
     def make(scene: Scene) -> None:
         path = scene.folder / name
@@ -168,14 +168,14 @@ def linked(name: str, to: str) -> Callable[[Scene], None]:
 
 
 def hard_linked(scene: Scene) -> None:
-    """The module's weights are another name of a file elsewhere."""
+    """Make the module's weights a hard link to a file elsewhere."""
     path = scene.folder / "module" / "delta.safetensors"
     path.unlink()
     os.link(scene.folder / SECRET, path)
 
 
 def piped(name: str) -> Callable[[Scene], None]:
-    """A pipe that nobody writes into: who reads it waits for ever."""
+    """Return an alteration that replaces a file by a pipe without a writer: reading it blocks forever."""
 
     def make(scene: Scene) -> None:
         (scene.folder / name).unlink()
@@ -185,7 +185,7 @@ def piped(name: str) -> Callable[[Scene], None]:
 
 
 def index(*names: str) -> Callable[[Scene], None]:
-    """The weights stand in other files, says an index."""
+    """Return an alteration whose index says that the weights are in other files."""
 
     def make(scene: Scene) -> None:
         shutil.copy(scene.weights, scene.folder / "outside.safetensors")
@@ -197,7 +197,7 @@ def index(*names: str) -> Callable[[Scene], None]:
 
 
 def adapter(weights: bytes, name: str = "adapter_model.bin") -> Callable[[Scene], None]:
-    """A LoRA folder as peft writes it."""
+    """Return a maker of a LoRA folder as peft writes it."""
 
     def make(scene: Scene) -> None:
         scene.write(f"adapter/{name}", weights)
@@ -210,7 +210,7 @@ def adapter(weights: bytes, name: str = "adapter_model.bin") -> Callable[[Scene]
 
 
 def zip_bomb() -> bytes:
-    """A thousand megabytes of zeros in one: its program is short."""
+    """Return an archive that unpacks to a thousand megabytes of zeros."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
         made.writestr("a/data.pkl", b"\x80\x02}.")
@@ -221,7 +221,7 @@ def zip_bomb() -> bytes:
 
 
 def overlapping() -> bytes:
-    """An archive whose directory names one record a thousand times."""
+    """Return an archive whose directory lists one record a thousand times."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as made:
         made.writestr("a/data.pkl", b"\x80\x02}.")
@@ -238,14 +238,14 @@ def overlapping() -> bytes:
 
 
 def wide_lora() -> bytes:
-    """Two matrices of rank a hundred million that hold no number at all."""
+    """Return two matrices of rank a hundred million without any number."""
     rank = 100_000_000
     site = "base_model.model.bert.encoder.layer.0.attention.self.query"
     return tensors({f"{site}.lora_A.weight": told([rank, 0], 0, 0), f"{site}.lora_B.weight": told([0, rank], 0, 0)})
 
 
 def hdf5(change: Callable[[Any], Any]) -> Callable[[Scene], None]:
-    """A published ELMo whose first array is something else."""
+    """Return a maker of a published ELMo whose first array is replaced."""
 
     def make(scene: Scene) -> None:
         import h5py
@@ -265,24 +265,24 @@ def hdf5(change: Callable[[Any], Any]) -> Callable[[Scene], None]:
 
 
 def external_link(file: Any) -> None:
-    """The array stands in another file."""
+    """Put the array in another file."""
     import h5py
 
     file["char_embed"] = h5py.ExternalLink("../outside.hdf5", "char_embed")
 
 
 def external_storage(file: Any) -> None:
-    """The array's numbers stand in another file."""
+    """Store the array's numbers in another file."""
     file.create_dataset("char_embed", (261, 4), "f4", external=[(f"../{SECRET}", 0, 261 * 16)])
 
 
 def unpacked(file: Any) -> None:
-    """The array is four gigabytes of nothing."""
+    """Make the array four gigabytes of zeros."""
     file.create_dataset("char_embed", (1 << 30,), "f4", chunks=(1 << 20,), compression="gzip")
 
 
 def huge_png() -> bytes:
-    """30,000 x 30,000 pixels in a few kilobytes."""
+    """Return an image of 30,000 x 30,000 pixels in a few kilobytes."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -293,13 +293,13 @@ def huge_png() -> bytes:
 
 
 def huge_wav() -> bytes:
-    """A header of 65,535 channels and four gigabytes, and nothing behind it."""
+    """Return a header of 65,535 channels and four gigabytes, without data."""
     form = struct.pack("<IHHIIHH", 16, 1, 65_535, 48_000, 192_000, 4, 16)
     return b"RIFF\xff\xff\xff\xffWAVEfmt " + form + b"data\xff\xff\xff\xff"
 
 
 def long_flac(scene: Scene) -> None:
-    """Half an hour of sixteen silent channels, which FLAC keeps in little."""
+    """Write half an hour of sixteen silent channels, which FLAC compresses well."""
     import soundfile
 
     path = scene.folder / "sounds" / "high" / "0.flac"
@@ -311,7 +311,7 @@ def long_flac(scene: Scene) -> None:
 
 
 def wide_parquet(scene: Scene) -> None:
-    """A group of sixty million rows that are all the same."""
+    """Write a row group of sixty million equal rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -321,7 +321,7 @@ def wide_parquet(scene: Scene) -> None:
 
 
 def long_vectors(scene: Scene) -> None:
-    """Word vectors of zeros: a thousand times as large as their gzip file."""
+    """Write word vectors of zeros, a thousand times as large as their gzip file."""
     with gzip.open(scene.folder / "words.bin.gz", "wb", compresslevel=9) as stream:
         stream.write(b"4000 20000\n")
         for number in range(4000):
@@ -329,18 +329,18 @@ def long_vectors(scene: Scene) -> None:
 
 
 def laughing() -> str:
-    """A table in a table in a table: what follows from little text is as deep as it is long."""
+    """Return deeply nested tables: short text that expands to a deep structure."""
     return 'data = "data.csv"\n' + "x = " + "[" * 50_000 + "]" * 50_000
 
 
 def doubled(content: Content) -> None:
-    """Every letter becomes ten, forty times."""
+    """Replace every letter by ten, forty times."""
     parts = [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10} for _ in range(40)]
     content["normalizer"] = {"type": "Sequence", "normalizers": parts}
 
 
 def repeating(content: Content) -> None:
-    """A text is read a thousand times."""
+    """Make a text be read a thousand times."""
     piece = {"Sequence": {"id": "A", "type_id": 0}}
     content["post_processor"] = {
         "type": "TemplateProcessing",
@@ -351,7 +351,7 @@ def repeating(content: Content) -> None:
 
 
 def endless(content: Content) -> None:
-    """A pattern that tries every way to cut a word."""
+    """Use a pattern with exponential backtracking."""
     content["pre_tokenizer"] = {
         "type": "Split",
         "pattern": {"Regex": "(a+)+$"},
@@ -361,19 +361,19 @@ def endless(content: Content) -> None:
 
 
 def far(content: Content) -> None:
-    """A token whose number no table has."""
+    """Give a token an id outside of every table."""
     content["model"]["vocab"]["a"] = 1 << 40
 
 
 def mistaken(scene: Scene) -> None:
-    """The self-test of a module reads an image outside of its folder."""
+    """Make a module's self-test read an image outside of its folder."""
     scene.edit(
         "module/selftest.json", lambda test: test.update(inputs=[{"image": "../../secret.png"}] * len(test["inputs"]))
     )
 
 
 def rewritten(scene: Scene) -> None:
-    """A line of the ledger says another digest."""
+    """Change the digest in a line of the ledger."""
     path = scene.folder / "bank" / "ledger.jsonl"
     lines = path.read_text().splitlines()
     lines[-1] = lines[-1].replace('"version":1', '"version":2')
@@ -381,17 +381,17 @@ def rewritten(scene: Scene) -> None:
 
 
 def elsewhere(scene: Scene) -> None:
-    """A task whose name is a path."""
+    """Name a task with a path."""
     scene.edit("bank/bank.json", lambda bank: bank["tasks"].update({"../../evil": bank["tasks"]["moods"]}))
 
 
 def wide_module(scene: Scene) -> None:
-    """A LoRA whose rank module.json makes a hundred million."""
+    """Set the rank of a LoRA in module.json to a hundred million."""
     scene.edit("lora/module.json", lambda told: told["method"].update(rank=100_000_000))
 
 
 def fetched(scene: Scene) -> None:
-    """A module that names a network of the hub."""
+    """Make a module name a network of the hub."""
     scene.edit("module/module.json", lambda told: told["backbone"].update(id="hf:evil/network"))
 
 
@@ -689,4 +689,4 @@ BENIGN: Mapping[str, tuple[str, ...]] = {
     "images": ("data", "images"),
     "sounds": ("data", "sounds"),
     "data": ("data", "data.csv"),
-}  # what must succeed on the scene as it is
+}  # commands that must succeed on the unaltered scene

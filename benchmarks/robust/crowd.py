@@ -1,9 +1,9 @@
-"""Several `graft compare` on one folder of runs, of which again and again one process is killed:
+"""Run several `graft compare` on one folder of runs while their processes are killed at random:
 `python benchmarks/robust/crowd.py`.
 
-The comparisons ask the same question, two of them run by run and two with workers of their own. Every kill is a SIGKILL
-of a random one of all these processes; a command that ends by it is given again. When all are done their boards are
-compared with an undisturbed one, and what every process wrote about the ends of runs is counted. `--kills 2` tries it.
+The comparisons ask the same question, two of them run by run and two with their own workers. Every kill is a SIGKILL
+of a random one of all these processes; a command that ends by it is repeated. When all are done their boards are
+compared with an undisturbed one, and the recorded ends of runs are counted. `--kills 2` tries it.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ METHODS = "majority,tfidf_svm,linear_probe,top_layers:k=1,lora,bitfit,adapter,fu
 ROWS, SEEDS, EPOCHS = 240, 3, 8
 PAUSE_SECONDS = (0.5, 8.0)  # from one kill to the next
 LOOK_SECONDS, TOO_LONG = 0.05, 1800.0
-SAME = ("spec.json", "predictions.jsonl", "module/delta.safetensors")  # what a run decides, byte for byte
-KEPT = ("task", "headline_metric", "differences", "majority", "race", "rows", "statistics", "notes")  # of a board
+SAME = ("spec.json", "predictions.jsonl", "module/delta.safetensors")  # files of a run that must be byte-identical
+KEPT = ("task", "headline_metric", "differences", "majority", "race", "rows", "statistics", "notes")  # fields of a board that are compared
 PRICES = ("costs", "cost", "search_costs")
 
 
 @dataclass
 class Crowd:
-    """The comparisons of one round, over folders of their own."""
+    """The comparisons of one round, in their own folders."""
 
     folder: Path
-    command: Sequence[str]  # `graft compare`, all but threads, jobs and the board's folder
+    command: Sequence[str]  # `graft compare` without threads, jobs and the board's folder
     chance: random.Random
     killed: set[int] = field(default_factory=set)
     seen: dict[str, str] = field(
         default_factory=dict
-    )  # finished run -> sha256 of its result.json when it was first seen
+    )  # finished run -> sha256 of its result.json when first seen
     restarts: int = 0
-    complaints: list[str] = field(default_factory=list)  # ends that no kill explains
+    complaints: list[str] = field(default_factory=list)  # exits that no kill explains
 
     def run(self, kills: int) -> None:
-        """Until every comparison has come to its end, with at most so many kills on the way."""
+        """Run until every comparison has finished, with at most `kills` kills."""
         going = {number: self.start(number) for number in range(len(CROWD))}
         due, begun = time.monotonic() + self.pause(), time.monotonic()
         while going:
@@ -80,7 +80,7 @@ class Crowd:
                 due = time.monotonic() + self.pause()
 
     def start(self, number: int) -> subprocess.Popen[bytes]:
-        """One comparison."""
+        """Start one comparison."""
         threads, jobs = CROWD[number]
         words = (*self.command, "--threads", threads, "--jobs", jobs, "--out", f"board{number}")
         self.restarts += 1
@@ -88,11 +88,11 @@ class Crowd:
             return subprocess.Popen(words, cwd=self.folder, env=surroundings(self.folder), stdout=log, stderr=log)
 
     def pause(self) -> float:
-        """Seconds."""
+        """Return the seconds until the next kill."""
         return self.chance.uniform(*PAUSE_SECONDS)
 
     def kill(self, going: Sequence[subprocess.Popen[bytes]]) -> None:
-        """A random one of the comparisons and their workers."""
+        """Kill a random one of the comparisons and their workers."""
         pids = [pid for process in going for pid in (process.pid, *children(process.pid))]
         victim = self.chance.choice(pids)
         try:
@@ -102,26 +102,26 @@ class Crowd:
         self.killed.add(victim)
 
     def explain(self, number: int, process: subprocess.Popen[bytes], code: int) -> None:
-        """A comparison ends by a kill of its own, or by one message where a worker was killed."""
+        """Record an exit that is neither by a kill nor reported in one message because a worker was killed."""
         said = (self.folder / f"{number}.log").read_text(encoding="utf-8", errors="replace")
         told = code == 2 and "ended with code -9" in said and "Traceback" not in said
         if process.pid not in self.killed and not told:
             self.complaints.append(f"exit code {code}: {said[-500:]}")
 
     def look(self) -> None:
-        """Note what is finished, and what of it is gone or has changed."""
+        """Record the hash of every newly finished run."""
         for path in (self.folder / "runs").glob("[!.]*/result.json"):
             if path.parent.name not in self.seen:
                 self.seen[path.parent.name] = file_digest(path)
 
     def lost(self) -> list[str]:
-        """Finished runs that are not there any more, or not the same."""
+        """Return the finished runs that are missing or changed."""
         places = {run: self.folder / "runs" / run / "result.json" for run in self.seen}
         return sorted(run for run, path in places.items() if not path.is_file() or file_digest(path) != self.seen[run])
 
 
 def surroundings(folder: Path) -> dict[str, str]:
-    """The environment of a process whose ends of runs are noted."""
+    """Return the environment of a process that records the ends of its runs."""
     site = folder / "site"
     if not site.is_dir():
         site.mkdir(parents=True)
@@ -132,7 +132,7 @@ def surroundings(folder: Path) -> dict[str, str]:
 
 
 def children(pid: int) -> list[int]:
-    """Of a process, those that it has started."""
+    """Return the child processes of a process."""
     try:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -140,8 +140,10 @@ def children(pid: int) -> list[int]:
 
 
 def repeated(lines: Iterable[str], killed: set[int]) -> list[str]:
-    """Runs that were executed to their end more than once. One whose process was killed before it got its name counts
-    for nothing: it was never finished."""
+    """Return the runs that were executed to their end more than once.
+
+    A run whose process was killed before its rename does not count: it was never finished.
+    """
     listed = [line.split() for line in lines]
     last = {pid: place for place, (_, _, pid, _) in enumerate(listed)}
     ends: Counter[str] = Counter()
@@ -151,7 +153,7 @@ def repeated(lines: Iterable[str], killed: set[int]) -> list[str]:
 
 
 def projection(board: Mapping[str, Any]) -> Any:
-    """Of a leaderboard what no clock decides."""
+    """Return the part of a leaderboard that does not depend on time."""
 
     def without(value: Any) -> Any:
         if isinstance(value, dict):
@@ -162,7 +164,7 @@ def projection(board: Mapping[str, Any]) -> Any:
 
 
 def different_runs(one: Path, other: Path) -> list[str]:
-    """Runs that are not byte for byte the same in two folders of runs, or in one of them only."""
+    """Return the runs that differ in any byte between two folders of runs, or are in only one of them."""
     names = {path.parent.name for root in (one, other) for path in root.glob("[!.]*/result.json")}
     files = ((name, one / name / part, other / name / part) for name in names for part in SAME)
     found = set()
@@ -173,13 +175,13 @@ def different_runs(one: Path, other: Path) -> list[str]:
 
 
 def left_over(folder: Path) -> list[str]:
-    """What is hidden in the runs or the cache and should have gone."""
+    """Return the hidden files in the runs or the cache that should have been removed."""
     hidden = [*(folder / "runs").glob(".*"), *(folder / "cache").rglob(".*")]
     return sorted(str(path.relative_to(folder)) for path in hidden if path.name != ".lock")
 
 
 def write_data(path: Path, rows: int) -> None:
-    """Texts of two classes."""
+    """Write texts of two classes."""
     data = tiny_dataset(rows=rows)
     examples = [example for split in data.splits.values() for example in split.examples]
     lines = [(f"{example.inputs['text']} {number}", example.target) for number, example in enumerate(examples)]
@@ -188,7 +190,7 @@ def write_data(path: Path, rows: int) -> None:
 
 
 def measured(work: Path, kills: int, methods: str, seed: int, extent: tuple[int, int, int]) -> dict[str, Any]:
-    """Rounds until there were so many kills; `extent` is rows, seeds and epochs."""
+    """Run rounds until there were `kills` kills; `extent` is rows, seeds and epochs."""
     rows, seeds, epochs = extent
     work.mkdir(parents=True, exist_ok=True)
     write_data(work / "data.csv", rows)
@@ -227,14 +229,14 @@ def measured(work: Path, kills: int, methods: str, seed: int, extent: tuple[int,
 
 
 def result(found: Mapping[str, Any]) -> dict[str, Any]:
-    """As it stands in results/crowd.json."""
+    """Return the content of results/crowd.json."""
     held = found["kills"] >= BAR["kills_at_least"] and found["errors"] == 0
     held = held and all(found[name] == 0 for name in BAR if name != "kills_at_least")
     return result_of(QUESTION, BAR, found, "ok" if held else "failed")
 
 
 def main() -> int:
-    """Measure and write; 1 where a bar is not met."""
+    """Measure and write; return 1 if a bar is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, help="a folder that is not there yet.  [default: one that goes again]")
     parser.add_argument("--out", type=Path, default=HERE / "results")

@@ -1,8 +1,8 @@
-"""The disk fills up at every write of every command in turn: `python benchmarks/robust/full_disk.py`.
+"""Fill the disk at every write of every command in turn: `python benchmarks/robust/full_disk.py`.
 
-Twice. First every file that is opened to be written, every new folder and every rename fails in turn, as on a full
-disk; the system's audit events tell of each, also of those that libraries do. Then, where a file system in memory can
-be mounted, the disk really is too small, by a little less every time. What the work folder has is not done again;
+Two ways. First every file opened for writing, every new folder and every rename fails in turn, as on a full disk; the
+system's audit events report each, including those of libraries. Then, if a file system in memory can be mounted, the
+disk really is too small, with less room every time. Results in the work folder are not computed again;
 `--only train,remove` tries a part of it.
 """
 
@@ -41,23 +41,23 @@ QUESTION = (
 BAR = {"torn": 0, "changed": 0, "left_over": 0, "unclear": 0, "not_gone_on": 0}
 WRITING = re.compile(r"[wax+]")
 FULL = "the disk is full"
-WARNINGS = ("nothing can be kept in the cache", "no checkpoint can be written")  # each once, and the work goes on
+WARNINGS = ("nothing can be kept in the cache", "no checkpoint can be written")  # each once, and the command continues
 OPTIONAL = re.compile(
     r"(^|/)(cache|\.[0-9a-f]+\.checkpoint)(/|$)"
-)  # without these a command does its work all the same
+)  # files that a command does not need
 RUN = "runs/*/result.json"
-STEPS, PAGE = 12, 4096  # sizes of a small disk tried for each command, and what files take at least
+STEPS, PAGE = 12, 4096  # sizes of a small disk per command, and the block size in bytes
 ROOM = 64 << 20  # bytes of the small disk
 Words = Sequence[str]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A command in a folder where others went before it."""
+    """A command, and the commands run before it in its folder."""
 
     name: str
     words: Words
-    before: tuple[Words, ...] = ()  # commands, not counted
+    before: tuple[Words, ...] = ()  # commands, not measured
 
 
 TRAINING = ("--backbone", "tiny_text", "--precision", "fp32", "--epochs", "1", "--cache", "cache", "--threads", "1")
@@ -100,14 +100,14 @@ CASES = (
 
 @dataclass
 class Disk:
-    """Counts what would be written below a folder, and lets one of these writes fail."""
+    """Counts the writes below a folder, and makes one of them fail."""
 
     root: str = ""
     fails: int = -1  # which write, from 0; -1: none
     sites: list[str] = field(default_factory=list)
 
     def hear(self, event: str, args: tuple[Any, ...]) -> None:
-        """An audit event of this process."""
+        """Handle an audit event of this process."""
         if not self.root or event not in ("open", "os.mkdir", "os.rename"):
             return
         path = args[1] if event == "os.rename" else args[0]
@@ -121,7 +121,7 @@ class Disk:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
 
     def writes(self, event: str, args: tuple[Any, ...]) -> bool:
-        """Whether it needs room; a lock is a file without content."""
+        """Return whether the event needs disk space; a lock is a file without content."""
         if event != "open":
             return True
         mode, flags = args[1], args[2] or 0
@@ -132,7 +132,7 @@ DISK = Disk()
 
 
 def named(place: str) -> str:
-    """A path without what is drawn at random and what is a hash."""
+    """Return a path with random parts and hashes replaced."""
     place = re.sub(r"[0-9a-f]{64}", "HASH", place)
     place = re.sub(r"\.([0-9a-f]{12})\.[a-z0-9_]{8}(?=/|$)", r".ID.xxxx", place)
     return re.sub(r"(?<=\.)[a-z0-9_]{8}(?=(\.part)?$)", "xxxx", re.sub(r"[0-9a-f]{12}", "ID", place))
@@ -140,7 +140,7 @@ def named(place: str) -> str:
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """With it as the working folder."""
+    """Use `folder` as the working folder."""
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -150,7 +150,7 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def run(folder: Path, words: Words) -> tuple[int, str]:
-    """A command in this process: its code, and what it said as errors."""
+    """Run a command in this process; return its exit code and error output."""
     said = io.StringIO()
     with inside(folder), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         code = graft(list(words))
@@ -158,7 +158,7 @@ def run(folder: Path, words: Words) -> tuple[int, str]:
 
 
 def write_scene(folder: Path) -> None:
-    """Data, and two modules of a task."""
+    """Write data, and two modules of a task."""
     folder.mkdir(parents=True)
     data = tiny_dataset(rows=30)
     examples = [example for split in data.splits.values() for example in split.examples]
@@ -183,13 +183,13 @@ def write_scene(folder: Path) -> None:
 
 
 def state(folder: Path) -> dict[str, str]:
-    """Path -> sha256 of every file."""
+    """Return path -> sha256 of every file."""
     listed = (path for path in folder.rglob("*") if path.is_file() and path.name != "ballast")
     return {path.relative_to(folder).as_posix(): file_digest(path) for path in listed}
 
 
 def whole(path: Path) -> bool:
-    """Whether a file is all that it should be, as far as its sort shows it."""
+    """Return whether a file is complete, as far as its format shows it."""
     try:
         if path.suffix == ".json":
             read_json(path)
@@ -209,7 +209,7 @@ def whole(path: Path) -> bool:
 
 
 def judged(folder: Path, before: Mapping[str, str], code: int, said: str, site: str) -> dict[str, list[str]]:
-    """What is wrong after a command on a full disk."""
+    """Return what is wrong after a command on a full disk."""
     now = state(folder)
     new = {name for name, content in now.items() if before.get(name) != content}
     found: dict[str, list[str]] = {name: [] for name in BAR}
@@ -231,34 +231,34 @@ def judged(folder: Path, before: Mapping[str, str], code: int, said: str, site: 
 
 
 def gone_on(folder: Path, case: Case, site: str) -> dict[str, list[str]]:
-    """The same command with room enough; only `create` may find that its bank is there already."""
+    """Run the same command with enough space; only `create` may fail because its bank exists."""
     code, said = run(folder, case.words)
     return {} if code == 0 else {"not_gone_on": [f"{site}: code {code}: {said[:400]}"]}
 
 
 @dataclass
 class Found:
-    """What a case came to."""
+    """The result of a case."""
 
     tried: int = 0
-    done: int = 0  # commands that did their work all the same: what they could not write is no result
+    done: int = 0  # commands that succeeded: the failed write was optional
     wrong: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in BAR})
 
     def note(self, wrong: Mapping[str, list[str]]) -> None:
-        """One more write that failed."""
+        """Add the findings of one more failed write."""
         for name, listed in wrong.items():
             self.wrong[name] += listed
 
 
 def fresh(scene: Path, folder: Path) -> Path:
-    """A copy of the scene."""
+    """Return a fresh copy of the scene."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(scene, folder)
     return folder
 
 
 def every_site(case: Case, scene: Path, folder: Path) -> tuple[Found, list[str]]:
-    """Each write of the command fails in turn."""
+    """Make each write of the command fail in turn."""
     code, said = run(fresh(scene, folder), case.words)
     assert code == 0, said
     found, sites = Found(), ["?"]
@@ -271,7 +271,7 @@ def every_site(case: Case, scene: Path, folder: Path) -> tuple[Found, list[str]]
         finally:
             DISK.root = ""
         if len(DISK.sites) <= found.tried:
-            break  # it wrote less often this time
+            break  # fewer writes this time
         sites += [""] * (len(DISK.sites) - len(sites)) + [""]
         sites[found.tried] = DISK.sites[found.tried]
         found.done += code == 0
@@ -282,10 +282,10 @@ def every_site(case: Case, scene: Path, folder: Path) -> tuple[Found, list[str]]
 
 
 def small_disk(case: Case, scene: Path, folder: Path) -> Found:
-    """The command on a disk with less and less room; `folder` is the file system."""
+    """Run the command on a disk with several amounts of free space; `folder` is the file system."""
     found = Found()
     restore(scene, folder)
-    held = sum(path.stat().st_size for path in folder.glob("own.bank/**/*"))  # what a bank copies and then removes
+    held = sum(path.stat().st_size for path in folder.glob("own.bank/**/*"))  # a bank copies so much and then removes it
     needed = max(held, used(folder, lambda: run(folder, case.words))) + STEPS * PAGE
     for room in sorted({step * needed // STEPS // PAGE * PAGE for step in range(STEPS)}):
         restore(scene, folder)
@@ -304,15 +304,15 @@ def small_disk(case: Case, scene: Path, folder: Path) -> Found:
 
 
 def restore(scene: Path, folder: Path) -> None:
-    """The file system as the scene."""
-    gc.collect()  # a file that is mapped takes its room although it is removed
+    """Reset the file system to the scene."""
+    gc.collect()  # a removed file keeps its space while it is mapped
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(scene, folder, dirs_exist_ok=True)
 
 
 def used(folder: Path, action: Callable[[], object]) -> int:
-    """Bytes of the file system that an action takes."""
+    """Return the bytes of the file system that an action uses."""
     before = os.statvfs(folder)
     action()
     after = os.statvfs(folder)
@@ -321,7 +321,7 @@ def used(folder: Path, action: Callable[[], object]) -> int:
 
 @contextlib.contextmanager
 def mounted(folder: Path) -> Iterator[str]:
-    """A small file system in memory at `folder`; yields why there is none, or nothing."""
+    """Mount a small file system in memory at `folder`; yields the reason if that fails, else ""."""
     folder.mkdir(parents=True, exist_ok=True)
     words = ("mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(folder))
     try:
@@ -333,11 +333,11 @@ def mounted(folder: Path) -> Iterator[str]:
         yield reason
     finally:
         if not reason:
-            subprocess.run(("umount", "-l", str(folder)), check=True)  # passes may still be mapped
+            subprocess.run(("umount", "-l", str(folder)), check=True)  # forward passes may still be mapped
 
 
 def measured(work: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Every case, both ways."""
+    """Measure every case, both ways."""
     torch.set_num_threads(1)
     for stream in ("HOME", "XDG_CACHE_HOME", "GRAFTWORK_CACHE"):
         os.environ[stream] = str(work / "home")
@@ -361,7 +361,7 @@ def measured(work: Path, names: Sequence[str]) -> dict[str, Any]:
 
 
 def tried(case: Case, work: Path, small: bool) -> dict[str, Any]:
-    """One case, both ways where there is a small disk."""
+    """Measure one case, both ways if there is a small disk."""
     scene = fresh(work / "scene", work / f"scene_{case.name}")
     for words in case.before:
         code, said = run(scene, words)
@@ -379,12 +379,12 @@ def tried(case: Case, work: Path, small: bool) -> dict[str, Any]:
 
 
 def result(found: Mapping[str, Any]) -> dict[str, Any]:
-    """As it stands in results/full_disk.json."""
+    """Return the content of results/full_disk.json."""
     return result_of(QUESTION, BAR, found, "ok" if all(found[name] == 0 for name in BAR) else "failed")
 
 
 def main() -> int:
-    """Measure and write; 1 where a bar is not met."""
+    """Measure and write; return 1 if a bar is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, help="a folder of its own.  [default: one that goes again]")
     parser.add_argument("--out", type=Path, default=HERE / "results")

@@ -1,12 +1,12 @@
-"""Fuzzes every reader under coverage guidance: `python benchmarks/robust/fuzz.py --runs 300000`.
+"""Fuzz every reader under coverage guidance: `python benchmarks/robust/fuzz.py --runs 300000`.
 
-It needs atheris (Google's libFuzzer for Python), which is no dependency of Graftwork: `pip install atheris`. There is a
-target for each reader of data, for what modules and weights are read by, and for task files; `--target NAME` runs one,
-`--list` names them. Seeds are the files of malformed_cases.py. Whatever bytes come, a reader gives rows or raises a
-`GraftworkError`. A finding is any other exception, more than 5 s or 1 GB for an input, a row that can't be written as
-UTF-8, a message that can't be printed, and rows that are set aside where a strict reading finds nothing wrong.
+It needs atheris (Google's libFuzzer for Python), which is no dependency of Graftwork: `pip install atheris`. There is
+a target for each reader of data, of modules, of weights, and of task files; `--target NAME` runs one, `--list` names
+them. Seeds are the files of malformed_cases.py. For any bytes a reader must return rows or raise a `GraftworkError`.
+A finding is any other exception, more than 5 s or 1 GB for an input, a row that can't be written as UTF-8, a message
+that can't be printed, and rejected rows where a strict reading finds nothing wrong.
 
-Every target runs in a process of its own; results/fuzz.json has what came of each, and `--table` prints it.
+Every target runs in its own process; results are in results/fuzz.json, and `--table` prints them.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ RESULT = Path(__file__).parent / "results" / "fuzz.json"
 QUESTION = "Is there a file that makes a reader fail in any other way than by a message, hang, or take a gigabyte?"
 LEAST = "executions_of_a_target_at_least"
 BAR = {LEAST: 300_000, "findings": 0}
-MOST_SECONDS, MOST_BYTES = 5.0, 1 << 30  # of one input; seconds of the processor
+MOST_SECONDS, MOST_BYTES = 5.0, 1 << 30  # per input; CPU seconds
 LONGEST = 4096  # bytes of an input
-WRITTEN = 8  # one input of so many has its bad rows written out, which takes longer than to read it
-BESIDE_A_PROGRAM = {"byteorder": b"little", "data/0": bytes(24), "version": b"3\n"}  # in an archive of tensors
-BETWEEN = b"\n%%%\n"  # files, where an input is several
+WRITTEN = 8  # one input in so many has its bad rows written, which takes longer than reading it
+BESIDE_A_PROGRAM = {"byteorder": b"little", "data/0": bytes(24), "version": b"3\n"}  # other records of an archive of tensors
+BETWEEN = b"\n%%%\n"  # separates the files of an input with several
 LOOKED_AT = ("data", "suites", "pretrain.text_files", "io.files", "io.json_limits", "io.plain_files",
              "io.safetensors_header", "io.torch_archive", "core.task", "targets.choices", "pretrained.media_files",
              "targets.labels", "kinds", "module.module_files", "module.task_module")  # fmt: skip
-WORDS = (  # of which the files are made
+WORDS = (  # words that the files consist of
     '"', "'", ",", "\t", "\n", "\r\n", "\r", "{", "}", "[", "]", ":", "null", "true", "false", "NaN", "-1", "1e999",
     "0", "1", "2", "text", "label", "tokens", "tags", "O", "B-X", "I-X", "choices", "choice1", "choice2", "query",
     "candidate", "relevance", "question", "context", "answers", "answer_start", "id", "title", "data", "paragraphs",
@@ -62,7 +62,7 @@ Read = Callable[[bytes, Path], Any]
 
 @dataclass(frozen=True)
 class Target:
-    """What is fed: a reader, and which malformed files are its seeds."""
+    """A fuzzing target: a reader, and the malformed files that are its seeds."""
 
     read: Read
     seeds: Callable[[], list[bytes]]
@@ -70,16 +70,16 @@ class Target:
 
 @dataclass
 class Tried:
-    """What came of a target's inputs."""
+    """The results of a target's inputs."""
 
     runs: int = 0
-    refused: int = 0  # that ended in a message
+    refused: int = 0  # inputs refused with a message
     slowest_seconds: float = 0.0
-    findings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by where they come from
+    findings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by location
 
 
 class Hang(BaseException):
-    """An input took longer than it may; no reader catches it."""
+    """An input exceeded its time limit; no reader catches this."""
 
 
 def _hang(number: int, frame: Any) -> None:
@@ -87,7 +87,7 @@ def _hang(number: int, frame: Any) -> None:
 
 
 def execute(read: Read, content: bytes, folder: Path, tried: Tried, most_seconds: float = MOST_SECONDS) -> None:
-    """Feed one input, and write down what should not have happened. Seconds are those of the processor."""
+    """Feed one input and record findings. The limit is in CPU seconds."""
     from graftwork.errors import GraftworkError, printable
 
     began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -113,7 +113,7 @@ def execute(read: Read, content: bytes, folder: Path, tried: Tried, most_seconds
 
 
 def _where(error: BaseException) -> str:
-    """The type of an exception and the last line of ours that it came through."""
+    """Return the type of an exception and the last line of our code that it passed."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "graftwork" in frame.filename]
     last = frames[-1] if frames else None
     place = f"{last.filename.rpartition('graftwork/')[2]}:{last.lineno}" if last else "the target"
@@ -126,7 +126,7 @@ def _found(tried: Tried, where: str, content: bytes) -> None:
 
 
 def of_table(name: str, **flags: Any) -> Read:
-    """Rows of a table, strictly and with bad rows set aside."""
+    """Return a reader of a table, strict and with bad rows rejected."""
 
     def read(content: bytes, folder: Path) -> None:
         from graftwork.core.task import Task
@@ -138,13 +138,13 @@ def of_table(name: str, **flags: Any) -> Read:
 
 
 def of_packed_table(content: bytes, folder: Path) -> None:
-    """A packed table; where the first byte is odd, packed here, so that the checksum is that of what is in it."""
+    """Read a compressed table; if the first byte is odd, compress the rest here, so that the checksum is valid."""
     rest = content[1:]
     of_table("t.csv.gz")(gzip.compress(rest, 1, mtime=0) if content[:1] and content[0] % 2 else rest, folder)
 
 
 def of_brat(content: bytes, folder: Path) -> None:
-    """A text and its annotations."""
+    """Read a text and its annotations."""
     from graftwork.core.task import Task
 
     text, _, annotations = content.partition(BETWEEN)
@@ -155,7 +155,7 @@ def of_brat(content: bytes, folder: Path) -> None:
 
 
 def of_media(name: str) -> Read:
-    """The only file of a class folder."""
+    """Return a reader of the only file of a class folder."""
 
     def read(content: bytes, folder: Path) -> None:
         from graftwork.core.task import Task
@@ -201,7 +201,7 @@ def _both_ways(task: Any, folder: Path) -> None:
 
 
 def _require_whole(rows: Any) -> None:
-    """Rows that can be hashed, and written as UTF-8."""
+    """Check that rows can be hashed, and written as UTF-8."""
     from graftwork.core.example import plain
     from graftwork.io.files import canonical
 
@@ -211,7 +211,7 @@ def _require_whole(rows: Any) -> None:
 
 
 def of_questions(name: str) -> Read:
-    """Questions about passages, strictly and with bad ones set aside."""
+    """Return a reader of questions about passages, strict and with bad ones rejected."""
 
     def read(content: bytes, folder: Path) -> None:
         from graftwork.core.task import Task
@@ -242,7 +242,7 @@ def of_questions(name: str) -> Read:
 
 
 def of_suite(suite: str, files: Mapping[str, str]) -> Read:
-    """The training file of one of a suite's tasks, which the first byte chooses (task -> file)."""
+    """Return a reader of the training file of one of a suite's tasks (task -> file); the first byte selects it."""
 
     def read(content: bytes, folder: Path) -> None:
         from graftwork.registry import suites
@@ -258,7 +258,7 @@ def of_suite(suite: str, files: Mapping[str, str]) -> Read:
 
 
 def of_vectors(content: bytes, folder: Path) -> None:
-    """Word vectors; the first byte chooses the suffix."""
+    """Read word vectors; the first byte selects the suffix."""
     from graftwork.data.readers.word_vector_files import read_word_vectors
 
     path = folder / ("t.txt", "t.bin", "t.txt.gz")[content[0] % 3 if content else 0]
@@ -269,7 +269,7 @@ def of_vectors(content: bytes, folder: Path) -> None:
 
 
 def of_corpus(content: bytes, folder: Path) -> None:
-    """A file of text for pre-training; the first byte chooses its suffix and unit."""
+    """Read a text file for pre-training; the first byte selects its suffix and unit."""
     from graftwork.pretrain.corpus import open_corpus
 
     choice = content[0] if content else 0
@@ -280,7 +280,7 @@ def of_corpus(content: bytes, folder: Path) -> None:
 
 
 def of_task_file(content: bytes, folder: Path) -> None:
-    """A task file, as far as its data."""
+    """Read a task file, up to its data."""
     from graftwork.core.task import Task
 
     (folder / "t.toml").write_bytes(content)
@@ -288,7 +288,7 @@ def of_task_file(content: bytes, folder: Path) -> None:
 
 
 def of_json(content: bytes, folder: Path) -> None:
-    """One of our own records."""
+    """Read one of our own records."""
     from graftwork.io.files import read_json
 
     (folder / "t.json").write_bytes(content)
@@ -296,7 +296,7 @@ def of_json(content: bytes, folder: Path) -> None:
 
 
 def of_weights(name: str) -> Read:
-    """A file of weights."""
+    """Return a reader of a file of weights."""
 
     def read(content: bytes, folder: Path) -> None:
         from graftwork.io.files import safe_load
@@ -309,7 +309,7 @@ def of_weights(name: str) -> Read:
 
 
 def of_archive(content: bytes, folder: Path) -> None:
-    """An archive of tensors; where the first byte is odd, whole but for its program, which is the rest of the input."""
+    """Read an archive of tensors; if the first byte is odd, it is intact except its pickle, the rest of the input."""
     from graftwork.io.files import safe_load
 
     path = folder / "t.bin"
@@ -324,7 +324,7 @@ def of_archive(content: bytes, folder: Path) -> None:
 
 
 def of_module(content: bytes, folder: Path) -> None:
-    """A task module's description and self-test, beside weights that are as they were saved."""
+    """Read a task module's description and self-test, with its weights intact."""
     from graftwork.module.task_module import TaskModule
 
     description, _, test = content.partition(BETWEEN)
@@ -338,7 +338,7 @@ _MODULE: dict[str, bytes] = {}
 
 
 def module_files() -> Mapping[str, bytes]:
-    """Those of a module that was trained here: TF-IDF and a linear model, which need no backbone."""
+    """Return the files of a module trained here: TF-IDF and a linear model, which need no backbone."""
     if not _MODULE:
         import graftwork as gw
 
@@ -352,7 +352,7 @@ def module_files() -> Mapping[str, bytes]:
 
 
 def seeds(*names: str, first: bytes = b"", word: str = "") -> Callable[[], list[bytes]]:
-    """The malformed files that are called so, `first` before each; those whose case has `word` in its name."""
+    """Return the malformed files named so whose case name contains `word`, with `first` before each."""
 
     def found() -> list[bytes]:
         from malformed_cases import CASES
@@ -365,7 +365,7 @@ def seeds(*names: str, first: bytes = b"", word: str = "") -> Callable[[], list[
 
 
 def together(*several: Callable[[], list[bytes]]) -> Callable[[], list[bytes]]:
-    """Seeds of several sorts."""
+    """Return seeds of several sorts."""
     return lambda: [content for one in several for content in one()]
 
 
@@ -446,7 +446,7 @@ _WIC = {
 }
 _WSC = {"text": "Mark saw him .", "label": False, "idx": 1, "target": {
     "span1_index": 0, "span1_text": "Mark", "span2_index": 2, "span2_text": "him"}}  # fmt: skip
-WHOLE: Mapping[str, tuple[bytes, ...]] = {  # files with nothing wrong, where the malformed ones are nearly all wrong
+WHOLE: Mapping[str, tuple[bytes, ...]] = {  # valid files, because the malformed ones are nearly all invalid
     "tsv": (b"text\tlabel\na\t1\nb\t-2.5e3\nc\t.5\n",),
     "multilabel": (_lines({"text": "a", "label": ["x", "y"]}, {"text": "b", "label": []}),),
     "choices": (_lines({"text": "q", "choices": ["a", "b"], "label": 1}, {"text": "r", "choices": ["a", "b"], "label": "b"}),
@@ -506,7 +506,7 @@ TARGETS: Mapping[str, Target] = {
 
 
 def instrumented() -> None:
-    """Import what is fuzzed, so that atheris sees where an input leads; children are forks of this process."""
+    """Import the fuzzed code under atheris' coverage instrumentation; children are forks of this process."""
     import atheris
 
     with atheris.instrument_imports(include=[f"graftwork.{part}" for part in LOOKED_AT], enable_loader_override=False):
@@ -522,7 +522,7 @@ def instrumented() -> None:
 
 
 def child(name: str, runs: int, place: Path) -> None:
-    """Run a target in this process, which ends with it; what came of it is in `place`."""
+    """Run a target in this process, which exits with it; the result is in `place`."""
     import atheris
 
     target, tried, began = TARGETS[name], Tried(), time.process_time()
@@ -562,7 +562,7 @@ def _escaped(word: str) -> str:
 
 
 def fuzzed(name: str, runs: int, most_seconds: float) -> dict[str, Any]:
-    """What came of a target, in a process of its own. One that ends early is a finding."""
+    """Run a target in its own process and return its result. Ending early is a finding."""
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
         process = os.fork()
@@ -580,7 +580,7 @@ def fuzzed(name: str, runs: int, most_seconds: float) -> dict[str, Any]:
 
 
 def _forked(name: str, runs: int, place: Path) -> None:
-    """In the child: everything that is said goes to a file, and the process ends here."""
+    """Redirect all output to a file, run, and exit. In the child only."""
     handle = os.open(place / "said", os.O_CREAT | os.O_WRONLY)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
@@ -594,7 +594,7 @@ def _forked(name: str, runs: int, place: Path) -> None:
 
 
 def _waited(process: int, most_seconds: float) -> int | None:
-    """The exit code, negative for a signal; None where it was stopped since its time was up."""
+    """Return the exit code, negative for a signal; None if it was stopped because its time was up."""
     until = time.monotonic() + most_seconds
     while time.monotonic() < until:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -607,7 +607,7 @@ def _waited(process: int, most_seconds: float) -> int | None:
 
 
 def summary(targets: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """What is held against the bar."""
+    """Return the counts for the bar."""
     counts = [one["executions"] for one in targets.values()]
     return {
         "executions_of_a_target": min(counts, default=0),
@@ -619,7 +619,7 @@ def summary(targets: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def is_met(targets: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether every target had its executions and none has a finding."""
+    """Return whether every target had its executions and none has a finding."""
     whole = targets.keys() == TARGETS.keys()
     return whole and all(
         one["executions"] >= BAR[LEAST] and len(one["findings"]) <= BAR["findings"] for one in targets.values()
@@ -627,7 +627,7 @@ def is_met(targets: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """As Markdown."""
+    """Format the results as Markdown."""
     lines = ["| target | executions | processor seconds | edges covered | slowest input | findings |"]
     lines.append("| --- | ---: | ---: | ---: | ---: | --- |")
     for name, one in result["targets"].items():
@@ -639,7 +639,7 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Run targets, one after another, and write what came of each as soon as it ends."""
+    """Run targets, one after another, and write each result as soon as it is ready."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="not used: every seed is made by code")
     parser.add_argument("--runs", type=int, default=BAR[LEAST])
@@ -658,7 +658,7 @@ def main() -> None:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Every target that was asked for; those of an earlier call are kept."""
+    """Run every requested target; results of earlier calls are kept."""
     try:
         engine = f"atheris {version('atheris')}"
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""Hands hostile files to the commands that would open them: `python benchmarks/robust/hostile.py`.
+"""Run commands on hostile files: `python benchmarks/robust/hostile.py`.
 
-Every artefact is made by artefacts.py when it is needed, in a copy of a scene of its own, and met by the command in a
-forked process in which the libraries are imported already, so that the refusal is measured and not the import.
+Every artefact is made by artefacts.py on demand, in its own copy of a scene, and read by the command in a forked
+process in which the libraries are already imported, so that the refusal is measured and not the import.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from graftwork.testing.tiny_media import write_folder
 
 QUESTION = "Is every hostile file refused at once, with little memory and a message, and is nothing that it holds run?"
 BAR = {"not_refused": 0, "slowest_seconds": 1.0, "most_bytes": 200_000_000, "canaries": 0, "benign_that_fail": 0}
-REFUSED = 2  # the exit code
+REFUSED = 2  # exit code of a refusal
 HANGING = 30  # seconds after which a command is killed
-TRIES = 3  # of which the quickest counts: other processes take the processor too
-MOST_SAID = 1000  # characters of a message that are written down
+TRIES = 3  # the fastest counts, because other processes use the processor too
+MOST_SAID = 1000  # characters kept of a message
 LABELS = ("good", "bad")
 WORDS = ("film", "plot", "scene", "actor", "score", "story", "end", "joke")
 
 
 def build(folder: Path) -> Scene:
-    """The scene: a network, modules of two methods, a bank with one of them, rows, images and sounds."""
+    """Make the scene: a network, modules of two methods, a bank with one of them, rows, images and sounds."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -72,13 +72,13 @@ def build(folder: Path) -> Scene:
 
 
 def require(code: int, words: Sequence[str]) -> None:
-    """Stop where the scene can't be made."""
+    """Exit if the scene can't be made."""
     if code:
         raise SystemExit(f"graft {' '.join(words)} ended with {code}")
 
 
 def run_here(folder: Path, words: Sequence[str]) -> int:
-    """A command in this process: what it imports is there for all that are forked later."""
+    """Run a command in this process, so that its imports are shared by all later forks."""
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -88,7 +88,7 @@ def run_here(folder: Path, words: Sequence[str]) -> int:
 
 
 def forked(folder: Path, words: Sequence[str]) -> dict[str, Any]:
-    """Exit code, message, seconds and bytes beyond what the process had, of a command in a child of this one."""
+    """Run a command in a child; return exit code, message, seconds, and bytes beyond what the process had."""
     told, said = folder / ".measured.json", folder / ".said.txt"
     child = os.fork()
     if child == 0:
@@ -111,8 +111,8 @@ def forked(folder: Path, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _measured(folder: Path, words: Sequence[str], told: Path, said: Path) -> None:
-    """Run the command and write down what it took. In a child only."""
-    torch.set_num_threads(1)  # torch's thread pool is made anew after a fork; two loading threads at once would race
+    """Run the command and write its measurements. In a child only."""
+    torch.set_num_threads(1)  # torch's thread pool is recreated after a fork; two loading threads at once would race
     os.chdir(folder)
     stream = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(stream, 1)
@@ -126,7 +126,7 @@ def _measured(folder: Path, words: Sequence[str], told: Path, said: Path) -> Non
 
 
 def memory(reset: bool = False) -> tuple[int, int]:
-    """Resident bytes now, and the most since the last reset; where the system can't tell, the most ever, twice."""
+    """Return resident bytes now, and the peak since the last reset; if the system lacks that, the peak ever, twice."""
     try:
         if reset:
             Path("/proc/self/clear_refs").write_text("5")
@@ -138,7 +138,7 @@ def memory(reset: bool = False) -> tuple[int, int]:
 
 
 def meet(case: Case, scene: Path, place: Path, tries: int = TRIES) -> dict[str, Any]:
-    """Make the artefact, let the command meet it, and judge what came of it."""
+    """Make the artefact, run the command on it, and judge the outcome."""
     best: dict[str, Any] = {}
     canary = False
     for _ in range(tries):
@@ -159,7 +159,7 @@ def meet(case: Case, scene: Path, place: Path, tries: int = TRIES) -> dict[str, 
 
 
 def wrong(case: Case, found: Mapping[str, Any], canary: bool) -> list[str]:
-    """What of the bar was not held; nothing where all was."""
+    """Return the parts of the bar that were not met; empty if all were."""
     said = str(found["said"])
     held = {
         f"exit code {found['code']}": found["code"] == REFUSED,
@@ -174,8 +174,8 @@ def wrong(case: Case, found: Mapping[str, Any], canary: bool) -> list[str]:
 
 
 def main() -> None:
-    """Every case, or those whose names hold a word."""
-    torch.set_num_threads(1)  # a forked process can't wait for threads that stayed behind
+    """Run every case, or those whose names contain a word."""
+    torch.set_num_threads(1)  # a forked process can't wait for threads of its parent
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--only", default="", help="cases whose name holds this")
@@ -184,7 +184,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
         scene = build(place / "scene").folder
-        for words in BENIGN.values():  # once here, for what they import
+        for words in BENIGN.values():  # once here, for their imports
             copy = Path(shutil.copytree(scene, place / "warm"))
             require(run_here(copy, words), words)
             shutil.rmtree(copy)
@@ -206,13 +206,13 @@ def main() -> None:
 
 
 def show(told: Mapping[str, Any]) -> None:
-    """A line per case."""
+    """Print a line per case."""
     numbers = f"{told['seconds'] or 0:6.3f} s  {(told['bytes'] or 0) / 1e6:6.1f} MB"
     print(f"{numbers}  {told['case']}{'  WRONG: ' + '; '.join(told['wrong']) if told['wrong'] else ''}", flush=True)
 
 
 def judged(cases: Sequence[Mapping[str, Any]], benign: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The result file."""
+    """Return the content of the result file."""
     failing = [name for name, found in benign.items() if found["code"] != 0]
     measured = {
         "artefacts": len(cases),

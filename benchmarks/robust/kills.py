@@ -1,7 +1,7 @@
-"""Kills runs and pre-trainings by SIGKILL at random moments, gives the same command again until it is done, and
-compares what it leaves with what an undisturbed one does: `python benchmarks/robust/kills.py --work FOLDER`.
+"""Kill runs and pre-trainings by SIGKILL at random moments, repeat the same command until it is done, and compare its
+results with those of an undisturbed one: `python benchmarks/robust/kills.py --work FOLDER`.
 
-What is in the work folder already is not done again. `--only 'full, fp32;masked' --kills 1` tries a part of it.
+Results in the work folder are not computed again. `--only 'full, fp32;masked' --kills 1` tries a part of it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ QUESTION = (
     "Does a run or a pre-training that is killed by SIGKILL at random moments, and started again by the same command, "
     "end bit for bit as one that nothing disturbed; and what is lost by a kill, and paid for checkpoints?"
 )
-KILLS = 3  # of every case
+KILLS = 3  # per case
 EVERY = 0.05  # seconds between two checkpoints
-GRACE = 1.0  # seconds more than an interval: the step that was on its way, and the checkpoint's own writing
+GRACE = 1.0  # seconds allowed beyond an interval, for the current step and writing the checkpoint
 BAR = {
     "kills_with_a_checkpoint_at_least": 60,
     "of_every_case_at_least": 1,
@@ -47,9 +47,9 @@ BAR = {
     "lost_seconds_at_most": EVERY + GRACE,
     "overhead_at_most": SHARE,
 }
-SPREAD = 0.8  # of a kill's share of the steps, within which it comes
-STEP = 0.05  # seconds that it comes later than a step, at most
-WAIT, TOO_LONG = 0.002, 900.0  # seconds between two looks at a victim, and that one may take
+SPREAD = 0.8  # share of a kill's part of the steps within which it comes
+STEP = 0.05  # seconds after a step at which it comes, at most
+WAIT, TOO_LONG = 0.002, 900.0  # seconds between two checks of a victim; a victim's time limit
 BY_STEPS = ("full", "top_layers:k=1", "adapter", "lora", "bitfit", "ulmfit", "contrastive")
 SIZES: dict[str, dict[str, Any]] = {
     "masked": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
@@ -73,12 +73,12 @@ class Case:
     """A command that is killed."""
 
     name: str
-    words: Words  # after `graft`, the folder of runs left out
+    words: Words  # after `graft`, without the folder of runs
     pretrains: bool = False
 
 
 def cases(work: Path) -> list[Case]:
-    """All of them, over files in `work`."""
+    """Return all cases, over files in `work`."""
     files = inputs(work)
 
     def trained(kind: str, method: str, precision: str, epochs: int, *more: str) -> Case:
@@ -105,7 +105,7 @@ def cases(work: Path) -> list[Case]:
     return found
 
 
-OBJECTIVES: tuple[tuple[str, str, int, Words], ...] = (  # name, objective, steps, what it is told more
+OBJECTIVES: tuple[tuple[str, str, int, Words], ...] = (  # name, objective, steps, further arguments
     ("masked", "masked", 150, ()),
     ("masked, next sentence", "masked:second=next_sentence", 120, ("--short-length", "16")),
     ("replaced token", "replaced_token", 120, ()),
@@ -119,7 +119,7 @@ OBJECTIVES: tuple[tuple[str, str, int, Words], ...] = (  # name, objective, step
 
 
 def pretrained(texts: Path, work: Path, name: str, objective: str, steps: int, more: Words) -> Case:
-    """A pre-training of a tiny network."""
+    """Return a pre-training of a tiny network."""
     words = ("pretrain", str(texts), "--objective", objective, "--cache", str(work / "cache"))
     words += ("--size", str(work / f"{objective.partition(':')[0]}.json"), "--vocabulary", "300")
     long = ("--steps", str(steps), "--batch", "8", "--length", "24") if steps else ()
@@ -127,7 +127,7 @@ def pretrained(texts: Path, work: Path, name: str, objective: str, steps: int, m
 
 
 def inputs(work: Path) -> dict[str, Path]:
-    """Toy data of every sort, and a tiny image network."""
+    """Write toy data of every sort, and a tiny image network."""
     work.mkdir(parents=True, exist_ok=True)
     files = {"classification": work / "texts.csv", "tagging": work / "words.conll", "span": work / "questions.jsonl",
              "images": work / "images", "network": work / "vit", "texts": work / "corpus.txt"}  # fmt: skip
@@ -159,12 +159,12 @@ def inputs(work: Path) -> dict[str, Path]:
 
 
 def examples(kind: str, rows: int) -> list[Any]:
-    """Of all splits of a toy task."""
+    """Return the examples of all splits of a toy task."""
     return [example for split in tiny_dataset(kind, rows=rows).splits.values() for example in split.examples]
 
 
 def sentences_of(count: int) -> list[str]:
-    """Lines of a small grammar, the same ones always."""
+    """Return lines of a small grammar, always the same ones."""
     draw, parts = random.Random(0), ("cat dog king teacher friend", "reads eats sees finds", "letters bread birds gold")
     chosen = [part.split() for part in parts]
     return [
@@ -175,7 +175,7 @@ def sentences_of(count: int) -> list[str]:
 
 
 class Victim:
-    """One process on its way."""
+    """A running process that will be killed."""
 
     def __init__(self, case: Case, runs: Path, every: float):
         self.marks = Marks(runs.with_suffix(".marks"))
@@ -189,7 +189,7 @@ class Victim:
             )  # fmt: skip
 
     def wait_for(self, where: int, steps: int = 0) -> bool:
-        """Whether it came that far, or has taken so many steps; False where it ended."""
+        """Wait until it is at `where` after `steps` steps or more, or at its end; False if it exited first or took too long."""
         while time.time() - self.began < TOO_LONG:
             there, done, _ = self.marks.read()
             if there >= where and (done >= steps or there == AFTER):
@@ -200,7 +200,7 @@ class Victim:
         return False
 
     def kill(self) -> tuple[int, float, float]:
-        """By SIGKILL, with all that it started; where it was, when its steps began, and when it was killed."""
+        """Kill it and its children by SIGKILL; return its position, the start of its steps, and the time of the kill."""
         killed = time.time()
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -208,7 +208,7 @@ class Victim:
         return where, began, killed
 
     def end(self) -> float:
-        """Let it finish; the seconds it took. Raises `RuntimeError` where it fails."""
+        """Let it finish; return its seconds. Raises `RuntimeError` if it fails."""
         code = self.process.wait(timeout=TOO_LONG)
         self.marks.close()
         if code:
@@ -217,7 +217,7 @@ class Victim:
 
 
 def undisturbed(case: Case, runs: Path) -> dict[str, Any]:
-    """What it leaves, the seconds until its first step, and how many there are."""
+    """Return its results, the seconds until its first step, and the number of steps."""
     victim = Victim(case, runs, EVERY_SECONDS)
     victim.wait_for(STEPPING)
     before = time.time() - victim.began
@@ -227,7 +227,7 @@ def undisturbed(case: Case, runs: Path) -> dict[str, Any]:
 
 
 def disturbed(case: Case, runs: Path, whole: Mapping[str, Any], kills: int, draw: random.Random) -> dict[str, Any]:
-    """Killed so often, in or between steps, but the second time on its way to where it was; after that it finishes."""
+    """Kill it `kills` times in or between steps (the second time before its steps), then let it finish."""
     killed: list[dict[str, Any]] = []
     for number in range(kills):
         victim = Victim(case, runs, EVERY)
@@ -249,13 +249,13 @@ def disturbed(case: Case, runs: Path, whole: Mapping[str, Any], kills: int, draw
 
 
 def last_kept(case: Case, runs: Path) -> float | None:
-    """When the last checkpoint was written; None where there is none."""
+    """Return when the last checkpoint was written; None if there is none."""
     found = runs.glob("*/checkpoint/*.json" if case.pretrains else ".*.checkpoint/*.json")
     return max((path.stat().st_mtime for path in found if path.stem.isdecimal()), default=None)
 
 
 def left(case: Case, runs: Path) -> dict[str, Any]:
-    """What has to be equal, as hashes, and how many attempts it says it took."""
+    """Return the results that must be equal, as hashes, and the recorded number of attempts."""
     (folder,) = (path.parent for path in runs.glob("[!.]*/result.json"))
     result = read_json(folder / "result.json")
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -271,7 +271,7 @@ def left(case: Case, runs: Path) -> dict[str, Any]:
 
 
 def tried(case: Case, work: Path, kills: int) -> dict[str, Any]:
-    """One case, in a folder of its own."""
+    """Measure one case, in its own folder."""
     folder = work / "runs" / digest(case.name)[:12]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -291,7 +291,7 @@ def tried(case: Case, work: Path, kills: int) -> dict[str, Any]:
 
 
 def overhead(work: Path) -> dict[str, Any]:
-    """What a checkpoint of everything that `full` trains of the default backbone takes: the largest there is here."""
+    """Measure a checkpoint of all that `full` trains of the default backbone, the largest one here."""
     spent: list[tuple[float, int]] = []
     write = Checkpoints.write
 
@@ -317,7 +317,7 @@ def overhead(work: Path) -> dict[str, Any]:
 
 
 def summary(found: Sequence[Mapping[str, Any]], paid: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is held against the bar."""
+    """Return the measurements for the bar."""
     kills = [kill for case in found for kill in case.get("kills", ())]
     seconds = [kill["lost_seconds"] for kill in kills if kill["lost_seconds"] is not None]
     resumed = {case["case"]: sum(kill["with_a_checkpoint"] for kill in case.get("kills", ())) for case in found}
@@ -325,7 +325,7 @@ def summary(found: Sequence[Mapping[str, Any]], paid: Mapping[str, Any] | None) 
         "cases": len(found),
         "kills": len(kills),
         "before_the_first_step": sum(kill["where"] == "before" for kill in kills),
-        "kills_with_a_checkpoint": sum(resumed.values()),  # from which the next attempt went on
+        "kills_with_a_checkpoint": sum(resumed.values()),  # from which the next attempt resumed
         "of_every_case": min(resumed.values(), default=0),
         "different": [case["case"] for case in found if not case["equal"]],
         "interval_seconds": EVERY,
@@ -336,7 +336,7 @@ def summary(found: Sequence[Mapping[str, Any]], paid: Mapping[str, Any] | None) 
 
 
 def status(measured: Mapping[str, Any]) -> str:
-    """`ok`, `failed`, or `partial` where too few kills came after a checkpoint to say."""
+    """Return `ok`, `failed`, or `partial` if too few kills came after a checkpoint."""
     bad = measured["different"] or measured["lost_seconds"] > BAR["lost_seconds_at_most"]
     if bad or (measured["overhead"] or 0.0) > SHARE:
         return "failed"
@@ -345,7 +345,7 @@ def status(measured: Mapping[str, Any]) -> str:
 
 
 def kept(path: Path, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The result of `work`, from `path` where it is there already."""
+    """Return the result of `work`, from `path` if it is there."""
     content = read_json(path) if path.is_file() else {}
     if name not in content:
         content[name] = work()
@@ -355,7 +355,7 @@ def kept(path: Path, name: str, work: Callable[[], dict[str, Any]]) -> dict[str,
 
 
 def main() -> None:
-    """Every case, then what checkpoints cost."""
+    """Measure every case, then the cost of checkpoints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=Path("kills"))
     parser.add_argument("--out", type=Path, default=HERE / "results")
@@ -377,7 +377,7 @@ def main() -> None:
 def write_result(
     path: Path, found: Sequence[Mapping[str, Any]], asked: Sequence[Case], paid: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What is known so far, with what is not; returns what was measured."""
+    """Write the results so far and what is missing; return the measurements."""
     measured = summary(found, paid) | {"not_run": [case.name for case in asked[len(found) :]]}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, result_of(QUESTION, BAR, measured, status(measured), cases=found))

@@ -1,9 +1,9 @@
-"""Feeds every reader files that are wrong, or only look it: `python benchmarks/robust/malformed.py`.
+"""Feed every reader files that are invalid, or only look so: `python benchmarks/robust/malformed.py`.
 
-Each of the files of malformed_cases.py must end in exactly the rows that stand in it, or in a message that names the
-place, what is wrong there, what was expected and what to do. What a command reads goes through `graft data` too, which
-must say the same and exit with 2. `--table` prints results/malformed.json as the table of its page, `--only WORD` tries
-the files with that word in their name.
+Each of the files of malformed_cases.py must give exactly its rows, or a message that names the place, what is wrong
+there, what was expected and what to do. Files that a command reads go through `graft data` too, which must print the
+same and exit with 2. `--table` prints results/malformed.json as the table of its page, `--only WORD` tries the files
+with that word in their name.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ GOOD_ENDS = (DATA, MESSAGE)
 
 @dataclass(frozen=True)
 class Ended:
-    """How the reading of a file ended."""
+    """The outcome of reading a file."""
 
     end: str  # one of the six words
-    told: str = ""  # the first line of the message, or what differs
+    told: str = ""  # the first line of the message, or the difference
 
 
 def rows_of_table(path: Path, **flags: Any) -> Any:
-    """Of every row its inputs and its target, as they are handed to the splits."""
+    """Return inputs and target of every row, as the splits get them."""
     task = Task.from_file(path, **flags)
     kind = kinds.get(task.kind)
     if not isinstance(kind, OfChoices):
@@ -63,12 +63,12 @@ def rows_of_table(path: Path, **flags: Any) -> Any:
 
 
 def rows_of_load(path: Path, **flags: Any) -> Any:
-    """All that is asked of a data set, too: that its labels fit one another."""
+    """Return the rows after all checks of a data set, including that labels fit one another."""
     return len(load(Task.from_file(path, **flags)).train.examples)
 
 
 def rows_of_questions(path: Path, **flags: Any) -> Any:
-    """Of every question its words and where its answers stand."""
+    """Return words and answer places of every question."""
     files = dict.fromkeys(("train", "validation", "test"), path)
     asked = read_questions(Task.from_file(path, kind="span"), files, {name: Rejects() for name in files})
     return [[example.inputs["question"], [f"{gold.text}@{gold.start}" for gold in example.target]]
@@ -76,13 +76,13 @@ def rows_of_questions(path: Path, **flags: Any) -> Any:
 
 
 def rows_of_suite(path: Path, suite: str, task: str) -> Any:
-    """The rows of a task's training file."""
+    """Return the rows of a task's training file."""
     found = next(one for one in suites.get(suite).tasks(path) if one.name == task)
     return [dict(row) if row is not None else None for row in found.train.read()]
 
 
 def rows_of_vectors(path: Path) -> Any:
-    """Words with their numbers."""
+    """Return words with their numbers."""
     found = read_word_vectors(path)
     return [
         [word, [round(float(number), 6) for number in row]] for word, row in zip(found.words, found.table, strict=True)
@@ -90,13 +90,13 @@ def rows_of_vectors(path: Path) -> Any:
 
 
 def rows_of_corpus(path: Path, words: bool = False) -> Any:
-    """Documents, or all words of them."""
+    """Return documents, or all their words."""
     found = [document.text for document in open_corpus([path]).documents()]
     return " ".join(found).split() if words else found
 
 
 def rows_of_task(path: Path) -> Any:
-    """What a task file says, files as they stand in it."""
+    """Return the settings of a task file, with file names as written there."""
     asked, comparison = read_task_file(path)
     return {**asked, **comparison, "data": asked["data"].name}
 
@@ -119,7 +119,7 @@ def _listed(value: Any) -> Any:
 
 
 def write_files(case: Case, folder: Path) -> Path:
-    """Write the case's files; returns what is read."""
+    """Write the case's files; return the path to read."""
     for name, content in case.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def tried(case: Case, folder: Path, read: Callable[..., Any] | None = None) -> E
 
 
 def judged(case: Case, error: GraftworkError, folder: Path) -> Ended:
-    """Whether the message is the one that the file deserves, with all its parts."""
+    """Return whether the message is the expected one, with all its parts."""
     told = printable(f"{error.where}: {error.what}".replace(f"{folder}/", ""))[:200]
     if isinstance(case.outcome, Right):
         return Ended(MISSED, told)
@@ -162,7 +162,7 @@ def judged(case: Case, error: GraftworkError, folder: Path) -> Ended:
 
 
 def commanded(case: Case, folder: Path) -> Ended:
-    """`graft data` on a file that is wrong: the same message, and exit code 2."""
+    """Run `graft data` on an invalid file: it must give the same message and exit code 2."""
     path = write_files(case, folder)
     flags = [f"--{key.replace('_', '-')}={value}" for key, value in case.flags.items() if key != "open"]
     kind = ["--kind=span"] if case.reader == "questions" else []
@@ -179,7 +179,7 @@ def commanded(case: Case, folder: Path) -> Ended:
 
 
 def measured(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """How each file ended, by its reader and, where one reads it, by the command."""
+    """Return the outcome of each file, by its reader and, if a command reads it, by the command."""
     found = []
     for case in cases:
         told: dict[str, Any] = {"reader": case.reader, "case": case.what, "wrong": isinstance(case.outcome, Wrong)}
@@ -197,7 +197,7 @@ def measured(cases: Sequence[Case]) -> list[dict[str, Any]]:
 
 
 def summed(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """What the bar is about."""
+    """Return the counts for the bar."""
     ends = Counter(one["end"] for one in found)
     commands = Counter(one["command"] for one in found if "command" in one)
     return {
@@ -212,12 +212,12 @@ def summed(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def is_met(counts: Mapping[str, int]) -> bool:
-    """Whether the bar is met."""
+    """Return whether the bar is met."""
     return counts["files"] >= BAR["files"] and all(counts[name] <= BAR[name] for name in BAR if name != "files")
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """As Markdown."""
+    """Format the results as Markdown."""
     counts = result["measured"]
     lines = ["| file | ends in | message |", "| --- | --- | --- |"]
     for one in result["cases"]:
@@ -233,7 +233,7 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Try every file and write what came of it."""
+    """Try every file and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="not used: every file is made by code")
     parser.add_argument("--out", type=Path, default=RESULT.parent)

@@ -1,4 +1,4 @@
-"""Files that are wrong, or only look it, for every reader: what each holds, and what must come of it."""
+"""Files that are invalid, or only look so, for every reader: the content of each, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-Content = bytes | Callable[[Path], None]  # or what writes the file
+Content = bytes | Callable[[Path], None]  # or a function that writes the file
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class Right:
 
 @dataclass(frozen=True)
 class Wrong:
-    """A message about this place, with these words in it."""
+    """A message about this place that contains these words."""
 
-    place: str  # behind the folder: `t.csv:3`; what follows it, as a column, is free
+    place: str  # after the folder: `t.csv:3`; anything may follow, such as a column
     says: str
 
 
 @dataclass(frozen=True)
 class Case:
-    """A file, or several, and what must come of the first."""
+    """One or several files, and the expected outcome of the first."""
 
-    reader: str  # of READERS in malformed.py
+    reader: str  # a name in READERS of malformed.py
     what: str
     files: Mapping[str, Content]
     outcome: Right | Wrong
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def asked(self) -> str:
-        """The file or folder that is read."""
+        """Return the name of the file or folder to read."""
         return str(self.flags.get("open") or next(iter(self.files)))
 
 
@@ -53,13 +53,13 @@ CASES: list[Case] = []
 
 
 def case(reader: str, what: str, content: Any, outcome: Right | Wrong, name: str = "t.csv", **flags: Any) -> None:
-    """Add one; `content` may be a text, bytes, JSON, or several files by name."""
+    """Add a case; `content` may be a text, bytes, JSON, or several files by name."""
     files = content if isinstance(content, dict) and name == "" else {name: content}
     CASES.append(Case(reader, what, {key: raw(key, value) for key, value in files.items()}, outcome, flags))
 
 
 def raw(name: str, content: Any) -> Content:
-    """Texts in UTF-8, lists of a JSONL file as a line each, other JSON whole."""
+    """Return texts in UTF-8, lists of a JSONL file as a line each, other JSON whole."""
     if isinstance(content, bytes) or callable(content):
         return content
     if isinstance(content, str):
@@ -70,7 +70,7 @@ def raw(name: str, content: Any) -> Content:
 
 
 def tarred(content: bytes) -> bytes:
-    """A tar archive with a file in it."""
+    """Return a tar archive with one file."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
         entry = tarfile.TarInfo("t.csv")
@@ -80,7 +80,7 @@ def tarred(content: bytes) -> bytes:
 
 
 def zipped(content: bytes) -> bytes:
-    """A zip archive with a file in it."""
+    """Return a zip archive with one file."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         archive.writestr("xl/workbook.xml", content)
@@ -88,7 +88,7 @@ def zipped(content: bytes) -> bytes:
 
 
 def packed(content: bytes) -> bytes:
-    """gzip, the same bytes every time."""
+    """Return the content in gzip, always the same bytes."""
     return gzip.compress(content, mtime=0)
 
 
@@ -98,12 +98,12 @@ TEXTS = ["NA", "null", "None", "nan", "N/A", "-", "NULL", "#N/A", "true", "0"]
 
 
 def pairs(*rows: tuple[Any, Any]) -> Right:
-    """Rows of one text and its target."""
+    """Return rows of one text and its target."""
     return Right([[text, target] for text, target in rows])
 
 
 def tables() -> None:
-    """CSV and TSV."""
+    """Add cases of CSV and TSV."""
     case("table", "a byte-order mark", b"\xef\xbb\xbf" + GOOD, pairs(("fine", "a")))
     case("table", "CRLF", "text,label\r\nfine,a\r\n", pairs(("fine", "a")))
     case("table", "LF and CRLF mixed", "text,label\r\nx,a\ny,b\r\nz,c", pairs(("x", "a"), ("y", "b"), ("z", "c")))
@@ -194,7 +194,7 @@ def tables() -> None:
 
 
 def lines_of_json() -> None:
-    """JSONL, its choices, doccano."""
+    """Add cases of JSONL, its choices, and doccano."""
     good = {"text": "fine", "label": "a"}
     rows = [{"text": word, "label": word} for word in TEXTS]
     case("table", "JSONL: NA, null and None as texts", rows, pairs(*((word, word) for word in TEXTS)), "t.jsonl")
@@ -280,7 +280,7 @@ def lines_of_json() -> None:
 
 
 def sentences() -> None:
-    """CoNLL, CoNLL-U, brat, Label Studio."""
+    """Add cases of CoNLL, CoNLL-U, brat and Label Studio."""
     plain = "My O\ncard B-THING\n\nis O\nlost O\n"
     told = Right([[["My", "card"], ["O", "B-THING"]], [["is", "lost"], ["O", "O"]]])
     tagging = {"kind": "tagging"}
@@ -407,7 +407,7 @@ def sentences() -> None:
 
 
 def answers() -> None:
-    """Questions about passages."""
+    """Add cases of questions about passages."""
     context = "A \U0001f600 long river."
 
     def asked(**changes: Any) -> dict[str, Any]:
@@ -450,7 +450,7 @@ def answers() -> None:
 
 
 def parquet_of(columns: Mapping[str, Any], names: list[str] | None = None) -> bytes:
-    """A Parquet file."""
+    """Return a Parquet file."""
     import pyarrow
     from pyarrow import parquet
 
@@ -461,7 +461,7 @@ def parquet_of(columns: Mapping[str, Any], names: list[str] | None = None) -> by
 
 
 def binary_tables() -> None:
-    """Parquet."""
+    """Add cases of Parquet."""
 
     def of(columns: Mapping[str, Any], keep: slice = slice(None), names: list[str] | None = None) -> Content:
         return lambda path: (path.write_bytes(parquet_of(columns, names)[keep]), None)[1]
@@ -504,7 +504,7 @@ def binary_tables() -> None:
 
 
 def twice_named() -> bytes:
-    """A Parquet file with two columns of one name."""
+    """Return a Parquet file with two columns of one name."""
     import pyarrow
 
     return parquet_of(
@@ -513,7 +513,7 @@ def twice_named() -> bytes:
 
 
 def png(side: int = 4) -> bytes:
-    """A small image."""
+    """Return a small image."""
     from PIL import Image
 
     made = io.BytesIO()
@@ -522,7 +522,7 @@ def png(side: int = 4) -> bytes:
 
 
 def wav(samples: Any, subtype: str = "PCM_16") -> bytes:
-    """A small sound."""
+    """Return a small sound."""
     import soundfile
 
     made = io.BytesIO()
@@ -531,7 +531,7 @@ def wav(samples: Any, subtype: str = "PCM_16") -> bytes:
 
 
 def media() -> None:
-    """Class folders and lists of images and sounds."""
+    """Add cases of class folders and lists of images and sounds."""
     image, loud = png(), wav(np.sin(np.arange(400)))
     case("table", "folders: what file managers leave", {"f/a/1.png": image, "f/b/2.png": image, "f/a/Thumbs.db": b"x", "f/a/.x": b""},
          Right([["a/1.png", "a"], ["b/2.png", "b"]]), "", open="f")  # fmt: skip
@@ -560,7 +560,7 @@ def media() -> None:
 
 
 def suites() -> None:
-    """Official files of GLUE, SuperGLUE and SQuAD."""
+    """Add cases of official files of GLUE, SuperGLUE and SQuAD."""
     header = "sentence\tlabel\n"
     task = {"suite": "glue", "task": "SST-2", "open": "."}
     case("suite", "GLUE: quotes as text", {"SST-2/train.tsv": header + '"a\t1\nNA\t0\n'},
@@ -620,7 +620,7 @@ def suites() -> None:
 
 
 def vectors() -> None:
-    """Word vectors in the formats of other programs."""
+    """Add cases of word vectors in the formats of other programs."""
     good = "the 1 0.5\ncat -1e-3 2\n"
     table = [["the", [1.0, 0.5]], ["cat", [-0.001, 2.0]]]
     case("vectors", "GloVe: words that are spaces and signs", "\u00a0 1 2\n. . 3 4\n", Right([["\u00a0", [1.0, 2.0]], [". .", [3.0, 4.0]]]),
@@ -665,7 +665,7 @@ def vectors() -> None:
 
 
 def texts() -> None:
-    """Plain text and JSONL for pre-training."""
+    """Add cases of plain text and JSONL for pre-training."""
     case("corpus", "corpus: CRLF, U+2028 and a byte-order mark", "\ufeffone\r\ntwo\u2028lines\n\nNone\n", Right(["one", "two\u2028lines", "None"]),
          "t.txt")  # fmt: skip
     long = "word " * 60_000
@@ -688,7 +688,7 @@ def texts() -> None:
 
 
 def task_files() -> None:
-    """Task files."""
+    """Add cases of task files."""
     case("task", "task file: a byte-order mark and CRLF", '\ufeffdata = "t.csv"\r\nseeds = 3\r\n',
          Right({"name": "t", "data": "t.csv", "seeds": 3}), "t.toml")  # fmt: skip
     for what, content, says in (

@@ -1,7 +1,7 @@
-"""Tries every property of tests/properties on 10,000 examples: `python benchmarks/robust/properties.py`.
+"""Test every property of tests/properties on 10,000 examples: `python benchmarks/robust/properties.py`.
 
-Hypothesis draws the examples, anew in every call. A property that has fewer different examples than were asked for is
-tried on all of them, and says so.
+Hypothesis draws new examples in every call. A property with fewer distinct examples than requested is tested on all of
+them, and reports so.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ BAR = {LEAST: 10_000, "counter_examples": 0}
 
 @dataclass
 class Counting:
-    """A plugin of pytest that sets the number of examples and keeps what came of every property."""
+    """A pytest plugin that sets the number of examples and records the outcome of every property."""
 
     examples: int
-    profile: str = "thorough"  # of tests/properties/conftest.py
+    profile: str = "thorough"  # defined in tests/properties/conftest.py
     tried: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        from hypothesis import settings  # no sooner: pytest rewrites its asserts
+        from hypothesis import settings  # not earlier: pytest rewrites its asserts
 
         settings.register_profile("asked", settings.get_profile(self.profile), max_examples=self.examples)
         settings.load_profile("asked")
@@ -58,7 +58,7 @@ class Counting:
 
 
 def summary(tried: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """What is held against the bar: the fewest examples among the properties that have more."""
+    """Return the measurement for the bar: the fewest examples among the properties that have more."""
     open_ended = [one["examples"] for one in tried.values() if not one["all_there_are"]]
     return {
         "properties": len(tried),
@@ -69,12 +69,12 @@ def summary(tried: dict[str, dict[str, Any]]) -> dict[str, int]:
 
 
 def is_met(measured: dict[str, int]) -> bool:
-    """Whether every property had its examples and held for them."""
+    """Return whether every property had its examples and held for them."""
     return measured["examples_of_a_property"] >= BAR[LEAST] and measured["counter_examples"] <= BAR["counter_examples"]
 
 
 def main() -> int:
-    """Measure and write; 1 where a bar is not met."""
+    """Measure and write; return 1 if a bar is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=BAR[LEAST])
     parser.add_argument("--only", default="", help="properties whose names hold this; default: all")

@@ -1,4 +1,4 @@
-"""What every file of results/ says, whatever was measured: the question, where and of what, the bar, and the status."""
+"""The common content of the files of results/: question, environment, bar, measurements and status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FORMAT = 1
-BRIEF = ("graftwork", "commit", "processor", "distributions", "time")  # of the environment, where no time is measured
+BRIEF = ("graftwork", "commit", "processor", "distributions", "time")  # fields of the environment to keep if no time is measured
 
 
 def result_of(
@@ -17,8 +17,8 @@ def result_of(
     of_environment: Sequence[str] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """The content of a file. `of_environment` is what it keeps of the environment: None keeps all."""
-    from graftwork.machine.environment import environment  # in here: fuzz.py has to import Graftwork by itself
+    """Return the content of a file. `of_environment` lists the fields of the environment to keep; None keeps all."""
+    from graftwork.machine.environment import environment  # local: fuzz.py must import Graftwork itself
 
     here = environment()
     kept = here if of_environment is None else {key: here[key] for key in of_environment if key in here}

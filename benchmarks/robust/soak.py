@@ -1,10 +1,10 @@
-"""Compares, trains and serves against one bank for half an hour, and checks every result:
+"""Compare, train and serve against one bank for half an hour, and check every result:
 `python benchmarks/robust/soak.py --minutes 30`.
 
-A server answers a few requests a second the whole time. Beside it rounds go on: a comparison and a training that begin
-together, over one folder of runs that is new and one cache that is not; the module goes into the bank that is served,
-and that of the round before is taken away. Everything was done once before, alone: runs must be bit for bit those,
-`graft verify` must hold, `graft bank check` must find nothing, and the server must answer what the runs predict.
+A server answers a few requests per second the whole time. Meanwhile rounds are run: a comparison and a training start
+together, over a new folder of runs and a shared cache; the module is added to the served bank, and that of the round
+before is removed. Everything was computed once before, alone: runs must be bit-identical to those, `graft verify` must
+succeed, `graft bank check` must find nothing, and the server must give the runs' predictions.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ QUESTION = (
 BAR = {"failures": 0, "server_growth_bytes": 50_000_000, "server_handles_growth": 0, "server_exit_code": 0}
 LABELS, ROWS = 4, {"train": 80, "validation": 24, "test": 24}
 METHODS = ("majority", "tfidf_svm", "linear_probe", "top_layers:k=1", "lora")
-TRAINED = "lora"  # by `graft train` too, while the comparison does: the same run
-RESIDENT = ("linear_probe", "top_layers:k=1", "lora")  # tasks of the bank from first to last
-SAME = ("predictions.jsonl", "module/delta.safetensors")  # what a run decides, byte for byte
-PROCESS_SECONDS = 1800  # that a command may take
-SERVED_SECONDS = 30.0  # until a server has taken in what was added
-MOST_TOLD = 20  # failures that are written down; all are counted
+TRAINED = "lora"  # also by `graft train` during the comparison: the same run
+RESIDENT = ("linear_probe", "top_layers:k=1", "lora")  # tasks that are in the bank the whole time
+SAME = ("predictions.jsonl", "module/delta.safetensors")  # files of a run that must be byte-identical
+PROCESS_SECONDS = 1800  # time limit of a command
+SERVED_SECONDS = 30.0  # for a server to load an added task
+MOST_TOLD = 20  # failures kept; all are counted
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Where everything is, and how every command is called."""
+    """The folders of the benchmark, and the commands run in them."""
 
     folder: Path
     backbone: str
@@ -62,11 +62,11 @@ class Scene:
 
     @property
     def bank(self) -> Path:
-        """The one that is served."""
+        """Return the served bank."""
         return self.folder / "soak.bank"
 
     def start(self, name: str, *words: object) -> Command:
-        """`graft WORDS` in a process of its own, one thread."""
+        """Start `graft WORDS` in a process, with one thread."""
         log = self.folder / f"{name}.log"
         command = [sys.executable, "-m", "graftwork", *map(str, words)]
         with log.open("wb") as stream:
@@ -76,12 +76,12 @@ class Scene:
         return Command(name, process, log)
 
     def compare(self, runs: str) -> Command:
-        """A board of every method."""
+        """Start a board of every method."""
         words = ("--methods", ",".join(self.methods), "--seeds", "1", "--exhaustive", "--jobs", "1", "--out", "board")
         return self.start("compare", "compare", *self._task(), *words, *self._running(runs))
 
     def train(self, method: str, name: str, runs: str) -> Command:
-        """A run whose module goes into the bank."""
+        """Start a run whose module is added to the bank."""
         where = ("--method", method, "--bank", self.bank, "--task", name)
         return self.start("train", "train", *self._task(), *where, *self._running(runs))
 
@@ -97,14 +97,14 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB
 
 @dataclass(frozen=True)
 class Command:
-    """A process that was started."""
+    """A started process."""
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path
 
     def end(self) -> str:
-        """What is wrong with how it ended; empty where nothing is."""
+        """Wait for the end; return what is wrong with it, or ""."""
         try:
             code = self.process.wait(PROCESS_SECONDS)
         except subprocess.TimeoutExpired:
@@ -118,14 +118,14 @@ class Command:
 
 @dataclass
 class Failures:
-    """What went wrong, without the names of this machine's folders."""
+    """The failures, without names of this machine's folders."""
 
     folder: Path
     told: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
 
     def note(self, where: str, what: str) -> None:
-        """One of them; nothing where `what` is empty."""
+        """Record a failure; does nothing if `what` is empty."""
         if what:
             self.count += 1
             what = what.replace(str(self.folder), "FOLDER")
@@ -135,15 +135,15 @@ class Failures:
 
 @dataclass(frozen=True)
 class Reference:
-    """What the runs decide when nothing else goes on."""
+    """The results of the runs without other load."""
 
     runs: Mapping[str, Mapping[str, str]]  # run -> file -> sha256
-    board: str  # digest of the rows of the board, times and prices left out
+    board: str  # digest of the board's rows, without times and prices
     answers: Mapping[str, Mapping[str, str]]  # method -> text -> label
 
     @classmethod
     def of(cls, scene: Scene, runs: Path) -> Reference:
-        """Of a comparison that is done."""
+        """Return the reference of a finished comparison."""
         board = read_json(scene.folder / "board" / "leaderboard.json")
         texts = [row["text"] for row in rows_of(scene.folder / "test.csv")]
         answers = {
@@ -153,34 +153,34 @@ class Reference:
 
 
 def finished(runs: Path) -> list[Path]:
-    """The folders of complete runs."""
+    """Return the folders of complete runs."""
     return sorted(path.parent for path in runs.glob("[!.]*/result.json"))
 
 
 def hashes(run: Path) -> dict[str, str]:
-    """sha256 of what a run decides; a method may leave out some of it."""
+    """Return the sha256 of a run's files in `SAME`; a method may lack some."""
     return {name: file_digest(run / name) for name in SAME if (run / name).is_file()}
 
 
 def predicted(run: Path) -> list[str]:
-    """A label per row of test."""
+    """Return the predicted label of each test row."""
     lines = [json.loads(line) for line in (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
     return [line["prediction"] for line in lines if line["split"] == "test"]
 
 
 def board_digest(board: Mapping[str, Any]) -> str:
-    """Over what a board says of its rows, but for what they cost."""
+    """Return a digest of a board's rows without their costs."""
     return digest([{name: row[name] for name in ("method", "scores", "runs", "status")} for row in board["rows"]])
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    """A CSV file."""
+    """Return the rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
 def compared(reference: Reference, runs: Path, board: Path) -> list[str]:
-    """What differs between a round and the reference."""
+    """Return the differences between a round and the reference."""
     found = {path.name: hashes(path) for path in finished(runs)}
     wrong = [f"run {run} is missing" for run in reference.runs.keys() - found.keys()]
     wrong += [f"run {run} was not to be made" for run in found.keys() - reference.runs.keys()]
@@ -196,7 +196,7 @@ def compared(reference: Reference, runs: Path, board: Path) -> list[str]:
 
 
 class Asker(threading.Thread):
-    """Asks the server's resident tasks a few times a second, and holds its answers against the runs' predictions."""
+    """A thread that queries the server's resident tasks a few times per second and checks the runs' predictions."""
 
     def __init__(self, served: Served, expected: Mapping[str, Mapping[str, str]], failures: Failures, pause: float):
         super().__init__(daemon=True)
@@ -204,13 +204,13 @@ class Asker(threading.Thread):
         self.asked = [(task, text, label) for task, answers in expected.items() for text, label in answers.items()]
         self.statuses: Counter[int] = Counter()
         self.resident_bytes: list[int] = []
-        self.apart = 0.0  # largest difference of a probability from the first time
+        self.apart = 0.0  # largest difference of a probability from its first value
         self._first: dict[tuple[str, str], dict[str, float]] = {}
         self._ending, self._going = threading.Event(), threading.Event()
         self._going.set()
 
     def run(self) -> None:
-        """Until `end`."""
+        """Query until `end`."""
         for task, text, label in cycle(self.asked):
             self._going.wait()
             if self._ending.wait(self.pause):
@@ -236,7 +236,7 @@ class Asker(threading.Thread):
         self.apart = max([self.apart, *gaps])
 
     def quietly(self, look: Callable[[], int]) -> int:
-        """What `look` sees while nothing is asked."""
+        """Return the result of `look` while queries are paused."""
         self._going.clear()
         time.sleep(2 * self.pause + 0.5)
         try:
@@ -245,14 +245,14 @@ class Asker(threading.Thread):
             self._going.set()
 
     def end(self) -> None:
-        """Ask no more."""
+        """Stop."""
         self._ending.set()
         self._going.set()
         self.join()
 
 
 def ask(port: int, body: Mapping[str, Any]) -> tuple[int, Any]:
-    """One request over a connection of its own: status and content."""
+    """Send one request over a new connection; return status and content."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         head = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
@@ -264,12 +264,12 @@ def ask(port: int, body: Mapping[str, Any]) -> tuple[int, Any]:
 
 
 def handles(served: Served) -> int:
-    """Files, sockets and pipes that the server has open."""
+    """Return the number of files, sockets and pipes that the server has open."""
     return len(os.listdir(f"/proc/{served.process.pid}/fd"))
 
 
 def answers_as_trained(port: int, task: str, expected: Mapping[str, str]) -> str:
-    """Ask a task that was just added until it is there; what is wrong with its answers."""
+    """Query a newly added task until it is served; return what is wrong with its answers."""
     end = time.monotonic() + SERVED_SECONDS
     while True:
         status, told = ask(port, {"rows": [{"task": task, "text": text} for text in expected]})
@@ -285,7 +285,7 @@ def answers_as_trained(port: int, task: str, expected: Mapping[str, str]) -> str
 
 
 def prepare(scene: Scene) -> Reference:
-    """Write the data, make every run alone, and put the resident tasks into the bank."""
+    """Write the data, make every run alone, and add the resident tasks to the bank."""
     write_data(scene.folder)
     commands = [scene.compare("reference")]
     wrong = commands[0].end()
@@ -297,7 +297,7 @@ def prepare(scene: Scene) -> Reference:
 
 
 def write_data(folder: Path) -> None:
-    """Tickets of the most frequent labels, a file a split, the same rows every time."""
+    """Write tickets of the most frequent labels, one file per split, always the same rows."""
     with as_file(files("graftwork.data") / "builtin" / "tickets.csv") as path:
         rows = rows_of(path)
     known = [label for label, _ in Counter(row["label"] for row in rows).most_common(LABELS)]
@@ -311,7 +311,7 @@ def write_data(folder: Path) -> None:
 
 
 def one_round(scene: Scene, number: int, reference: Reference, served: Served, failures: Failures) -> None:
-    """A comparison beside a training, then every check of what they left."""
+    """Run a comparison beside a training, then every check of their results."""
     name, runs = f"round{number}", f"runs{number}"
     begun = [scene.compare(runs), scene.train(TRAINED, name, runs)]
     for command in begun:
@@ -334,7 +334,7 @@ def one_round(scene: Scene, number: int, reference: Reference, served: Served, f
 
 
 def soak(scene: Scene, chosen: argparse.Namespace, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Rounds until time is up; `tell` is given what is known after each."""
+    """Run rounds until time is up; `tell` gets the results after each."""
     failures, reference = Failures(scene.folder), prepare(scene)
     resident = {f"resident{place}": reference.answers[method] for place, method in enumerate(scene.resident)}
     begun, rounds, open_files = time.monotonic(), 0, []
@@ -372,12 +372,12 @@ def soak(scene: Scene, chosen: argparse.Namespace, tell: Callable[[dict[str, Any
 
 
 def missed(measured: Mapping[str, Any]) -> list[str]:
-    """The bars that were not met."""
+    """Return the bars that were not met."""
     return [name for name, most in BAR.items() if name not in measured or measured[name] > most]
 
 
 def main() -> None:
-    """Writes what is known after every round; the exit code is 1 where a bar is not met."""
+    """Write the results after every round; the exit code is 1 if a bar is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rounds", type=int, default=1, help="at least, after those that warm up")

@@ -1,4 +1,4 @@
-"""Prints what is in results/ as the tables of the README: `python benchmarks/robust/table.py`."""
+"""Print results/ as the tables of the README: `python benchmarks/robust/table.py`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Result = Mapping[str, Any]
 
 
 def rows_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Format a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows))
 
 
 def number(value: Any) -> str:
-    """As a person reads it; a list is counted, and what is not measured is a dash."""
+    """Format a value; a list is counted, and a missing value is a dash."""
     if value is None:
         return "–"
     if isinstance(value, list):
@@ -39,7 +39,7 @@ def number(value: Any) -> str:
 
 
 def limits(result: Result) -> list[Sequence[str]]:
-    """A row for every bar: what it is of, the bar, what was measured."""
+    """Return a row per bar: its subject, the bar, the measurement."""
     bar, measured = result.get("bar"), result.get("measured")
     if not isinstance(bar, Mapping):
         return [["bar", number(bar), result["status"]]]
@@ -48,14 +48,14 @@ def limits(result: Result) -> list[Sequence[str]]:
 
 
 def _of_bar(name: str, found: Result) -> Any:
-    """What was measured under the bar's own name, or under that without `_at_least`, `_at_most` and its first words."""
+    """Return the measurement under the bar's name, or without `_at_least`, `_at_most` and its first words."""
     plain = name.removesuffix("_at_least").removesuffix("_at_most")
     near = (key for key in found if plain.endswith(f"_{key}"))
     return found[name] if name in found else found.get(plain, found.get(next(near, "")))
 
 
 def counts(result: Result) -> str:
-    """What else was counted: whole numbers that have no bar."""
+    """Format the other counts: whole numbers without a bar."""
     bar, measured = result.get("bar"), result.get("measured")
     barred = bar if isinstance(bar, Mapping) else {}
     found = measured if isinstance(measured, Mapping) else {}
@@ -76,7 +76,7 @@ def _origin(result: Result) -> str:
 
 
 def table() -> str:
-    """All that was measured: first whether each part holds, then part by part."""
+    """Format all results: first whether each part passes, then part by part."""
     results = {name: read_json(RESULTS / f"{name}.json") for name in PARTS if (RESULTS / f"{name}.json").is_file()}
     parts = [rows_of(["part", "status"], [[PARTS[name], found["status"]] for name, found in results.items()])]
     for name, found in results.items():

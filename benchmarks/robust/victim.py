@@ -1,6 +1,6 @@
-"""`graft` that checkpoints often and marks where it is, for `kills.py`: `python victim.py MARKS SECONDS WORDS…`.
+"""`graft` that checkpoints often and marks its progress, for `kills.py`: `python victim.py MARKS SECONDS WORDS…`.
 
-MARKS is a file of 24 bytes, rewritten in place: where it is, the steps of this attempt, and when the first one began.
+MARKS is a file of 24 bytes, rewritten in place: the position, the steps of this attempt, and when the first one began.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from graftwork.core.checkpoint import Keep, Made
 
 T = TypeVar("T")
 MARK = struct.Struct("<qqd")
-BEFORE, STEPPING, AFTER = range(3)  # the first step, between two, and the last
+BEFORE, STEPPING, AFTER = range(3)  # before the first step, during the steps, after the last one
 
 
 class Marks:
-    """Written by the victim, read by whoever kills it."""
+    """The marks file, written by the victim and read by the killer."""
 
     def __init__(self, path: Path):
         self._handle, self._began = os.open(path, os.O_CREAT | os.O_RDWR, 0o644), 0.0
 
     def write(self, where: int, steps: int) -> None:
-        """It is there now."""
+        """Write position and steps."""
         if not steps:
             self._began = time.time()
         os.pwrite(self._handle, MARK.pack(where, steps, self._began), 0)
 
     def read(self) -> tuple[int, int, float]:
-        """Where it is, the steps of this attempt, and when the first of them began."""
+        """Return the position, the steps of this attempt, and when the first of them began."""
         content = os.pread(self._handle, MARK.size, 0)
         return MARK.unpack(content) if len(content) == MARK.size else (BEFORE, 0, 0.0)
 
     def close(self) -> None:
-        """It is no longer needed."""
+        """Close the file."""
         os.close(self._handle)
 
 
@@ -60,12 +60,12 @@ class _Marked:
 
 
 def watched(marks: Marks, every: float) -> None:
-    """From now on this process' runs and pre-trainings checkpoint that often, and mark every step."""
+    """Make this process's runs and pre-trainings checkpoint every `every` seconds, and mark every step."""
     from graftwork.pretrain.pretrain_folder import Filling
     from graftwork.run import run_checkpoint
     from graftwork.train import checkpoint_files
 
-    run_checkpoint.EVERY_SECONDS, checkpoint_files.SHARE = every, 1.0  # however long writing takes beside tiny steps
+    run_checkpoint.EVERY_SECONDS, checkpoint_files.SHARE = every, 1.0  # even if writing takes long compared with tiny steps
     steps, checkpoint, close = run_checkpoint.RunCheckpoint.steps, Filling.checkpoint, Filling.close
     done = 0
 

@@ -1,6 +1,6 @@
-"""Python runs this before a process's own code where its folder is named `sitecustomize` on the path: notes renames.
+"""A `sitecustomize` module, run before a process's own code, that records renames of runs.
 
-Only what the system's audit events tell is used; nothing of what is watched is replaced.
+It uses only the system's audit events; no watched code is replaced.
 """
 
 import os
@@ -13,7 +13,7 @@ ON_THE_WAY = re.compile(r"\.([0-9a-f]+)\.[a-z0-9_]{8}")
 
 
 def note(event, args):
-    """A line when a run has come to its end, and one when it gets its name."""
+    """Write a line when a run has ended, and one when it is renamed to its final name."""
     if event != "os.rename":
         return
     source, target = map(os.fsdecode, args[:2])

@@ -1,4 +1,4 @@
-"""What a hypothesis gives away without its premise: `python run.py --data FOLDER`."""
+"""Scores on hypotheses without their premises: `python run.py --data FOLDER`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ METHODS = ["majority", "tfidf_svm", "linear_probe", *ONE_SIDE, "adapter", "full"
 
 
 def task() -> gw.Task:
-    """SNLI in the working folder: its dev part is learnt from, its test part is the test."""
+    """Return SNLI in the working folder, trained on its dev part and tested on its test part."""
     return gw.Task.from_file(Path("snli") / "dev.tsv", name="snli", test=Path("snli") / "test.tsv")
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Compare. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = flags(__doc__)
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--seeds", type=int, default=5)

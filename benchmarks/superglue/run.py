@@ -1,4 +1,4 @@
-"""Compares methods on SuperGLUE's tasks of pairs and of choices: `python run.py --data FOLDER [NAME …]`."""
+"""Compare methods on SuperGLUE's tasks of pairs and of choices: `python run.py --data FOLDER [NAME …]`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEEDS = {"copa": 5, "wic": 5, "boolq": 3}
 
 
 def task(name: str) -> gw.Task:
-    """The task in the working folder. SuperGLUE's own test labels are hidden: its validation split is the test here."""
+    """Return the task. SuperGLUE's own test labels are hidden: its validation split is the test here."""
     folder = Path(name)
     if name == "copa":
         train, test = folder / "train_choices.jsonl", folder / "dev_choices.jsonl"
@@ -28,7 +28,7 @@ def task(name: str) -> gw.Task:
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Compare. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = flags(__doc__, SEEDS)
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--seeds", type=int, help="default: 5, of boolq 3")

@@ -1,4 +1,4 @@
-"""Compares the ways of tagging words on three published corpora: `python run.py --data FOLDER [NAME …]`."""
+"""Compare word-tagging methods on three published corpora: `python run.py --data FOLDER [NAME …]`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS = ("majority", "most_frequent_tag", "perceptron_tagger", "linear_probe",
 
 
 def task(name: str) -> gw.Task:
-    """The task in the working folder; conll2000 has no validation file, so a tenth of its train is drawn."""
+    """Return the task; conll2000 has no validation file, so a tenth of its train is drawn."""
     train = next(Path(name).glob("train.conll*"))
     dev = Path(name) / "dev.conll"
     given = {"validation": dev} if dev.exists() else {}
@@ -27,7 +27,7 @@ def task(name: str) -> gw.Task:
 
 
 def main() -> None:
-    """Runs that are there already cost nothing, so an interrupted benchmark goes on where it was."""
+    """Compare. Finished runs are reused, so an interrupted benchmark resumes."""
     parser = flags(__doc__, CORPORA, threads=torch.get_num_threads())
     parser.add_argument("--seeds", type=int, default=3)
     chosen = parser.parse_args()

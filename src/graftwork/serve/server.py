@@ -26,7 +26,7 @@ from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and closing the socket, so that load balancers notice
-DRAIN_SECONDS = 20  # for accepted requests; later ones get 503
+DRAIN_SECONDS = 20  # for accepted requests; those not answered by then get 503
 END_SECONDS = 5.0  # then, in total, for the running batch and a bank change being loaded
 BACKLOG = 2048  # connections waiting to be accepted
 KERNELS = "32"

@@ -14,7 +14,7 @@ from graftwork.io.cache_folder import CACHE_SIZE
 from graftwork.registry import checks
 from graftwork.units import parse_bytes, show
 
-LEAST_BYTES = 200_000_000  # a run of `full` on minilm stores 45 MB, and up to twice that while running
+LEAST_BYTES = 200_000_000  # a run of `full` on minilm stores 45 MB, and needs twice that while running
 LEAST_FILES = 1_000
 REMEDY = {
     "runs": "--runs DIR, a folder of your own on a disk with room",
