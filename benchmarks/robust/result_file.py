@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FORMAT = 1
-BRIEF = ("graftwork", "commit", "processor", "distributions", "time")  # fields of the environment to keep if no time is measured
+BRIEF = (
+    "graftwork",
+    "commit",
+    "processor",
+    "distributions",
+    "time",
+)  # fields of the environment to keep if no time is measured
 
 
 def result_of(
