@@ -100,7 +100,7 @@ def finished(command: Sequence[str], runs: Path) -> Result:
 
 
 def killed_at(command: Sequence[str], runs: Path, share: float) -> tuple[int, int]:
-    """Start a run and kill it once a checkpoint has that share of the steps; return the checkpoint's step and the total."""
+    """Start a run and kill it once a checkpoint has that share of the steps; return the checkpoint's step and total."""
     process = subprocess.Popen(
         [*command, "--runs", str(runs)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )

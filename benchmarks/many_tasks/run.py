@@ -50,7 +50,7 @@ SECONDS = {
     "top_layers:k=1": 4e-3, "top_layers": 8.4e-3, "top_layers:k=3": 1.1e-2, "top_layers:k=5": 1.7e-2,
     "full": 2.3e-2,
 }  # fmt: skip
-WORDS, MOST_WORDS, BASE = 10, 190, 2.0  # words per row for these figures; words that the backbone reads at most; seconds
+WORDS, MOST_WORDS, BASE = 10, 190, 2.0  # words per row for these figures; words read at most; seconds
 
 Row = dict[str, str]
 

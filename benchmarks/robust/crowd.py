@@ -42,7 +42,7 @@ ROWS, SEEDS, EPOCHS = 240, 3, 8
 PAUSE_SECONDS = (0.5, 8.0)  # from one kill to the next
 LOOK_SECONDS, TOO_LONG = 0.05, 1800.0
 SAME = ("spec.json", "predictions.jsonl", "module/delta.safetensors")  # files of a run that must be byte-identical
-KEPT = ("task", "headline_metric", "differences", "majority", "race", "rows", "statistics", "notes")  # fields of a board that are compared
+KEPT = ("task", "headline_metric", "differences", "majority", "race", "rows", "statistics", "notes")  # of a board
 PRICES = ("costs", "cost", "search_costs")
 
 
@@ -54,9 +54,7 @@ class Crowd:
     command: Sequence[str]  # `graft compare` without threads, jobs and the board's folder
     chance: random.Random
     killed: set[int] = field(default_factory=set)
-    seen: dict[str, str] = field(
-        default_factory=dict
-    )  # finished run -> sha256 of its result.json when first seen
+    seen: dict[str, str] = field(default_factory=dict)  # finished run -> sha256 of its result.json when first seen
     restarts: int = 0
     complaints: list[str] = field(default_factory=list)  # exits that no kill explains
 

@@ -2,7 +2,7 @@
 
 Two ways. First every file opened for writing, every new folder and every rename fails in turn, as on a full disk; the
 system's audit events report each, including those of libraries. Then, if a file system in memory can be mounted, the
-disk really is too small, with less room every time. Results in the work folder are not computed again;
+disk really is too small, by several amounts. Results in the work folder are not computed again;
 `--only train,remove` tries a part of it.
 """
 
@@ -42,9 +42,7 @@ BAR = {"torn": 0, "changed": 0, "left_over": 0, "unclear": 0, "not_gone_on": 0}
 WRITING = re.compile(r"[wax+]")
 FULL = "the disk is full"
 WARNINGS = ("nothing can be kept in the cache", "no checkpoint can be written")  # each once, and the command continues
-OPTIONAL = re.compile(
-    r"(^|/)(cache|\.[0-9a-f]+\.checkpoint)(/|$)"
-)  # files that a command does not need
+OPTIONAL = re.compile(r"(^|/)(cache|\.[0-9a-f]+\.checkpoint)(/|$)")  # files that a command does not need
 RUN = "runs/*/result.json"
 STEPS, PAGE = 12, 4096  # sizes of a small disk per command, and the block size in bytes
 ROOM = 64 << 20  # bytes of the small disk
@@ -285,7 +283,7 @@ def small_disk(case: Case, scene: Path, folder: Path) -> Found:
     """Run the command on a disk with several amounts of free space; `folder` is the file system."""
     found = Found()
     restore(scene, folder)
-    held = sum(path.stat().st_size for path in folder.glob("own.bank/**/*"))  # a bank copies so much and then removes it
+    held = sum(path.stat().st_size for path in folder.glob("own.bank/**/*"))  # a bank copies it, then removes it
     needed = max(held, used(folder, lambda: run(folder, case.words))) + STEPS * PAGE
     for room in sorted({step * needed // STEPS // PAGE * PAGE for step in range(STEPS)}):
         restore(scene, folder)

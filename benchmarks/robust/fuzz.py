@@ -40,7 +40,7 @@ BAR = {LEAST: 300_000, "findings": 0}
 MOST_SECONDS, MOST_BYTES = 5.0, 1 << 30  # per input; CPU seconds
 LONGEST = 4096  # bytes of an input
 WRITTEN = 8  # one input in so many has its bad rows written, which takes longer than reading it
-BESIDE_A_PROGRAM = {"byteorder": b"little", "data/0": bytes(24), "version": b"3\n"}  # other records of an archive of tensors
+BESIDE_A_PROGRAM = {"byteorder": b"little", "data/0": bytes(24), "version": b"3\n"}  # in an archive of tensors
 BETWEEN = b"\n%%%\n"  # separates the files of an input with several
 LOOKED_AT = ("data", "suites", "pretrain.text_files", "io.files", "io.json_limits", "io.plain_files",
              "io.safetensors_header", "io.torch_archive", "core.task", "targets.choices", "pretrained.media_files",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FORMAT = 1
-BRIEF = ("graftwork", "commit", "processor", "distributions", "time")  # fields of the environment to keep if no time is measured
+BRIEF = ("graftwork", "commit", "processor", "distributions", "time")  # of the environment, if no time is measured
 
 
 def result_of(

@@ -65,7 +65,7 @@ def watched(marks: Marks, every: float) -> None:
     from graftwork.run import run_checkpoint
     from graftwork.train import checkpoint_files
 
-    run_checkpoint.EVERY_SECONDS, checkpoint_files.SHARE = every, 1.0  # even if writing takes long compared with tiny steps
+    run_checkpoint.EVERY_SECONDS, checkpoint_files.SHARE = every, 1.0  # even if writing takes longer than steps
     steps, checkpoint, close = run_checkpoint.RunCheckpoint.steps, Filling.checkpoint, Filling.close
     done = 0
 
