@@ -1,4 +1,4 @@
-"""What the parts share: pre-trained networks, their learning rates, and their boards."""
+"""Shared by the parts: pre-trained networks, their learning rates, and their boards."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ def long_vectors(scene: Scene) -> None:
 
 
 def laughing() -> str:
-    """Return deeply nested tables: short text that expands to a deep structure."""
+    """Return a task file with 50,000 nested arrays."""
     return 'data = "data.csv"\n' + "x = " + "[" * 50_000 + "]" * 50_000
 
 
@@ -373,7 +373,7 @@ def mistaken(scene: Scene) -> None:
 
 
 def rewritten(scene: Scene) -> None:
-    """Change the digest in a line of the ledger."""
+    """Change the version in the last line of the ledger."""
     path = scene.folder / "bank" / "ledger.jsonl"
     lines = path.read_text().splitlines()
     lines[-1] = lines[-1].replace('"version":1', '"version":2')

@@ -2,7 +2,7 @@
 
 Two ways. First every file opened for writing, every new folder and every rename fails in turn, as on a full disk; the
 system's audit events report each, including those of libraries. Then, if a file system in memory can be mounted, the
-disk really is too small, with less room every time. Results in the work folder are not computed again;
+disk really is too small, by several amounts. Results in the work folder are not computed again;
 `--only train,remove` tries a part of it.
 """
 

@@ -189,7 +189,7 @@ class Victim:
             )  # fmt: skip
 
     def wait_for(self, where: int, steps: int = 0) -> bool:
-        """Wait until it is at `where` after `steps` steps or more, or at its end; False if it exited first or took too long."""
+        """Wait until `where` is reached and `steps` are done, or the end; False if it exited first or took too long."""
         while time.time() - self.began < TOO_LONG:
             there, done, _ = self.marks.read()
             if there >= where and (done >= steps or there == AFTER):
@@ -200,7 +200,7 @@ class Victim:
         return False
 
     def kill(self) -> tuple[int, float, float]:
-        """Kill it and its children by SIGKILL; return its position, the start of its steps, and the time of the kill."""
+        """Kill it and its children by SIGKILL; return its position, when its steps began, and the time of the kill."""
         killed = time.time()
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
