@@ -364,7 +364,7 @@ def test_other_arithmetic_begins_anew_and_says_so(
     assert "computed otherwise (cpu_capability): beginning anew" in caplog.text
 
 
-COMMAND = "import sys; from graftwork.run import keeping; keeping.EVERY_SECONDS = 0.0; "
+COMMAND = "import sys; from graftwork.run import run_checkpoint; run_checkpoint.EVERY_SECONDS = 0.0; "
 COMMAND += "from graftwork.cli.main import main; sys.exit(main())"
 
 

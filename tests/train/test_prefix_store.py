@@ -523,14 +523,14 @@ import sys, torch
 from pathlib import Path
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import frozen
+from graftwork.train import frozen_pass
 from graftwork.io.cache_folder import CacheFolder
 from graftwork.train.prefix_store import PrefixStore
 
 torch.set_num_threads(1)
 data, backbone = tiny_dataset(), open_backbone("tiny_text", precision="bf16")
 disk = PrefixStore(CacheFolder(Path(sys.argv[1])), lambda: {"precision": "bf16", "threads": 1, "device": "cpu"})
-real, bench = frozen.fill, tiny_bench(data, backbone)
+real, bench = frozen_pass.fill, tiny_bench(data, backbone)
 bench.progress = lambda done, text: print(text, flush=True)
 
 def slowly(*rest):
@@ -538,8 +538,8 @@ def slowly(*rest):
     sys.stdin.readline()
     return real(*rest)
 
-frozen.fill = slowly
-kept = frozen.FrozenStore(disk=disk).get(backbone, "data", data.train, 1, bench)
+frozen_pass.fill = slowly
+kept = frozen_pass.FrozenStore(disk=disk).get(backbone, "data", data.train, 1, bench)
 print(float(kept.pooled(2).sum()), flush=True)
 """
 
