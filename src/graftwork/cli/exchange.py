@@ -14,7 +14,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
 
 
-@click.command("export-task")
+@click.command("export-task", cls=Command)
 @click.argument("bank")
 @click.argument("task")
 @click.argument("folder", metavar="DIR")
