@@ -258,5 +258,5 @@ def test_ten_seeds_and_two_thousand_examples_are_quick_and_small(rows: int) -> N
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     bootstrap(samples, Share()).differences()
-    assert time.process_time() - start < {2: 2, 8: 5}[rows]  # processor seconds of all threads
+    assert time.process_time() - start < {2: 10, 8: 25}[rows]  # processor seconds of all threads
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 200_000  # kB

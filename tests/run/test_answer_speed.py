@@ -41,7 +41,7 @@ def test_latency_is_of_one_example_and_throughput_of_many(monkeypatch: pytest.Mo
     monkeypatch.setattr(answer_speed, "MANY", 40)
     fitted = Slow()
     found = predict_speed(fitted, EXAMPLES * 10)
-    assert 0.011 <= found["predict_latency_seconds"] < 0.1
+    assert 0.011 <= found["predict_latency_seconds"] < 1
     assert 100 < found["predict_per_second"] <= 40 / 0.05
     assert len(fitted.asked[-1]) == 40
 

@@ -217,7 +217,7 @@ def test_it_is_small_and_takes_no_time(open_tiny: OpenSession, monkeypatch: pyte
     session = open_tiny()
     folders = [run(session, seed=seed) for seed in range(3)]
     assert max((folder / "receipt.json").stat().st_size for folder in folders) < 20_000
-    assert min(seconds) < 0.1
+    assert min(seconds) < 1
 
 
 def test_an_old_run_has_none_and_is_still_read(open_tiny: OpenSession) -> None:
