@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graftwork.compare.curve_page import figure, render_page
+from graftwork.compare.curve_page import curve_chart, render_page
 from graftwork.compare.curve_table import table_lines
 
 Graft = Callable[..., Any]
@@ -54,7 +55,7 @@ def test_the_table_the_files_and_resuming(graft: Graft, tickets: Path, made: Any
     assert "24 of 24 runs were there already" in again.out
     page = Path("curves/tickets/report.html").read_text(encoding="utf-8")
     assert "Score against labels" in page and page == render_page(curve | {"x": 0})
-    assert len(figure(curve)["data"]) == 8
+    assert str(curve_chart(curve)).count("diamond") == 8
     assert all(len(line) <= 30 for line in table_lines(curve, 30))
     assert sum(line.startswith("method") for line in table_lines(curve, 30)) == 2
 
@@ -63,9 +64,8 @@ def test_the_table_the_files_and_resuming(graft: Graft, tickets: Path, made: Any
 def test_transfer_is_what_starts_from_pretrained_weights_saving_or_not(graft: Graft, tickets: Path, made: Any) -> None:
     curve = json.loads(Path("curves/tickets/curve.json").read_text(encoding="utf-8"))
     assert [one["transfers"] for one in curve["methods"]] == [False, False, True, False]
-    drawn = figure(curve | {"savings": []})["data"]
-    dashes = {trace["name"]: trace["line"]["dash"] for trace in drawn if trace["mode"] == "lines+markers"}
-    assert dashes == dict.fromkeys(METHODS.split(","), "dot") | {"prototype": "solid"}
+    legend = re.findall(r'<path class="(\w+)"[^>]*/></svg>([^<]+)</li>', str(curve_chart(curve)))
+    assert {name: line for line, name in legend} == dict.fromkeys(METHODS.split(","), "dotted") | {"prototype": "solid"}
     flags = (*QUICK[2:], "--methods", "tfidf_svm,prototype", "--sizes", "3/class,100%")
     fresh = json.loads(graft("curve", tickets, "--backbone", "random:tiny_text", *flags, "--json").out)
     told = [(one["fresh_weights"], one["transfers"]) for one in fresh["methods"]]

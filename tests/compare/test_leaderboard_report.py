@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
+import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 import pytest
 from boards import beside, board, broken, decision, dropped, older, partly, price, receipts, row, usual
 
 from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.compare.leaderboard_report import render_report, write_report
-from graftwork.compare.plots import figures
+from graftwork.compare.plots import charts, score_range
 from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult
 
@@ -60,12 +59,14 @@ def test_it_loads_nothing(page: Page) -> None:
     assert not [tag for tag, _ in page.tags if tag in ("link", "iframe", "img", "base", "object")]
     loads = [value for _, attrs in page.tags for name, value in attrs.items() if name in ("src", "href", "srcset")]
     assert loads == []
+    (policy,) = [attrs["content"] or "" for _, attrs in page.tags if "http-equiv" in attrs]
+    assert "default-src 'none'" in policy and "form-action 'none'" in policy and "http" not in policy
 
 
 def test_styles_import_nothing(made: dict[str, Any]) -> None:
-    (style,) = re.findall(r"<style>(.*?)</style>", render_report(made, []), re.DOTALL)
-    assert "url(" not in style
-    assert "@import" not in style
+    styles = "".join(re.findall(r"<style>(.*?)</style>", render_report(made, []), re.DOTALL))
+    assert "url(" not in styles
+    assert "@import" not in styles
 
 
 def test_everything_is_told(page: Page) -> None:
@@ -80,39 +81,54 @@ def test_text_from_data_is_escaped() -> None:
     rows = [row("majority", 0.3, 0.1), row(EVIL, 0.9, 10), broken("lora", EVIL)]
     report = {"warnings": [EVIL], "conflicts": [{"text": EVIL}], "classes": {EVIL: {EVIL: 3}}}
     found = Page(render_report(board(rows, data_report=report, notes=(EVIL,), command=EVIL), receipts(rows)))
-    assert len(found.scripts) == 3
+    assert len(found.scripts) == 1
     assert not [tag for tag, _ in found.tags if tag == "img"]
     assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
     assert found.text.count(EVIL) >= 6
-    drawn = json.loads(found.scripts[0])["dots"]
-    assert "<img" not in json.dumps(drawn)  # plotly reads some tags in its labels
 
 
-def test_the_figures_are_valid_and_cover_every_known_cost(made: dict[str, Any]) -> None:
-    drawn = figures(made, receipts(usual()))
-    names = [item["name"] for item in drawn["costs"]]
+def parts(svg: Any, sort: str) -> list[ElementTree.Element]:
+    """The elements of a chart of one class."""
+    return [one for one in ElementTree.fromstring(f"<div>{svg}</div>").iter() if sort in one.get("class", "").split()]
+
+
+def titles(svg: Any) -> list[str]:
+    return [one.text or "" for one in ElementTree.fromstring(f"<div>{svg}</div>").iter("title")]
+
+
+def of_cost(made: dict[str, Any], cost: str) -> dict[str, Any]:
+    return next(one for one in charts(made, receipts(usual()))["frontier"] if one["name"] == cost)
+
+
+def test_a_chart_for_every_known_cost(made: dict[str, Any]) -> None:
+    names = [item["name"] for item in charts(made, receipts(usual()))["frontier"]]
     assert "train_seconds" in names
     assert "co2e_grams" not in names
-    for figure in [*drawn["frontier"].values(), drawn["dots"]]:
-        go.Figure({"data": figure["data"], "layout": figure["layout"]})
-    dots, line, means = drawn["frontier"]["train_seconds"]["data"]
-    assert len(dots["x"]) == 20
-    assert line["y"] == sorted(line["y"])
-    assert set(means["text"]) == {"full", "adapter", "linear_probe", "majority"}
-    assert "seed 3" in dots["text"][8]
-    assert "run linear_probe-3" in dots["text"][8]
+
+
+def test_score_against_price(made: dict[str, Any]) -> None:
+    svg = of_cost(made, "train_seconds")["svg"]
+    dots, best, others = parts(svg, "dot"), parts(svg, "diamond"), parts(svg, "open")
+    assert len(dots) == 15  # those of the majority class are below the axis
+    assert len(best) + len(others) == 3 and best
+    told = titles(svg)
+    assert any(text.startswith("linear_probe, seed 3\n") and text.endswith("run linear_probe-3") for text in told)
+    (line,) = parts(svg, "solid")
+    corners = [tuple(map(float, spot.split())) for spot in line.get("d", "M")[1:].split("L")]
+    assert len(corners) == 2 * len(best) - 1
+    assert corners == sorted(corners, key=lambda corner: (corner[0], -corner[1]))  # pixels count downwards
 
 
 def test_a_price_of_zero_has_a_place(made: dict[str, Any]) -> None:
-    figure = figures(made, receipts(usual()))["frontier"]["trained_parameters"]
-    assert figure["zero"]
-    assert min(figure["data"][2]["x"]) > 0
+    assert of_cost(made, "trained_parameters")["zero"] and not of_cost(made, "train_seconds")["zero"]
+    assert len(parts(of_cost(made, "trained_parameters")["svg"], "dot")) == 15
 
 
-def test_the_close_range_leaves_out_only_what_is_far_below(made: dict[str, Any]) -> None:
-    drawn = figures(made, receipts(usual()))
-    assert drawn["ranges"]["full"][0] < 30 < drawn["ranges"]["close"][0] < 80
+def test_the_axis_leaves_out_only_what_is_far_below(made: dict[str, Any]) -> None:
+    drawn = charts(made, receipts(usual()))
+    assert 30 < score_range(made, receipts(usual()))[0] < 80
     assert drawn["below"].startswith("majority (")
+    assert "◂ 26.6" in str(drawn["dots"])
 
 
 def test_a_board_without_scores_or_backbone_is_a_page() -> None:
@@ -132,8 +148,7 @@ def test_the_race_of_an_older_version_and_who_was_dropped() -> None:
     for part in ("The race", "The rule.", "--exhaustive", "dropped, validation 51.2", "learning rate 0.002",
                  "The highest mean on test is full"):  # fmt: skip
         assert part in page.text, part
-    drawn = figures(made, receipts(usual()))
-    assert "bitfit" not in json.dumps(drawn)
+    assert "bitfit" not in str(charts(made, receipts(usual())))
     assert "The race" not in Page(render_report(board(usual()), [])).text
 
 
@@ -160,17 +175,17 @@ def test_few_and_failed_runs_are_told() -> None:
 
 
 def test_what_more_tries_bring_is_drawn_where_it_is_known(made: dict[str, Any]) -> None:
-    assert figures(made, [])["best"] is None
+    assert charts(made, [])["best"] is None
     runs = [
         RunResult(f"{EVIL}-{at}", at, "ok", {"accuracy": 0.9}, {"accuracy": 0.8 + at / 100}, price(10.0 + at))
         for at in range(5)
     ]
     stats = [stats for _, stats in row("full", 0.9, 10).runs]
     rows = [row("majority", 0.3, 0.1), RowRuns(EVIL, {}, "ok", tuple(zip(runs, stats, strict=True)))]
-    drawn = figures(board(rows), receipts(rows))["best"]
-    go.Figure({"data": drawn["data"], "layout": drawn["layout"]})
-    assert [len(line["x"]) for line in drawn["data"]] == [5]
-    assert drawn["data"][0]["y"] == sorted(drawn["data"][0]["y"]) and "<img" not in json.dumps(drawn)
+    drawn = charts(board(rows), receipts(rows))["best"]
+    heights = [float(dot.get("cy", "nan")) for dot in parts(drawn, "dot")]
+    assert len(heights) == 5 and heights == sorted(heights, reverse=True)
+    assert titles(drawn)[0].startswith(EVIL) and "<img" not in str(drawn)
     assert "What more tries bring" in Page(render_report(board(rows), receipts(rows))).text
 
 

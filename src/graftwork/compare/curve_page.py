@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
+from graftwork.compare.chart import COLOURS, Axis, Series, draw
 from graftwork.compare.curve_table import LEGEND, at_sizes, cells, header, saving_lines, title
 from graftwork.compare.leaderboard_report import css, pages
-from graftwork.compare.plots import plain_layout
 from graftwork.compare.sentences import search_line, warnings
 from graftwork.io.files import write_text
 from graftwork.units import percent, show
 
 HEIGHT = 480
-COLOURS = ("#0b5cad", "#c2571a", "#2f7d4f", "#7b4fa3", "#a3324a", "#5c6b7a", "#b08900", "#1f8a99")
 Curve = Mapping[str, Any]
-Json = dict[str, Any]
 
 
 def write_page(curve: Curve, path: Path) -> None:
@@ -29,7 +25,7 @@ def write_page(curve: Curve, path: Path) -> None:
 
 
 def render_page(curve: Curve) -> str:
-    """Return the page's HTML. All text from data is escaped, in the page and in the plot."""
+    """Return the page's HTML. All text from data is escaped, in the page and in the chart."""
     return (
         pages()
         .get_template("curve.html.j2")
@@ -44,75 +40,67 @@ def render_page(curve: Curve) -> str:
             savings=saving_lines(curve),
             search=search_line(curve),
             warnings=warnings(curve),
-            figure=figure(curve),
+            chart=curve_chart(curve),
             css=css(),
-            # Prevents the library's code from closing its own script element.
-            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
     )
 
 
-def figure(curve: Curve) -> Json:
-    """Return the plot of headline scores (points) against training rows on a log axis: for each method a line of means
-    and a dot per draw.
+def curve_chart(curve: Curve) -> Markup:
+    """Return the headline scores (points) against training rows on a log axis: a line of means and the draws' dots.
 
     Methods that transfer have solid lines, the others dotted ones.
     """
-    methods = list(curve["methods"])
-    data: list[Json] = []
+    metric, methods = curve["headline_metric"], list(curve["methods"])
+    series: list[Series] = []
     for number, one in enumerate(methods):
-        points = [
-            point
-            for point in curve["points"]
-            if point["method"] == one["method"] and curve["headline_metric"] in point["scores"]
-        ]
+        points = [point for point in curve["points"] if point["method"] == one["method"] and metric in point["scores"]]
         nudge = 1.025 ** (number - (len(methods) - 1) / 2)  # horizontal offset, so that intervals do not overlap
-        data += _traces(points, curve["headline_metric"], COLOURS[number % len(COLOURS)], nudge, one["transfers"])
-    layout = plain_layout(HEIGHT)
-    ticks = [size["rows"] for size in curve["sizes"]]
-    layout["xaxis"] |= {"type": "log", "title": {"text": "training rows"}, "tickvals": ticks, "ticktext": [
-        f"{html.escape(size['size'])}<br>{size['rows']:,.0f}" for size in curve["sizes"]]}  # fmt: skip
-    layout["yaxis"] |= {"title": {"text": f"{html.escape(curve['headline_metric'])}, points"}}
-    layout |= {"showlegend": True, "legend": {"orientation": "h", "y": -0.22, "x": 0}}
-    return {"data": data, "layout": layout}
+        if points:
+            series += _series(points, metric, COLOURS[number % len(COLOURS)], nudge, one["transfers"])
+    rows = [size["rows"] for size in curve["sizes"]]
+    ticks = [(size["rows"], f"{size['size']}\n{size['rows']:,.0f}") for size in curve["sizes"]]
+    x = Axis("training rows", min(rows) / 1.3, max(rows) * 1.3, ticks, log=True)
+    ends = [end for one in series for end in (*one.y, *(end for span in one.spans for end in span))] or [0.0, 100.0]
+    pad = 0.04 * (max(ends) - min(ends)) or 1.0
+    y = Axis(f"{metric}, points", min(ends) - pad, max(ends) + pad)
+    return draw(series, x, y, HEIGHT, f"{metric} against training rows")
 
 
-def _traces(points: Sequence[Mapping[str, Any]], metric: str, colour: str, nudge: float, transfers: bool) -> list[Json]:
-    """Return the traces of a method: its draws, and the means with their intervals."""
-    if not points:
-        return []
-    name, scores = html.escape(points[0]["method"]), [point["scores"][metric] for point in points]
+def _series(
+    points: Sequence[Mapping[str, Any]], metric: str, colour: str, nudge: float, transfers: bool
+) -> list[Series]:
+    """Return a method's draws, and its means with their intervals."""
+    name, scores = points[0]["method"], [point["scores"][metric] for point in points]
     dots = [(point, draw, run[metric]) for point in points for draw, run in point["by_draw"].items()]
+    titles = [f"{name}, {point['size']}, draw {draw}\n{metric} {percent(score)}" for point, draw, score in dots]
     return [
-        {
-            "type": "scatter", "mode": "markers", "legendgroup": name, "showlegend": False,
-            "marker": {"size": 5, "color": colour, "opacity": 0.35},
-            "x": [nudge * point["rows"] for point, _, _ in dots], "y": [100 * score for _, _, score in dots],
-            "text": [f"<b>{name}</b>, {html.escape(point['size'])}, draw {draw}<br>{html.escape(metric)} "
-                     f"{percent(score)}" for point, draw, score in dots],
-            "hovertemplate": "%{text}<extra></extra>",
-        },
-        {
-            "type": "scatter", "mode": "lines+markers", "name": name, "legendgroup": name,
-            "x": [nudge * point["rows"] for point in points], "y": [100 * score["mean"] for score in scores],
-            "line": {"color": colour, "width": 2, "dash": "solid" if transfers else "dot"},
-            "marker": {"symbol": "diamond", "size": 9, "color": colour},
-            "error_y": {
-                "type": "data", "symmetric": False, "thickness": 1, "width": 3, "color": colour,
-                "array": [100 * (score["high"] - score["mean"]) for score in scores],
-                "arrayminus": [100 * (score["mean"] - score["low"]) for score in scores],
-            },
-            "text": [_hover(point, metric) for point in points],
-            "hovertemplate": "%{text}<extra></extra>",
-        },
-    ]  # fmt: skip
+        Series(
+            [nudge * point["rows"] for point, _, _ in dots],
+            [100 * score for _, _, score in dots],
+            titles,
+            colour=colour,
+            opacity=0.35,
+        ),
+        Series(
+            [nudge * point["rows"] for point in points],
+            [100 * score["mean"] for score in scores],
+            [_title(point, metric) for point in points],
+            name,
+            colour,
+            mark="diamond",
+            line="solid" if transfers else "dotted",
+            size=5,
+            spans=[(100 * score["low"], 100 * score["high"]) for score in scores],
+        ),
+    ]
 
 
-def _hover(point: Mapping[str, Any], metric: str) -> str:
+def _title(point: Mapping[str, Any], metric: str) -> str:
     score = point["scores"][metric]
     return (
-        f"<b>{html.escape(point['method'])}</b>, {html.escape(point['size'])}, mean of {point['n_draws']}<br>"
-        f"{html.escape(metric)} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]<br>"
+        f"{point['method']}, {point['size']}, mean of {point['n_draws']}\n"
+        f"{metric} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]\n"
         f"training {_training(point)}"
     )
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from graftwork.compare.advice import advice, chosen_row, heading
-from graftwork.compare.plots import figures
+from graftwork.compare.plots import charts
 from graftwork.compare.sentences import (
     cost_name,
     few_runs,
@@ -73,11 +72,9 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             runs=[_run(run, board["headline_metric"]) for run in runs],
             fits=_fits(board, runs),
             environments=_environments(runs),
-            figures=figures(board, runs),
+            charts=charts(board, runs),
             has_scores=bool(scored(board)),
             css=css(),
-            # Prevents the library's code from closing its own script element.
-            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
     )
 
@@ -103,7 +100,7 @@ def write_data_report(found: Mapping[str, Any], path: Path) -> None:
 def pages(folder: Path = FOLDER) -> Environment:
     """Return the template environment, cached because compiling takes longer than rendering; it escapes all text."""
     made = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

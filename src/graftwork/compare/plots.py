@@ -1,192 +1,187 @@
-"""The report's plots as plotly figures in plain JSON: score against cost, a dot per run, expected best of n tries."""
+"""The report's charts: score against cost, a dot per run, and the expected best of n tries."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
+from graftwork.compare.chart import ACCENT, COLOURS, FAINT, INK, LETTER, Axis, Label, Series, draw, inner_size
 from graftwork.compare.frontier import frontier, points
 from graftwork.compare.sentences import cost_name, price_tag
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent, show
 
 Board = Mapping[str, Any]
+Row = Mapping[str, Any]
 Run = Mapping[str, Any]
-Json = dict[str, Any]
+Spot = tuple[float, float]
 
-INK, ACCENT, QUIET, RULE = "#1f2933", "#0b5cad", "#7b8794", "#e4e7eb"
-FRONTIER_PIXELS, BEST_PIXELS = 440, 340  # heights
-_HUES = ("#0b5cad", "#c2410c", "#15803d", "#7c3aed", "#b45309", "#be185d", "#0e7490", "#4d7c0f")
-_PIXELS = (860.0, 380.0)  # approximate inner size of the frontier plot, for placing labels
-_FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK}
-# Plotly's text positions -> offset of the label's centre from its marker (in label widths, in lines).
-_PLACES = {
-    "top left": (-0.5, 0.8), "bottom right": (0.5, -0.8), "middle right": (0.5, 0.0), "middle left": (-0.5, 0.0),
-    "top right": (0.5, 0.8), "bottom left": (-0.5, -0.8), "top center": (0.0, 1.2), "bottom center": (0.0, -1.2),
-}  # fmt: skip
+FRONTIER_PIXELS, BEST_PIXELS, ROW_PIXELS = 440, 360, 44  # heights of the charts; the last of a method's row
+# Places of a label beside its mark: its centre from the mark, in label widths and in lines.
+_PLACES: Sequence[Spot] = (
+    (-0.5, 0.8), (0.5, -0.8), (0.5, 0.0), (-0.5, 0.0), (0.5, 0.8), (-0.5, -0.8), (0.0, 1.2), (0.0, -1.2),
+)  # fmt: skip
 
 
-def figures(board: Board, runs: Sequence[Run]) -> Json:
-    """Return everything that the page's script draws: a figure per cost, the dots, the expected best, and the two
-    ranges of the score axis."""
+def charts(board: Board, runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the charts of a board.
+
+    `frontier` is a list with `name`, `title`, `svg` and `zero` (whether a cost of zero is drawn) per cost; `dots` and
+    `best` are SVG, `best` None without curves; `below` names the rows too far below the others to be drawn.
+    """
     names = [name for name in price_tag(board["rows"]) if points(board["rows"], board["headline_metric"], name)]
-    ranges = score_ranges(board, runs)
+    scores = score_range(board, runs)
     return {
-        "costs": [{"name": name, "title": cost_name(name)} for name in names],
-        "frontier": {name: frontier_figure(board, runs, name, ranges["close"]) for name in names},
-        "dots": dots_figure(board, runs, ranges["close"]),
-        "best": best_figure(board),
-        "heights": {"frontier": FRONTIER_PIXELS, "dots": _dots_height(board), "best": BEST_PIXELS},
-        "ranges": ranges,
-        "below": ", ".join(f"{name} ({percent(mean)})" for name, mean in _below(board, ranges["close"]).items()),
+        "frontier": [{"name": name, "title": cost_name(name)} | frontier_chart(board, runs, name) for name in names],
+        "dots": dots_chart(board, runs),
+        "best": best_chart(board),
+        "below": ", ".join(f"{name} ({percent(mean)})" for name, mean in _below(board, scores).items()),
     }
 
 
-def frontier_figure(board: Board, runs: Sequence[Run], cost: str, scores: Sequence[float]) -> Json:
-    """Return the plot of headline score (points) against `cost` on a log axis: runs, means with intervals, and the
-    frontier."""
+def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, Any]:
+    """Return the headline score (points) against `cost` on a log axis: runs, means with intervals, the frontier."""
     metric = board["headline_metric"]
     rows = {row["method"]: row for row in board["rows"]}
-    means = points(board["rows"], metric, cost)
+    means = [rows[point.name] for point in points(board["rows"], metric, cost)]
     done = [run for run in runs if _drawn(run, metric, cost)]
-    values = [rows[point.name]["costs"][cost]["value"] for point in means]
-    values += [run["costs"][cost]["value"] for run in done]
-    unit = next((rows[point.name]["costs"][cost]["unit"] for point in means), "")
+    values = [one["costs"][cost]["value"] for one in [*means, *done]]
+    unit = next((row["costs"][cost]["unit"] for row in means), "")
     floor = min((value for value in values if value > 0), default=1.0) / 3  # position of a cost of zero
-    best = frontier(means)
-    line = [rows[name] for name in best]
+    y = _score_axis(metric, score_range(board, runs))
+    seen = [row["costs"][cost]["value"] for row in means if 100 * row["scores"][metric]["mean"] >= y.low]
+    seen += [run["costs"][cost]["value"] for run in done if 100 * run["scores"][metric] >= y.low]
+    x = _price_axis(cost_name(cost), seen, floor, unit)
+
+    def spot(one: Row) -> Spot:
+        score = one["scores"][metric]
+        return max(one["costs"][cost]["value"], floor), 100 * (score["mean"] if isinstance(score, Mapping) else score)
+
+    best = frontier(points(board["rows"], metric, cost))
+    line = [spot(rows[name]) for name in best]
     if meaning_of(cost).more_is_better:
         line.reverse()
-    axes = {
-        reach: _price_axis(
-            [rows[point.name]["costs"][cost]["value"] for point in means if 100 * point.score >= lowest]
-            + [run["costs"][cost]["value"] for run in done if 100 * run["scores"][metric] >= lowest],
-            floor,
+    places = dict(zip((row["method"] for row in means), _labels(means, done, spot, x, y), strict=True))
+    titles = [_run_title(run, metric, cost) for run in done]
+    series = [
+        Series(*_unzip(map(spot, done)), titles, opacity=0.6),
+        Series(*_unzip(line), colour=ACCENT, mark="", line="steps"),
+    ]
+    for on, mark, colour in ((False, "open", INK), (True, "diamond", ACCENT)):
+        chosen = [row for row in means if (row["method"] in best) == on]
+        series.append(
+            Series(
+                *_unzip(map(spot, chosen)),
+                [_mean_title(row, metric, cost) for row in chosen],
+                colour=colour,
+                mark=mark,
+                size=6,
+                spans=_intervals(chosen, metric),
+                labels=[
+                    Label(row["method"], right, up, INK if on else FAINT)
+                    for row in chosen
+                    for right, up in [places[row["method"]]]
+                ],
+            )
         )
-        for reach, lowest in (("close", scores[0]), ("full", -math.inf))
-    }
-    data = [
-        _run_dots(done, metric, cost, floor),
-        {
-            "type": "scatter", "mode": "lines", "hoverinfo": "skip",
-            "line": {"color": ACCENT, "width": 1.5, "shape": "hv"},
-            "x": [max(row["costs"][cost]["value"], floor) for row in line],
-            "y": [100 * row["scores"][metric]["mean"] for row in line],
-        },
-        _mean_marks([rows[point.name] for point in means], done, metric, cost, floor, best, axes["close"], scores),
-    ]  # fmt: skip
-    layout = plain_layout(FRONTIER_PIXELS)
-    layout["xaxis"] |= {"type": "log", "title": {"text": cost_name(cost)}}
-    layout["yaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
-    return {
-        "data": data, "layout": layout, "axes": {reach: _with_ticks(axis, unit) for reach, axis in axes.items()},
-        "zero": any(value <= 0 for value in values),
-    }  # fmt: skip
+    svg = draw(series, x, y, FRONTIER_PIXELS, f"{metric} against {cost_name(cost)}")
+    return {"svg": svg, "zero": any(value <= 0 for value in values)}
 
 
-def _price_axis(values: Sequence[float], floor: float) -> list[float]:
-    """Return the ends of the log axis, with room for labels."""
-    span = [math.log10(max(value, floor)) for value in values] or [-1.0, 0.0]
-    pad = 0.1 * max(max(span) - min(span), 0.5)
-    return [min(span) - pad, max(span) + pad]
-
-
-def _with_ticks(axis: Sequence[float], unit: str) -> Json:
-    ticks = _ticks(10 ** axis[0], 10 ** axis[1], unit)
-    return {"range": list(axis), "tickvals": ticks, "ticktext": [_tick(value, unit) for value in ticks]}
-
-
-def dots_figure(board: Board, runs: Sequence[Run], scores: Sequence[float]) -> Json:
-    """Return the plot of runs: a line per method, best on top, with a dot per run, the mean and its interval."""
-    metric = board["headline_metric"]
+def dots_chart(board: Board, runs: Sequence[Run]) -> Markup:
+    """Return the scores of all runs: a line per method, best on top, with a dot per run, the mean and its interval."""
+    metric, scores = board["headline_metric"], score_range(board, runs)
     rows = [row for row in board["rows"] if metric in row["scores"]]
-    height = {row["method"]: -at for at, row in enumerate(rows)}
+    height = {row["method"]: -float(at) for at, row in enumerate(rows)}
     done = [run for run in runs if _drawn(run, metric, None) and run["method"] in height]
-    means = [100 * row["scores"][metric]["mean"] for row in rows]
-    data = [
-        _interval_marks(rows, metric, means, height),
-        {
-            "type": "scatter", "mode": "markers", "hovertemplate": "%{text}<extra></extra>",
-            "marker": {"size": 7, "color": QUIET, "opacity": 0.75},
-            "x": [100 * run["scores"][metric] for run in done],
-            "y": [height[run["method"]] + offset for run, offset in zip(done, _offsets(done), strict=True)],
-            "text": [_hover(run, metric, None) for run in done],
-        },
-    ]  # fmt: skip
-    layout = plain_layout(_dots_height(board))
-    layout["xaxis"] |= {"title": {"text": f"{html.escape(metric)}, points"}}
-    layout["yaxis"] |= {"tickvals": list(height.values()), "ticktext": [html.escape(name) for name in height]}
-    layout["yaxis"] |= {"range": [0.6 - max(1, len(rows)), 0.6], "showgrid": False}
     below = _below(board, scores)
-    notes = [
-        {"xref": "paper", "x": 0.005, "xanchor": "left", "y": height[name], "showarrow": False,
-         "text": f"◂ {percent(mean)}", "font": {"color": QUIET}}
-        for name, mean in below.items()
-    ]  # fmt: skip
-    return {"data": data, "layout": layout, "notes": {"close": notes, "full": []}}
+    notes = [Label(f"◂ {percent(mean)}", 4 * LETTER, 0, FAINT) for mean in below.values()]
+    series = [
+        Series(
+            [100 * row["scores"][metric]["mean"] for row in rows],
+            list(height.values()),
+            [_mean_title(row, metric, None) for row in rows],
+            colour=ACCENT,
+            mark="diamond",
+            size=6,
+            spans=_intervals(rows, metric),
+            across=True,
+        ),
+        Series(
+            [100 * run["scores"][metric] for run in done],
+            [height[run["method"]] + offset for run, offset in zip(done, _offsets(done), strict=True)],
+            [_run_title(run, metric, None) for run in done],
+            opacity=0.75,
+        ),
+        Series([scores[0]] * len(below), [height[name] for name in below], mark="", labels=notes),
+    ]
+    x = _score_axis(metric, scores)
+    y = Axis("", 0.6 - max(1, len(rows)), 0.6, [(at, name) for name, at in height.items()], grid=False)
+    return draw(series, x, y, 90 + ROW_PIXELS * max(1, len(rows)), f"{metric} of every run")
 
 
-def best_figure(board: Board) -> Json | None:
-    """Return the plot of the expected best validation score (points) of n tries against their cost, a line per row;
-    None without curves."""
+def best_chart(board: Board) -> Markup | None:
+    """Return the expected best validation score (points) of n tries against their cost; None without curves."""
     curves = board.get("expected_best") or []
     if not curves:
         return None
-    hues = {method: _HUES[at % len(_HUES)] for at, method in enumerate(dict.fromkeys(one["method"] for one in curves))}
-    data = []
+    methods = list(dict.fromkeys(one["method"] for one in curves))
+    series = []
     for one in curves:
-        name = html.escape(one["method"]) + ("" if one["of"] == "seeds" else f", {html.escape(one['of'])}")
-        data.append({
-            "type": "scatter", "mode": "lines+markers", "name": name,
-            "line": {"color": hues[one["method"]], "dash": "solid" if one["of"] == "seeds" else "dot", "width": 1.5},
-            "marker": {"size": 5},
-            "x": [point["cost"] for point in one["points"]],
-            "y": [100 * point["score"] for point in one["points"]],
-            "text": [
-                f"<b>{name}</b>, best of {point['n']}<br>{percent(point['score'])} for {show(point['cost'], 's')}"
-                for point in one["points"]
-            ],
-            "hovertemplate": "%{text}<extra></extra>",
-        })  # fmt: skip
-    layout = plain_layout(BEST_PIXELS) | {"showlegend": True}
-    prices = [point["cost"] for one in curves for point in one["points"]]
-    axis = _with_ticks(_price_axis(prices, min((price for price in prices if price > 0), default=1.0)), "s")
-    layout["xaxis"] |= {"type": "log", "title": {"text": f"{cost_name(curves[0]['cost'])} of all tries"}} | axis
-    layout["yaxis"] |= {"title": {"text": f"{html.escape(board['headline_metric'])} on validation, points"}}
-    return {"data": data, "layout": layout}
+        name = one["method"] if one["of"] == "seeds" else f"{one['method']}, {one['of']}"
+        tries = one["points"]
+        titles = [
+            f"{name}, best of {point['n']}\n{percent(point['score'])} for {show(point['cost'], 's')}" for point in tries
+        ]
+        series.append(
+            Series(
+                [point["cost"] for point in tries],
+                [100 * point["score"] for point in tries],
+                titles,
+                name,
+                COLOURS[methods.index(one["method"]) % len(COLOURS)],
+                line="solid" if one["of"] == "seeds" else "dotted",
+            )
+        )
+    prices = [price for one in series for price in one.x]
+    x = _price_axis(
+        f"{cost_name(curves[0]['cost'])} of all tries",
+        prices,
+        min((price for price in prices if price > 0), default=1.0),
+        "s",
+    )
+    spans = [(min(one.y) / 100, max(one.y) / 100) for one in series]
+    y = _score_axis(f"{board['headline_metric']} on validation", _padded(spans))
+    return draw(series, x, y, BEST_PIXELS, f"{y.title} against {x.title}")
 
 
-def _dots_height(board: Board) -> int:
-    return 90 + 44 * max(1, sum(board["headline_metric"] in row["scores"] for row in board["rows"]))
-
-
-def score_ranges(board: Board, runs: Sequence[Run]) -> dict[str, list[float]]:
-    """Return the range of the score axis with every row ("full"), and without the rows far below the others ("close"),
-    in points."""
+def score_range(board: Board, runs: Sequence[Run]) -> Spot:
+    """Return the ends of the score axis, in points: room for all rows but those far below the others."""
     metric = board["headline_metric"]
-    rows = [row for row in board["rows"] if metric in row["scores"]]
     spans = []
-    for row in rows:
+    for row in board["rows"]:
+        if metric not in row["scores"]:
+            continue
         own = [run["scores"][metric] for run in runs if run["method"] == row["method"] and _drawn(run, metric, None)]
         score = row["scores"][metric]
         spans.append((min([score["low"], score["mean"], *own]), max([score["high"], score["mean"], *own])))
     spans.sort(reverse=True)
-    full = _padded(spans)
     while len(spans) > 3 and spans[0][1] - spans[-2][0] < (spans[0][1] - spans[-1][0]) / 2.5:
         spans.pop()
-    return {"full": full, "close": _padded(spans)}
+    return _padded(spans)
 
 
-def _padded(spans: Sequence[tuple[float, float]]) -> list[float]:
+def _padded(spans: Sequence[Spot]) -> Spot:
     low, high = min((span[0] for span in spans), default=0.0), max((span[1] for span in spans), default=1.0)
     pad = 0.06 * (high - low) or 0.01
-    return [100 * (low - pad), 100 * (high + pad)]
+    return 100 * (low - pad), 100 * (high + pad)
 
 
-def _below(board: Board, scores: Sequence[float]) -> dict[str, float]:
-    """Return the rows that the close range leaves out, with their means."""
+def _below(board: Board, scores: Spot) -> dict[str, float]:
+    """Return the rows below the score axis, with their means."""
     metric = board["headline_metric"]
     means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
     return {name: mean for name, mean in means.items() if 100 * mean < scores[0]}
@@ -197,92 +192,55 @@ def _drawn(run: Run, metric: str, cost: str | None) -> bool:
     return run["status"] == "ok" and run["scores"].get(metric) is not None and known
 
 
-def _run_dots(done: Sequence[Run], metric: str, cost: str, floor: float) -> Json:
-    return {
-        "type": "scatter", "mode": "markers", "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"size": 6, "color": QUIET, "opacity": 0.6},
-        "x": [max(run["costs"][cost]["value"], floor) for run in done],
-        "y": [100 * run["scores"][metric] for run in done],
-        "text": [_hover(run, metric, cost) for run in done],
-    }  # fmt: skip
+def _unzip(spots: Any) -> tuple[list[float], list[float]]:
+    listed = list(spots)
+    return [x for x, _ in listed], [y for _, y in listed]
 
 
-def _mean_marks(
-    rows: Sequence[Mapping[str, Any]], done: Sequence[Run], metric: str, cost: str, floor: float, best: Sequence[str],
-    axis: Sequence[float], scores: Sequence[float],
-) -> Json:  # fmt: skip
-    """Return a diamond per method at its median cost and mean score with its interval, filled on the frontier."""
-    x = [max(row["costs"][cost]["value"], floor) for row in rows]
-    y = [100 * row["scores"][metric]["mean"] for row in rows]
-    names = [row["method"] for row in rows]
-    runs = [(max(run["costs"][cost]["value"], floor), 100 * run["scores"][metric]) for run in done]
-    pixels = _pixels([*zip(x, y, strict=True), *runs], axis, scores)
-    on = [name in best for name in names]
-    return {
-        "type": "scatter", "mode": "markers+text", "x": x, "y": y, "text": [html.escape(name) for name in names],
-        "textposition": _places(names, pixels[: len(names)], pixels[len(names) :]),
-        "textfont": {"color": [INK if yes else QUIET for yes in on]},
-        "cliponaxis": True,
-        "marker": {"symbol": ["diamond" if yes else "diamond-open" for yes in on], "size": 11,
-                   "color": [ACCENT if yes else INK for yes in on], "line": {"width": 1.5}},
-        "error_y": _error(rows, metric),
-        "hovertext": [_mean_hover(row, metric, cost) for row in rows],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }  # fmt: skip
+def _intervals(rows: Sequence[Row], metric: str) -> list[Spot]:
+    return [(100 * row["scores"][metric]["low"], 100 * row["scores"][metric]["high"]) for row in rows]
 
 
-def _interval_marks(
-    rows: Sequence[Mapping[str, Any]], metric: str, means: Sequence[float], height: Mapping[str, int]
-) -> Json:
-    return {
-        "type": "scatter", "mode": "markers", "x": list(means), "y": list(height.values()),
-        "marker": {"symbol": "diamond", "size": 11, "color": ACCENT},
-        "error_x": _error(rows, metric) | {"color": INK, "thickness": 1.3, "width": 5},
-        "hovertext": [_mean_hover(row, metric, None) for row in rows],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }  # fmt: skip
+def _score_axis(metric: str, scores: Spot) -> Axis:
+    return Axis(f"{metric}, points", *scores)
 
 
-def _error(rows: Sequence[Mapping[str, Any]], metric: str) -> Json:
-    scores = [row["scores"][metric] for row in rows]
-    return {
-        "type": "data", "symmetric": False, "thickness": 1, "width": 3, "color": "#9aa5b1",
-        "array": [100 * (score["high"] - score["mean"]) for score in scores],
-        "arrayminus": [100 * (score["mean"] - score["low"]) for score in scores],
-    }  # fmt: skip
+def _price_axis(title: str, values: Sequence[float], floor: float, unit: str) -> Axis:
+    """Return a log axis for these values, with room for labels and round ticks."""
+    span = [math.log10(max(value, floor)) for value in values] or [-1.0, 0.0]
+    pad = 0.1 * max(max(span) - min(span), 0.5)
+    low, high = 10 ** (min(span) - pad), 10 ** (max(span) + pad)
+    return Axis(title, low, high, [(value, _tick(value, unit)) for value in _ticks(low, high, unit)], log=True)
 
 
-def _pixels(
-    spots: Sequence[tuple[float, float]], axis: Sequence[float], scores: Sequence[float]
-) -> list[tuple[float, float]]:
-    """Convert (cost, points) to approximate pixels from the lower left corner."""
-    width, height = axis[1] - axis[0], scores[1] - scores[0]
-    return [
-        (_PIXELS[0] * (math.log10(price) - axis[0]) / width, _PIXELS[1] * (score - scores[0]) / height)
-        for price, score in spots
-    ]
+def _labels(means: Sequence[Row], done: Sequence[Run], spot: Any, x: Axis, y: Axis) -> list[Spot]:
+    """Return where the name of each mean goes, in pixels from its mark.
 
-
-def _places(
-    names: Sequence[str], marks: Sequence[tuple[float, float]], dots: Sequence[tuple[float, float]]
-) -> list[str]:
-    """Return a text position per mark: the first that overlaps least with other marks, earlier labels, and dots."""
-    taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in marks]
+    It is the first of `_PLACES` that overlaps least with other marks, earlier names and dots.
+    """
+    across, up = inner_size(y, FRONTIER_PIXELS)
+    marks, dots = ([(across * x.share(a), up * y.share(b)) for a, b in map(spot, some)] for some in (means, done))
+    taken = [(at - 7, at + 7, height - 7, height + 7) for at, height in marks]
     chosen = []
-    for at, (name, (x, y)) in enumerate(zip(names, marks, strict=True)):
-        width = 7.2 * len(name)
-        best, fewest, kept = "middle right", math.inf, taken[at]
-        for place, (across, up) in _PLACES.items():
-            centre = x + across * (width + 18), y + up * 14
-            box = (centre[0] - width / 2, centre[0] + width / 2, centre[1] - 8, centre[1] + 8)
-            hits = 3.0 * sum(_overlap(box, other) for i, other in enumerate(taken) if i != at)
-            hits += sum(_overlap(box, (dot[0], dot[0], dot[1], dot[1])) for dot in dots)
-            hits += 6 * (box[1] > _PIXELS[0] or box[0] < 0 or box[3] > _PIXELS[1] or box[2] < 0)
-            if hits < fewest:
-                best, fewest, kept = place, hits, box
-        chosen.append(best)
-        taken.append(kept)
+    for number, (row, mark) in enumerate(zip(means, marks, strict=True)):
+        width = LETTER * len(row["method"])
+        others = [box for at, box in enumerate(taken) if at != number]
+        offsets = [(right * (width + 18), 14 * lift) for right, lift in _PLACES]
+
+        def hits(offset: Spot, mark: Spot = mark, width: float = width, others: Any = others) -> float:
+            box = _box(mark, offset, width)
+            outside = box[0] < 0 or box[1] > across or box[2] < 0 or box[3] > up
+            crossed = sum(_overlap(box, (dot[0], dot[0], dot[1], dot[1])) for dot in dots)
+            return 3.0 * sum(_overlap(box, other) for other in others) + crossed + 6 * outside
+
+        chosen.append(min(offsets, key=hits))
+        taken.append(_box(mark, chosen[-1], width))
     return chosen
+
+
+def _box(mark: Spot, offset: Spot, width: float) -> tuple[float, float, float, float]:
+    middle, height = mark[0] + offset[0], mark[1] + offset[1]
+    return middle - width / 2, middle + width / 2, height - 8, height + 8
 
 
 def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
@@ -299,21 +257,20 @@ def _offsets(done: Sequence[Run]) -> list[float]:
     return offsets
 
 
-def _hover(run: Run, metric: str, cost: str | None) -> str:
-    lines = [f"<b>{html.escape(str(run['method']))}</b>, seed {html.escape(str(run['seed']))}"]
-    lines.append(f"{html.escape(metric)} {percent(run['scores'][metric])}")
+def _run_title(run: Run, metric: str, cost: str | None) -> str:
+    lines = [f"{run['method']}, seed {run['seed']}", f"{metric} {percent(run['scores'][metric])}"]
     if cost is not None:
         lines.append(f"{cost_name(cost)} {show(run['costs'][cost]['value'], run['costs'][cost]['unit'])}")
-    return "<br>".join([*lines, f"run {html.escape(str(run['id']))}"])
+    return "\n".join([*lines, f"run {run['id']}"])
 
 
-def _mean_hover(row: Mapping[str, Any], metric: str, cost: str | None) -> str:
+def _mean_title(row: Row, metric: str, cost: str | None) -> str:
     score = row["scores"][metric]
-    lines = [f"<b>{html.escape(row['method'])}</b>, mean of {row['n_seeds']}"]
-    lines.append(f"{html.escape(metric)} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]")
+    lines = [f"{row['method']}, mean of {row['n_seeds']}"]
+    lines.append(f"{metric} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]")
     if cost is not None:
         lines.append(f"{cost_name(cost)} {show(row['costs'][cost]['value'], row['costs'][cost]['unit'])} (median)")
-    return "<br>".join(lines)
+    return "\n".join(lines)
 
 
 def _ticks(low: float, high: float, unit: str) -> list[float]:
@@ -334,17 +291,3 @@ def _tick(value: float, unit: str) -> str:
     if unit == "s" and value >= 60:
         return f"{value / 60:g} min"
     return show(value, unit)
-
-
-def plain_layout(height: int) -> Json:
-    """Return the layout common to all plots: axes, fonts, margins."""
-    axis: Json = {
-        "gridcolor": RULE, "linecolor": QUIET, "zeroline": False, "ticks": "outside", "tickcolor": QUIET, "ticklen": 4,
-        "automargin": True, "showline": True,
-    }  # fmt: skip
-    return {
-        "height": height, "margin": {"l": 60, "r": 20, "t": 16, "b": 50}, "font": dict(_FONT), "showlegend": False,
-        "paper_bgcolor": "#fff", "plot_bgcolor": "#fff", "hovermode": "closest",
-        "xaxis": dict(axis), "yaxis": dict(axis),
-        "hoverlabel": {"bgcolor": "#fff", "bordercolor": QUIET, "font": dict(_FONT), "align": "left"},
-    }  # fmt: skip

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
+from graftwork.compare.chart import COLOURS, Axis, Series, draw
 from graftwork.compare.leaderboard_report import css, pages
 from graftwork.compare.sentences import price_tag
 from graftwork.core.run import RunResult, RunSpec
@@ -21,6 +21,7 @@ from graftwork.pretrain.pretrain_folder import LOG
 from graftwork.units import scaled, show
 
 FOLDER, REPORT = Path(__file__).parent, "report.html"
+HEIGHT = 420
 MOST_POINTS = 2000  # of the training loss, about; a screen cannot resolve more
 COLUMNS = ("nats", "perplexity", "bits_per_byte", "word_perplexity")
 
@@ -42,9 +43,8 @@ def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
             samples=[line for line in lines if "sample" in line],
             counts=COUNTS,
             prices=_prices(result),
-            figure=finite(loss_figure(lines)),
+            chart=loss_chart(finite(lines)),
             css=css(),
-            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
         )
     )
     write_text(folder / REPORT, page)
@@ -80,32 +80,35 @@ def _prices(result: RunResult) -> list[dict[str, Any]]:
     ]
 
 
-def loss_figure(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Plot the subsampled training loss and the mean loss of every held-out split over steps; no `data` if none logged.
+def loss_chart(lines: Sequence[Mapping[str, Any]]) -> Markup | None:
+    """Return the training loss and the mean loss of every held-out split over steps; None if none is logged.
 
     The training loss is the nats alone, as for held-out text; penalties and other losses are in the log only. Without
     nats in the log, it is the loss reported by the training library.
     """
     name = "nats" if any("nats" in line for line in lines) else "loss"
-    steps = [line for line in lines if name in line]
+    steps = [line for line in lines if line.get(name) is not None]
     thin = steps[:: max(1, len(steps) // MOST_POINTS)]
-    data: list[dict[str, Any]] = [
-        {"type": "scatter", "mode": "lines", "name": "training", "line": {"color": "#9aa5b1", "width": 1},
-         "x": [line["step"] for line in thin], "y": [line[name] for line in thin]},
-    ] if steps else []  # fmt: skip
     held = [line for line in lines if "validation" in line]
-    for split in held[0]["validation"] if held else ():
-        data.append(
-            {"type": "scatter", "mode": "lines+markers", "name": split,
-             "x": [line["step"] for line in held], "y": [line["validation"][split]["nats"] for line in held]}
-        )  # fmt: skip
+    series = [
+        Series([line["step"] for line in thin], [line[name] for line in thin], (), "training", mark="", line="solid")
+    ]
+    for number, split in enumerate(held[0]["validation"] if held else ()):
+        known = [(line["step"], line["validation"][split]["nats"]) for line in held]
+        known = [(step, nats) for step, nats in known if nats is not None]
+        titles = [f"{split}, step {step}\n{nats:.4g}" for step, nats in known]
+        x, y = [step for step, _ in known], [nats for _, nats in known]
+        series.append(Series(x, y, titles, split, COLOURS[number], line="solid"))
+    series = [one for one in series if one.x]
+    if not series:
+        return None
+    last = max(step for one in series for step in one.x)
+    losses = [loss for one in series for loss in one.y]
+    pad = 0.05 * (max(losses) - min(losses)) or 0.05
     title = (
         "nats per predicted token"
         if name == "nats"
         else "loss per token, roughly: the library sums it in single precision"
     )
-    layout = {
-        "height": 420, "margin": {"l": 60, "r": 20, "t": 20, "b": 50}, "template": "plotly_white",
-        "xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": title}},
-    }  # fmt: skip
-    return {"data": data, "layout": layout}
+    x_axis, y_axis = Axis("step", 0, max(1, last)), Axis(title, min(losses) - pad, max(losses) + pad)
+    return draw(series, x_axis, y_axis, HEIGHT, "loss against steps")
