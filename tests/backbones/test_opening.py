@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,16 @@ def test_a_tokenizer_of_another_network_is_refused(folder: Path) -> None:
     tokenizer.add_tokens(["graftwork"])
     tokenizer.save(str(folder / "tokenizer.json"))
     with pytest.raises(IncompatibleModule, match="more tokens"):
+        open_backbone(f"hf:{folder}", precision="fp32")
+
+
+def test_a_token_whose_number_the_network_lacks_is_named(folder: Path) -> None:
+    told = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = told["model"]["vocab"]
+    last = max(vocabulary, key=vocabulary.get)
+    vocabulary[last] += 14
+    (folder / "tokenizer.json").write_text(json.dumps(told))
+    with pytest.raises(IncompatibleModule, match=rf"token '?{re.escape(last)}'? with the number"):
         open_backbone(f"hf:{folder}", precision="fp32")
 
 

@@ -47,6 +47,26 @@ def test_a_palette_with_transparent_colours_is_read_without_a_warning(tmp_path: 
     assert decode_image(tmp_path / "a.png").mode == "RGB"
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_what_is_transparent_is_white(tmp_path: Path, mode: str) -> None:
+    """Black shapes cut out of nothing, as icons are: their shape is in alpha alone."""
+    alpha = np.zeros((16, 24), dtype=np.uint8)
+    alpha[4:12] = 255
+    image = Image.fromarray(np.dstack([np.zeros((16, 24, 3), dtype=np.uint8), alpha]))
+    if mode == "P":
+        image = Image.fromarray(alpha // 255)
+        image.putpalette([0] * 6)
+        image.info["transparency"] = 0
+    image.convert(mode).save(tmp_path / "a.png", **({"transparency": 0} if mode == "P" else {}))
+    seen = np.asarray(decode_image(tmp_path / "a.png"))
+    assert (seen[4:12] == 0).all() and (seen[:4] == 255).all() and (seen[12:] == 255).all()
+
+
+def test_an_opaque_alpha_changes_nothing(tmp_path: Path) -> None:
+    Image.fromarray(GRADIENT).convert("RGBA").save(tmp_path / "a.png")
+    assert np.array_equal(np.asarray(decode_image(tmp_path / "a.png")), GRADIENT)
+
+
 def test_an_image_stands_upright(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
@@ -97,6 +117,21 @@ def test_sounds_are_averaged_over_channels_and_resampled(tmp_path: Path) -> None
     expected = 0.5 * np.sin(2 * np.pi * 440 * np.arange(16_000) / 16_000)
     assert len(twice) == 16_000
     np.testing.assert_allclose(twice[500:-500], expected[500:-500], atol=2e-3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 3e-5])
+def test_channels_that_cancel_are_read_as_one_of_them(tmp_path: Path, noise: float) -> None:
+    tone = 0.25 * np.sin(np.arange(2000) / 10)
+    other = -tone + noise * np.random.default_rng(0).standard_normal(2000)
+    soundfile.write(tmp_path / "a.wav", np.stack([tone, other], axis=1), 8000)
+    seen = decode_sound(tmp_path / "a.wav", 8000)
+    assert min(np.abs(seen - tone).max(), np.abs(seen + tone).max()) < 2e-4
+
+
+def test_a_quiet_channel_is_averaged(tmp_path: Path) -> None:
+    tone = 0.25 * np.sin(np.arange(2000) / 10)
+    soundfile.write(tmp_path / "a.wav", np.stack([tone, 0 * tone], axis=1), 8000)
+    np.testing.assert_allclose(decode_sound(tmp_path / "a.wav", 8000), 0.5 * tone, atol=1e-4)
 
 
 def test_bad_sounds_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from graftwork.core.backbone import ROLES, BackboneCard
-from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.errors import ConfigError, IncompatibleModule, clip
 from graftwork.io.files import digest
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
@@ -33,12 +33,7 @@ def assemble(
 ) -> TransformerBackbone:
     """Freeze a network and write its card; `identity` is JSON that identifies tokenizer, architecture and weights."""
     config = module.config
-    if tokenizer.get_vocab_size() > config.vocab_size:
-        raise IncompatibleModule(
-            f"the tokenizer of {name!r} knows more tokens than its network",
-            got=f"{tokenizer.get_vocab_size():,} tokens",
-            expected=f"at most {config.vocab_size:,}",
-        )
+    _require_rows(tokenizer, config.vocab_size, name)
     drop_unused(module)
     use_linear_maps(module)
     module.eval().requires_grad_(False)
@@ -66,6 +61,18 @@ def assemble(
     opened = TransformerBackbone(card, module, tokenizer, pad_id, layout)
     opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
     return opened
+
+
+def _require_rows(tokenizer: Tokenizer, rows: int, name: str) -> None:
+    """Raise `IncompatibleModule` if a token's number is not one of the `rows` of the network's embedding."""
+    token, number = max(tokenizer.get_vocab().items(), key=lambda item: item[1], default=("", -1))
+    if number >= rows:
+        raise IncompatibleModule(
+            f"the tokenizer of {name!r} knows more tokens than its network",
+            got=f"token {clip(token)} with the number {number:,}",
+            expected=f"numbers below {rows:,}, one per row of the network's embedding",
+            do="use the tokenizer that was saved with the network",
+        )
 
 
 def drop_unused(module: nn.Module) -> None:

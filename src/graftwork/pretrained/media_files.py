@@ -30,6 +30,8 @@ MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
 MOST_BYTES = 1 << 29  # of a file: more than `MOST_PIXELS` take uncompressed
 MOST_SAMPLES = 100_000_000  # of all channels of a recording: 17 minutes in stereo at 48 kHz
 MOST_TOLD = 1 << 30  # above this, a WAV header's length is a placeholder
+GROUND = "white"  # behind the transparent parts of an image
+CANCELS = 0.1  # the mean of the channels is not used if its root mean square is below this share of the loudest one's
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # of images
 SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS")  # first bytes of accepted formats, a subset of libsndfile's
 
@@ -77,7 +79,7 @@ def identify(path: Path, role: str) -> Media:
 
 
 def decode_image(path: Path | str, roughly: bool = False) -> Image:
-    """Decode an image to RGB, rotated by its EXIF orientation; only the first frame is read.
+    """Decode an image to RGB, on white if it is transparent, rotated by its EXIF orientation; of frames only the first.
 
     With `roughly` a JPEG is decoded to the end, but kept at an eighth of its size only.
     Of 16-bit colours the upper 8 bits are read. Raises `DataError` for a file that is not an image, damaged, too large,
@@ -110,7 +112,7 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
 
 
 def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
-    """Decode samples (T,) in -1 … 1 at `rate` per second, channels averaged, resampled (polyphase) if needed.
+    """Decode samples (T,) in -1 … 1 at `rate` per second, of one channel (`_mixed`), resampled (polyphase) if needed.
 
     Raises `DataError` for a file that is not a sound, damaged, empty or silent.
     """
@@ -154,9 +156,12 @@ def _in_rgb(path: Path, image: Image) -> Image:
             expected="8 bits a channel, grey or in colour",
             do="save it with 8 bits a channel",
         )
-    if image.mode == "P" and "transparency" in image.info:
-        image = image.convert("RGBA")  # Pillow warns when converting directly to RGB
-    return image.convert("RGB")
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    from PIL import Image as images
+
+    image = image.convert("RGBA")  # dropping alpha would show colours that no viewer shows
+    return images.alpha_composite(images.new("RGBA", image.size, GROUND), image).convert("RGB")
 
 
 def _upright(image: Image) -> Image:
@@ -214,6 +219,17 @@ def _refuse_cut(told: int, there: int) -> None:
         raise ValueError(f"it is cut off: its head tells of {told:,} bytes or samples, {there:,} are there")
 
 
+def _mixed(channels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the mean (T,) of channels (T, C), or the loudest channel where they cancel, as in opposite phase."""
+    mean: NDArray[np.float32] = channels.mean(axis=1, dtype=np.float32)
+    if channels.shape[1] == 1:
+        return mean
+    power = np.square(channels, dtype=np.float64).mean(axis=0)
+    loudest = int(np.nan_to_num(power).argmax())
+    cancelled = np.square(mean, dtype=np.float64).mean() < CANCELS**2 * power[loudest]
+    return np.ascontiguousarray(channels[:, loudest]) if cancelled else mean
+
+
 def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
     """Return the samples (T,) of a file, not resampled, and their rate per second."""
     import soundfile
@@ -239,7 +255,7 @@ def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
             ) from None
     if not len(channels):
         raise DataError("the recording is empty", where=str(path), got="no samples", expected="at least one", do=remedy)
-    samples = channels.mean(axis=1, dtype=np.float32)
+    samples = _mixed(channels)
     if not np.isfinite(samples).all():
         raise DataError(
             "the recording has samples that are no numbers",
