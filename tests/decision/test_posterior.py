@@ -79,6 +79,13 @@ def test_the_cheapest_that_is_worth_it_is_chosen() -> None:
     assert not choose(there, PRICES, 0.0).within
 
 
+@pytest.mark.parametrize("worth", [0.0, 0.002, 0.004, 0.006, 0.01, 0.02, 0.05])
+def test_within_is_said_of_the_chosen_one(worth: float) -> None:
+    there = joined([look(PROBE, 0.82), look(SMALL, 0.829, 1), look(FULL, 0.831, 2)], own=0.01)
+    choice = choose(there, PRICES, worth)
+    assert choice.within == (there.shortfall(choice.chosen)[0] <= worth)
+
+
 def test_only_what_has_run_can_be_chosen() -> None:
     there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)])
     chosen = choose(there, PRICES, 0.005)

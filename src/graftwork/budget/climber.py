@@ -357,7 +357,7 @@ class Climber:
     def _say_why_not(self, arm: Arm, rung: Rung) -> None:
         """Set the decision and the reason of a method that was not tried."""
         needed = self.purse.price(self._expected(arm))
-        if self.stopped in (SPENT, INTERRUPTED):
+        if self.stopped in (SPENT, INTERRUPTED) or rung.gain is None:
             rung.decision = "not tried"
         elif MARGIN * needed > self.purse.left:
             by = "" if rung.forecast else "by its operations "

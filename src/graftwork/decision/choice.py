@@ -19,7 +19,7 @@ class Decision:
     """The chosen method and its alternatives."""
 
     chosen: Arm
-    within: bool  # True if some method's expected shortfall is at most `worth`
+    within: bool  # True if its expected shortfall is at most `worth`
     cheaper: Arm | None  # the best of the methods that cost at most half as much
     rivals: tuple[Arm, ...]  # methods likely enough to be better by more than `worth`, likeliest first
 
@@ -49,12 +49,11 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> D
     dearest = max(prices.values(), default=0.0)
     price = {arm: prices.get(arm, dearest) for arm in open_to}
     shortfalls = {arm: posterior.shortfall(arm)[0] for arm in open_to}
-    within = min(shortfalls.values()) <= worth
     allowed = max(worth, worth / 2 + min(shortfalls.values()))
     chosen = min((arm for arm in open_to if shortfalls[arm] <= allowed), key=lambda arm: (price[arm], shortfalls[arm]))
     half = [arm for arm in open_to if arm != chosen and price[arm] <= price[chosen] / 2]
     cheaper = min(half, key=lambda arm: (shortfalls[arm], price[arm]), default=None)
-    return Decision(chosen, within, cheaper, _rivals(posterior, chosen, worth))
+    return Decision(chosen, shortfalls[chosen] <= worth, cheaper, _rivals(posterior, chosen, worth))
 
 
 def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:
