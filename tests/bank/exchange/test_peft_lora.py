@@ -45,7 +45,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def pefts(network: Path, folder: Path, maps: list[str], **settings: Any) -> Any:
+def pefts(network: Path, folder: Path, maps: list[str] | str, **settings: Any) -> Any:
     """A classifier of three classes with a random LoRA, saved in `folder`."""
     peft = pytest.importorskip("peft")
     torch.manual_seed(1)
@@ -104,6 +104,46 @@ def test_ranks_scales_and_layers(
     torch.testing.assert_close(found, answers(model, network, texts), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("settings", [{}, {"use_rslora": True}, {"rank_pattern": {"pooler.dense": 2}}], ids=str)
+def test_a_lora_on_every_linear_map_is_folded_into_the_pooler(
+    settings: dict[str, Any], write_network: WriteNetwork, tmp_path: Path, logits: Logits, texts: list[str]
+) -> None:
+    network = write_network("bert")
+    model = pefts(network, tmp_path / "theirs", "all-linear", **settings)
+    assert any("pooler" in name for name in load_file(tmp_path / "theirs" / "adapter_model.safetensors"))
+    found = logits(imported(tmp_path / "theirs", network, tmp_path / "ours"))
+    torch.testing.assert_close(found, answers(model, network, texts), atol=1e-5, rtol=1e-5)
+
+
+def test_without_a_task_type_a_whole_classifier_is_enough(
+    write_network: WriteNetwork, tmp_path: Path, logits: Logits, texts: list[str]
+) -> None:
+    network, theirs = write_network("bert"), tmp_path / "theirs"
+    model = pefts(network, theirs, MAPS["bert"])
+    write_json(theirs / "adapter_config.json", read_json(theirs / "adapter_config.json") | {"task_type": None})
+    found = logits(imported(theirs, network, tmp_path / "ours"))
+    torch.testing.assert_close(found, answers(model, network, texts), atol=1e-5, rtol=1e-5)
+
+
+def test_the_links_of_the_hubs_cache_are_followed_and_no_others(
+    write_network: WriteNetwork, tmp_path: Path, logits: Logits, texts: list[str]
+) -> None:
+    network, cache = write_network("bert"), tmp_path / "models--someone--lora"
+    model = pefts(network, tmp_path / "theirs", MAPS["bert"])
+    snapshot, blobs = cache / "snapshots" / ("a" * 40), cache / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    for number, path in enumerate((tmp_path / "theirs").iterdir()):
+        path.rename(blobs / str(number))
+        (snapshot / path.name).symlink_to(f"../../blobs/{number}")
+    found = logits(imported(snapshot, network, tmp_path / "ours"))
+    torch.testing.assert_close(found, answers(model, network, texts), atol=1e-5, rtol=1e-5)
+    (snapshot / "README.md").unlink(missing_ok=True)
+    (snapshot / "README.md").symlink_to(network / "config.json")
+    with pytest.raises(StorageError, match="a symbolic link"):
+        imported(snapshot, network, tmp_path / "again")
+
+
 def test_an_archive_of_torchs_is_read_too(
     write_network: WriteNetwork, tmp_path: Path, logits: Logits, texts: list[str]
 ) -> None:
@@ -148,7 +188,7 @@ def test_one_output_is_no_classifier(write_network: WriteNetwork, tmp_path: Path
     for end in ("weight", "bias"):
         tensors[f"base_model.model.classifier.{end}"] = tensors[f"base_model.model.classifier.{end}"][:1].contiguous()
     save_file(tensors, theirs / "adapter_model.safetensors")
-    with pytest.raises(ConfigError, match="one output"):
+    with pytest.raises(ConfigError, match=r"one output predicts a number[\s\S]*--kind regression"):
         imported(theirs, network, tmp_path / "ours")
 
 
@@ -185,6 +225,7 @@ def test_of_pairs(write_network: WriteNetwork, tmp_path: Path, logits: Logits, t
         ({"bias": "all"}, "bias 'all'"),
         ({"alpha_pattern": {"q_lin": 3}}, "alpha_pattern"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights 'pissa'"),
+        ({"use_scaling_of_next_year": True}, "use_scaling_of_next_year True"),
         ({"lora_alpha": None}, "the folder is damaged"),
     ],
     ids=str,

@@ -221,7 +221,7 @@ def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[
     tensors = {name: tensor.float() for name, tensor in safe_load(file).items()}
     labels = _in_order((inner or config).get("label2id") or {})
     if inner is None:  # a classifier of transformers itself
-        return *take_classifier(tensors, backbone.card.family, backbone.card.id, file), labels
+        return *take_classifier(tensors, {}, backbone.card.family, backbone.card.id, file), labels
     prefix = f"heads.{config['name']}."
     layers = sorted({int(name.removeprefix(prefix).partition(".")[0]) for name in tensors if name.startswith(prefix)})
     activation = str(inner.get("activation_function") or NO_LAYER).lower() if len(layers) == 2 else NO_LAYER

@@ -48,10 +48,11 @@ def classifier_of(family: str, where: Path) -> Classifier:
 
 
 def take_classifier(
-    tensors: MutableMapping[str, Tensor], family: str, backbone: str, where: Path
+    tensors: MutableMapping[str, Tensor], updates: Mapping[str, Tensor], family: str, backbone: str, where: Path
 ) -> tuple[str, dict[str, Tensor]]:
     """Remove the head from `tensors`, named as in the model; return its activation and its layers named as in a delta.
 
+    `updates`, layer -> a change of its weight of the same shape, are added: a LoRA on a layer of the head.
     Raises `IncompatibleModule` where a layer is missing.
     """
     known = classifier_of(family, where)
@@ -77,6 +78,18 @@ def take_classifier(
             expected=f"{known.hidden} and {known.out}",
             do="without it the folder gives other answers each time it is loaded: save these layers with it",
         )
+    layers = {known.hidden: "head.hidden.weight", known.out: "head.out.weight"}
+    for layer, update in updates.items():
+        name = layers[layer]
+        if head[name].shape != update.shape:
+            raise IncompatibleModule(
+                f"the LoRA on {layer} is for a layer of another shape",
+                where=str(where),
+                got=f"{update.shape[0]:,} x {update.shape[1]:,}",
+                expected=" x ".join(f"{size:,}" for size in head[name].shape),
+                do="name the backbone it was trained on",
+            )
+        head[name] = head[name] + update
     return known.activation, head
 
 

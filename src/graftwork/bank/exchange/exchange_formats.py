@@ -16,6 +16,7 @@ from graftwork.errors import ConfigError, IncompatibleModule, StorageError, Unkn
 from graftwork.io.files import storage_errors, sync_folder
 from graftwork.io.plain_files import require_plain_folder
 from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.model_folder import model_file
 from graftwork.pretrained.model_json import checked_json
 
 CONFIG = "adapter_config.json"
@@ -44,7 +45,7 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
             where=str(folder),
             expected=f"a folder with {CONFIG} in it",
         )
-    require_plain_folder(folder)
+    _require_plain(folder.absolute())
     config = checked_json(folder / CONFIG)
     for known in FORMATS.values():
         if known.is_ours(config):
@@ -62,6 +63,15 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
         where=str(folder / CONFIG),
         expected="peft_type in it, or model_type and config",
     )
+
+
+def _require_plain(folder: Path) -> None:
+    """Raise `StorageError` for a link in the folder, unless it is one of the hub's cache to its own files."""
+    if folder.parent.name == "snapshots":
+        for path in folder.iterdir():
+            model_file(folder, path.name)
+    else:
+        require_plain_folder(folder)
 
 
 def write_folder(module: TaskModule, folder: Path, format: str) -> None:

@@ -110,9 +110,9 @@ def _classes(found: ForeignModule, labels: Sequence[str]) -> tuple[str, ...]:
     count = found.delta["head.out.weight"].shape[0]
     if count < 2:
         raise ConfigError(
-            "a classifier with one output answers no classes",
+            "a head with one output predicts a number, and only classifiers are imported",
             where=str(found.files[0].parent),
-            do="train it with an output for each class",
+            do="train it here with --kind regression; if it is a classifier, with an output for each class",
         )
     classes = tuple(labels) or found.labels or tuple(f"LABEL_{number}" for number in range(count))
     if len(classes) != count or len(set(classes)) != count:

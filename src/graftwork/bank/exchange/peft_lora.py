@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from graftwork.bank.exchange.classifier_names import classifier_of, take_classifier
+from graftwork.bank.exchange.classifier_names import CLASSIFIERS, classifier_of, take_classifier
 from graftwork.bank.exchange.exported_readme import write_readme
 from graftwork.bank.exchange.imported_module import ForeignModule
 from graftwork.bank.exchange.site_names import name_elsewhere, targets, without_prefix
@@ -29,9 +29,12 @@ CONFIG, WEIGHTS, PICKLED = "adapter_config.json", "adapter_model.safetensors", "
 LARGEST_RANK = 256  # or the network's width, if larger
 PREFIX = "base_model.model."
 MATRIX = re.compile(r"(.+)\.lora_([AB])\.weight")
-OTHER = (  # settings that change the arithmetic and are not supported here
-    "alora_invocation_tokens", "alpha_pattern", "layer_replication", "lora_bias", "target_parameters",
-    "trainable_token_indices", "use_dora", "use_qalora",
+APPLIED = (  # settings of a saved LoRA that are applied here, or change nothing in its answers; others are refused
+    "auto_mapping", "base_model_name_or_path", "bias", "corda_config", "ensure_weight_tying", "eva_config",
+    "exclude_modules", "fan_in_fan_out", "inference_mode", "init_lora_weights", "layers_pattern",
+    "layers_to_transform", "loftq_config", "lora_alpha", "lora_dropout", "lora_ga_config", "megatron_config",
+    "megatron_core", "modules_to_save", "peft_type", "peft_version", "qalora_group_size", "r", "rank_pattern",
+    "revision", "runtime_config", "target_modules", "task_type", "use_rslora",
 )  # fmt: skip
 STARTS = (True, False, "gaussian", "eva", "orthogonal")  # of the matrices; others change the network's own weights
 
@@ -52,22 +55,10 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
         name.removeprefix(PREFIX).replace(".modules_to_save.", "."): tensor.float() for name, tensor in stored.items()
     }
     roles = {site: role for role in MAPS for site in backbone.sites(role)}
-    matrices: dict[str, dict[str, Tensor]] = {}
-    for name in list(tensors):
-        matched = MATRIX.fullmatch(name)
-        site = without_prefix(matched[1], roles) if matched else None
-        if matched and site is None:
-            raise IncompatibleModule(
-                f"{backbone.card.id} has no map {matched[1]!r}",
-                where=str(file),
-                do="name the backbone it was trained on",
-            )
-        if matched and site:
-            matrices.setdefault(site, {})[matched[2]] = tensors.pop(name)
-    if not matrices or any(pair.keys() != {"A", "B"} for pair in matrices.values()):
-        raise IncompatibleModule(
-            "no pair of matrices for each adapted map", where=str(file), do="save the adapter again, whole"
-        )
+    known = CLASSIFIERS.get(backbone.card.family)
+    head_layers = (known.hidden, known.out) if known else ()  # a LoRA on these is added to the head's own weights
+    matrices = _take_pairs(tensors, roles, head_layers, backbone, file)
+    of_head = {layer: matrices.pop(layer) for layer in head_layers if layer in matrices}
     rank = max(pair["A"].shape[0] for pair in matrices.values())
     if rank > max(LARGEST_RANK, backbone.card.width):
         raise IncompatibleModule(
@@ -77,12 +68,14 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
             expected=f"at most {max(LARGEST_RANK, backbone.card.width):,}",
         )
     used = [role for role in MAPS if role in {roles[site] for site in matrices}]
-    alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
+    stabilised = bool(config.get("use_rslora"))
+    alpha = float(config["lora_alpha"]) * (math.sqrt(rank) if stabilised else 1.0)
     delta: dict[str, Tensor] = {}
     for site in (site for role in used for site in backbone.sites(role)):
-        delta |= _filled(site, matrices.get(site), rank, backbone, bool(config.get("use_rslora")))
+        delta |= _filled(site, matrices.get(site), rank, backbone, stabilised)
     left = _unprefixed(tensors, backbone)
-    activation, head = take_classifier(left, backbone.card.family, backbone.card.id, file)
+    updates = {layer: _update(pair, float(config["lora_alpha"]), stabilised) for layer, pair in of_head.items()}
+    activation, head = take_classifier(left, updates, backbone.card.family, backbone.card.id, file)
     if left:
         raise IncompatibleModule(
             "weights that are neither LoRA nor the classifier",
@@ -102,26 +95,52 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
     )
 
 
+def _take_pairs(
+    tensors: dict[str, Tensor], roles: Mapping[str, str], head_layers: Sequence[str], backbone: Backbone, file: Path
+) -> dict[str, dict[str, Tensor]]:
+    """Remove the matrices from `tensors`; return A and B by site or layer of the head. Raises `IncompatibleModule`."""
+    matrices: dict[str, dict[str, Tensor]] = {}
+    for name in list(tensors):
+        matched = MATRIX.fullmatch(name)
+        site = without_prefix(matched[1], (*roles, *head_layers)) if matched else None
+        if matched and site is None:
+            raise IncompatibleModule(
+                f"{backbone.card.id} has no map {matched[1]!r}",
+                where=str(file),
+                do="name the backbone it was trained on; if that is it, train it again without this map: in peft,"
+                f" exclude_modules={[matched[1]]}",
+            )
+        if matched and site:
+            matrices.setdefault(site, {})[matched[2]] = tensors.pop(name)
+    if any(pair.keys() != {"A", "B"} for pair in matrices.values()) or not matrices.keys() & roles.keys():
+        raise IncompatibleModule(
+            "no pair of matrices for each adapted map", where=str(file), do="save the adapter again, whole"
+        )
+    return matrices
+
+
 def _require_plain(config: Mapping[str, Any], where: Path) -> None:
     """Raise `ConfigError` for settings that would give other answers here."""
     if config.get("peft_type") != "LORA":
         raise ConfigError(f"only LoRA can be imported, not {config.get('peft_type')}", where=str(where))
-    if config.get("task_type") != "SEQ_CLS":
+    if config.get("task_type") not in ("SEQ_CLS", None):
         raise ConfigError(
             "only classifiers of texts can be imported",
             where=str(where),
             got=f"task_type {config.get('task_type')}",
-            expected="task_type SEQ_CLS, with its classifier among the saved modules",
+            expected="task_type SEQ_CLS or none, with its classifier among the saved modules",
+            do="train it on a model for sequence classification",
         )
-    odd = [f"{key} {config[key]!r}" for key in OTHER if config.get(key)]
+    odd = [f"{key} {value!r}" for key, value in config.items() if key not in APPLIED and value]
     odd += [f"bias {config['bias']!r}"] if config.get("bias", "none") != "none" else []
     start = config.get("init_lora_weights", True)
     odd += [f"init_lora_weights {start!r}"] if start not in STARTS else []
     if odd:
         raise ConfigError(
-            "this LoRA does more than y + (alpha / r) B A x",
+            "this LoRA has settings that are not applied here",
             where=str(where),
             got=", ".join(odd),
+            expected="y + (alpha / r) B A x and nothing else",
             do="train it without these settings, or anew here: --method peft_lora",
         )
 
@@ -138,6 +157,12 @@ def _filled(
     ratio = math.sqrt(rank / own) if stabilised else rank / own  # its alpha / r, relative to ours
     b = pair["B"] * ratio if own != rank else pair["B"]
     return {f"{name}.a": pad(pair["A"], (0, 0, 0, rank - own)), f"{name}.b": pad(b, (0, rank - own))}
+
+
+def _update(pair: Mapping[str, Tensor], alpha: float, stabilised: bool) -> Tensor:
+    """Return the change of a layer's weight, (alpha / r) B A."""
+    rank = pair["A"].shape[0]
+    return pair["B"] @ pair["A"] * (alpha / (math.sqrt(rank) if stabilised else rank))
 
 
 def _unprefixed(tensors: Mapping[str, Tensor], backbone: Backbone) -> dict[str, Tensor]:
