@@ -53,7 +53,19 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
     "top_layers": [{"k": 1}],
 }
 DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` has two blocks; these name no place
-BY_GRADIENT = {"adapter", "bitfit", "full", "ia3", "linear_probe", "lora", "scalar_mix", "top_layers", "ulmfit"}
+BY_GRADIENT = {
+    "adapter",
+    "bitfit",
+    "full",
+    "ia3",
+    "linear_probe",
+    "lora",
+    "prefix",
+    "scalar_mix",
+    "top_layers",
+    "ulmfit",
+}
+CHANGE_AT_THE_START = {"prefix"}  # no identity before training
 OTHER_KINDS = ("span", "choice")
 DEFAULTS_ARE_SLOW = {"no_transfer"}  # what `full` takes, and weights drawn for every fit
 FUSED = ("attention.query", "attention.key", "attention.value")
@@ -76,14 +88,15 @@ def method_cases() -> list[Any]:
 @pytest.mark.parametrize(("name", "settings"), method_cases(), ids=str)
 def test_methods(name: str, settings: dict[str, Any]) -> None:
     kinds = [kind for kind in KINDS if name not in BY_GRADIENT or kind not in OTHER_KINDS]
-    check_method(name, settings, of_kinds=kinds)
+    check_method(name, settings, identity_at_start=name not in CHANGE_AT_THE_START, of_kinds=kinds)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BY_GRADIENT))
 def test_methods_on_other_kinds(name: str) -> None:
     """What is other there than in tagging is the kind's: the head of a word, and what stands beside it."""
-    check_method(name, {"k": 1} if name == "top_layers" else {}, of_kinds=OTHER_KINDS)
+    settings = {"k": 1} if name == "top_layers" else {}
+    check_method(name, settings, identity_at_start=name not in CHANGE_AT_THE_START, of_kinds=OTHER_KINDS)
 
 
 MEDIA_FAMILIES = {"hf_image": "vit", "hf_speech": "wav2vec2"}  # more of each in tests/backbones

@@ -41,6 +41,7 @@ from graftwork.core.model import Model
 from graftwork.errors import ConfigError
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora
+from graftwork.methods.prefix import PrefixTuning
 from graftwork.nn.sites import site_size
 from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.open_backbone import open_backbone
@@ -77,6 +78,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
 }  # fmt: skip
+OWN_SOFTMAX = {"mpnet", "deberta-v2", "xlnet", "openai-gpt"}  # attention that does not call `attend`
 TEXTS = ["the film was good", "bad", "the plot of the film was very very long and not good with it or a short"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
 PAIR = [Example("train/1", {"text_a": "the film was good", "text_b": "not bad"})]
@@ -295,6 +297,31 @@ def test_roles_name_linear_maps_of_every_block(backbone: TransformerBackbone) ->
     asked = backbone.sites("attention.query") or backbone.sites("attention.qkv")
     assert len(asked) == len(backbone.sites("attention.output")) == blocks
     assert {site_size(site)[0] for site in asked.values()} == {width}
+
+
+def test_a_prefix_is_attended_to_in_every_block(backbone: TransformerBackbone) -> None:
+    sites, fits = backbone.sites("attention"), PrefixTuning().unfit(tiny_dataset().task, backbone.card)
+    if backbone.card.family in OWN_SOFTMAX:
+        assert not sites and fits == f"the blocks of {backbone.card.id} have no attention that takes a prefix"
+        return
+    assert fits == "" and list(sites) == [
+        next(path for path in sites if path.startswith(f"{block}.")) for block in backbone.sites("block")
+    ]
+    model, encoded = (
+        Model(backbone, kinds.get("classification"), tiny_dataset().task, towers=1),
+        backbone.encode(EXAMPLES),
+    )
+    PrefixTuning(length=2).attach(model)
+    together = model.backbone.collate(encoded, [0, 1, 2])
+    features = model.backbone.features(together).pooled
+    for i in range(3):  # padding is still not seen
+        alone = model.backbone.features(backbone.collate(encoded, [i])).pooled
+        torch.testing.assert_close(features[i], alone[0], atol=1e-5, rtol=0)
+    for adapter in model.adapters.values():
+        adapter.value.data.add_(1.0)  # type: ignore[operator, union-attr]
+        moved = model.backbone.features(together).pooled
+        assert not torch.allclose(moved, features)
+        features = moved
 
 
 def test_a_copy_has_weights_of_its_own(backbone: TransformerBackbone) -> None:

@@ -34,6 +34,14 @@ def test_a_run_is_told_and_its_module_answers(graft: Graft, tickets: Path) -> No
     assert answer.out.split()[0] in ("delivery", "billing", "technical")
 
 
+def test_a_prefix_of_some_length(graft: Graft, tickets: Path) -> None:
+    done = graft("train", tickets, *QUICK, "--method", "prefix:length=5", "--json")
+    result = json.loads(done.out)
+    assert done.code == 0 and result["costs"]["trained_parameters"]["value"] == 2 * 2 * 5 * 32 + 3 * (32 + 1)
+    refused = graft("train", tickets, *QUICK, "--method", "prefix:length=0")
+    assert refused.code == 2 and "length must be above 0, not 0" in refused.err
+
+
 @pytest.mark.parametrize("command", [("train",), ("curve",), ("stream",), ("pretrain",)])
 def test_a_seed_is_no_negative_number(graft: Graft, command: tuple[str, ...]) -> None:
     done = graft(*command, "builtin:tickets", "--seed", "-1")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from graftwork.core.model import Model, join_towers, joined_width
+from graftwork.core.model import Model, join_towers, joined_width, place_of, site_of
 from graftwork.errors import ConfigError
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
@@ -30,6 +30,17 @@ class Stretch(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return y * (1 + self.s)
+
+
+class Twice(nn.Module):
+    """Every key and value a second time, the first of them changed by s."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.s = nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.cat([key, key], dim=2), torch.cat([value + self.s, value], dim=2)
 
 
 @pytest.fixture
@@ -89,6 +100,24 @@ def test_adapters_of_several_roles_add_up(model: Model) -> None:
     model.plug("norm", lambda site: Stretch(0.5))
     assert model.network is network and not torch.allclose(model(INPUTS), one)
     assert len(model.adapters) == 2 + 4
+
+
+def test_keys_and_values_can_be_added_and_taken_away(model: Model) -> None:
+    plain, before = model(INPUTS), shared_pooled()
+    model.plug("attention", lambda site: Twice(), at="attention")
+    added, twin = model(INPUTS), copy.deepcopy(model)
+    assert not torch.allclose(added, plain) and torch.equal(shared_pooled(), before)
+    names = {f"adapters.encoder/layer/{block}/attention/self:attention.s" for block in range(2)}
+    assert names == {name for name in model.delta() if "head" not in name} and model.start == 0
+    assert site_of(place_of("a.b", "attention")) == ("a.b", "attention")
+    with pytest.raises(ConfigError, match="two adapters at one place"):
+        model.plug("attention", lambda site: Twice(), at="attention")
+    model(INPUTS).sum().backward()
+    assert all(parameter.grad is not None for name, parameter in model.delta().items() if name in names)
+    model.unplug()
+    assert torch.equal(model(INPUTS), plain) and torch.equal(twin(INPUTS), added)
+    twin.unplug()
+    assert torch.equal(twin(INPUTS), plain)
 
 
 def test_a_role_that_the_backbone_lacks(model: Model) -> None:

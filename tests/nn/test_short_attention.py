@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from graftwork.nn.short_attention import SAFE, ShortAttention, attend, visible_keys
+from graftwork.nn.short_attention import SAFE, ShortAttention, attend, register_key_hook, visible_keys
 
 S, H, T, D = 3, 2, 7, 4
 
@@ -49,6 +51,14 @@ def test_values_and_gradients_are_those_of_a_softmax(real: Tensor | None, size: 
 
 def test_the_gradient_is_the_numeric_one() -> None:
     assert torch.autograd.gradcheck(lambda q, k, v: ShortAttention.apply(q, k, v, real_keys(), 0.5), tensors())
+
+
+def test_there_may_be_more_keys_than_queries() -> None:
+    query, key, value = tensors()
+    fewer = query[:, :, :3].detach().requires_grad_()
+    found = ShortAttention.apply(fewer, key, value, real_keys(), 0.5)  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(found, plain(fewer, key, value, real_keys(), 0.5))
+    assert torch.autograd.gradcheck(lambda *of: ShortAttention.apply(*of, real_keys(), 0.5), (fewer, key, value))
 
 
 def test_padded_keys_change_nothing() -> None:
@@ -97,3 +107,37 @@ def test_a_mask_of_padding_is_a_view() -> None:
     assert causal is not None and causal.stride(2) != 0
     whole = {**sizes, "attention_mask": torch.ones(S, T, dtype=torch.bool)}
     assert visible_keys(**whole, mask_function=bidirectional_mask_function, allow_is_bidirectional_skip=True) is None
+
+
+class Before:
+    """Puts the first two keys, raised, and values before all."""
+
+    def __call__(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.cat([key[:, :, :2] + 1, key], dim=2), torch.cat([value[:, :, :2] - 1, value], dim=2)
+
+
+@pytest.mark.parametrize("mask", ["none", "padding", "causal"])
+def test_what_a_hook_puts_before_the_keys_is_seen_by_every_query(mask: str) -> None:
+    query, key, value = tensors()
+    seen = None if mask == "none" else real_keys()[:, None, None, :].expand(S, 1, T, T)
+    if mask == "causal":
+        assert seen is not None
+        seen = seen & torch.ones(T, T, dtype=torch.bool).tril() | torch.eye(T, dtype=torch.bool)
+    module = nn.Identity()
+    before = attend(module, query, key, value, seen)[0]
+    handle = register_key_hook(module, Before())
+    found, twin = attend(module, query, key, value, seen)[0], copy.deepcopy(module)
+    scores = query @ Before()(key, value)[0].transpose(-1, -2) * D**-0.5
+    if seen is not None:
+        scores = scores.masked_fill(~torch.cat([torch.ones(S, 1, T, 2, dtype=torch.bool), seen], dim=3), -torch.inf)
+    torch.testing.assert_close(found, (scores.softmax(-1) @ Before()(key, value)[1]).transpose(1, 2))
+    handle.remove()
+    assert torch.equal(attend(module, query, key, value, seen)[0], before)
+    assert torch.equal(attend(twin, query, key, value, seen)[0], found), "a copy has hooks of its own"
+
+
+def test_a_mask_of_padding_stays_one_for_every_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = nn.Identity()
+    register_key_hook(module, Before())
+    monkeypatch.setattr(Tensor, "softmax", None)  # of the path for masks that differ between queries
+    attend(module, *tensors(), real_keys()[:, None, None, :].expand(S, 1, T, T))

@@ -13,6 +13,7 @@ GPT2 = Layout(
     "h.*",
     "wte",
     {
+        "attention": "attn",
         "attention.qkv": "attn.c_attn",
         "attention.output": "attn.c_proj",
         "mlp.up": "mlp.c_fc",
@@ -23,7 +24,14 @@ GPT2 = Layout(
     separate_by_end=True,
     options={"use_cache": False},
 )
-OPENAI_GPT = replace(GPT2, embedding="tokens_embed", skipped=("tokens_embed",), tuple_blocks=True, options={})
+OPENAI_GPT = replace(
+    GPT2,
+    embedding="tokens_embed",
+    roles={role: path for role, path in GPT2.roles.items() if role != "attention"},  # it computes its own softmax
+    skipped=("tokens_embed",),
+    tuple_blocks=True,
+    options={},
+)
 
 LAYOUTS: Mapping[str, Layout] = {"gpt2": GPT2, "openai-gpt": OPENAI_GPT}
 

@@ -16,6 +16,7 @@ DISTILBERT = Layout(
     "transformer.layer.*",
     "embeddings.word_embeddings",
     {
+        "attention": "attention",
         "attention.query": "attention.q_lin",
         "attention.key": "attention.k_lin",
         "attention.value": "attention.v_lin",
@@ -30,6 +31,7 @@ ALBERT = Layout(
     "encoder.albert_layer_groups.*.albert_layers.*",
     "embeddings.word_embeddings",
     {
+        "attention": "attention",
         "attention.query": "attention.query",
         "attention.key": "attention.key",
         "attention.value": "attention.value",
@@ -80,6 +82,7 @@ MODERNBERT = Layout(
     "layers.*",
     "embeddings.tok_embeddings",
     {
+        "attention": "attn",
         "attention.qkv": "attn.Wqkv",
         "attention.output": "attn.Wo",
         "mlp.up": "mlp.Wi",  # fused with the gate

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Inputs = dict[str, "Tensor"]  # each (S, T): the network's arguments, and "words": True at the first token of a word
 ROLES = (
     "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
-    "norm", "embedding", "block",
+    "attention", "norm", "embedding", "block",
 )  # fmt: skip
 POOLINGS = {  # pooling of a sequence -> number of states concatenated
     "mean": 1,  # over the real positions
@@ -222,7 +222,8 @@ class Backbone(Protocol):
     """A pretrained network, frozen unless a method trains its own copy.
 
     Roles for `sites`: attention.query, attention.key, attention.value, attention.qkv (fused), attention.output,
-    mlp.up, mlp.down, norm, embedding, block. Methods use roles; the backbone maps them to module names. A post-norm
+    mlp.up, mlp.down, norm, embedding, block, and attention: the modules that call `nn.short_attention.attend`, whose
+    keys and values can be replaced. Methods use roles; the backbone maps them to module names. A post-norm
     network may name the norms behind its residual sums too: attention.norm, mlp.norm.
     """
 

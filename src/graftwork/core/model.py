@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,9 @@ from graftwork.core.kind import Kind
 from graftwork.core.length_buckets import read_in_buckets
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
+from graftwork.nn.short_attention import register_key_hook
 
-At = Literal["output", "input"]  # the tensor of a site that an adapter replaces
+At = Literal["output", "input", "attention"]  # what of a site an adapter replaces; "attention": its keys and values
 
 
 def join_towers(pooled: Tensor, towers: int) -> Tensor:
@@ -40,7 +41,7 @@ def joined_width(width: int, towers: int) -> int:
 
 @runtime_checkable
 class Stacks(Protocol):
-    """An adapter that can be stacked with others of its shape, so that each row of a batch uses its own task's."""
+    """An adapter of outputs or inputs that stacks with others of its shape: each row of a batch uses its own task's."""
 
     def weights(self) -> Mapping[str, Tensor]:
         """Return the weights that `adapt` takes."""
@@ -76,15 +77,36 @@ class InputPlug:
         return (self.adapter(args[0], args[0]), *args[1:])
 
 
+class AttentionPlug:
+    """A key hook that adapts an attention module's keys and values."""
+
+    def __init__(self, adapter: nn.Module):
+        self.adapter = adapter
+
+    def __call__(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Adapt `key` and `value` (S, H, T, d) to (S, H, K, d) each."""
+        adapted: tuple[Tensor, Tensor] = self.adapter(key, value)
+        return adapted
+
+
+def hook_into(site: nn.Module, adapter: nn.Module, at: At) -> RemovableHandle:
+    """Let `adapter` change what is at this end of `site` until the handle is removed."""
+    if at == "attention":
+        return register_key_hook(site, AttentionPlug(adapter))
+    if at == "input":
+        return site.register_forward_pre_hook(InputPlug(adapter))
+    return site.register_forward_hook(OutputPlug(adapter))
+
+
 def place_of(name: str, at: At) -> str:
-    """The name of an adapter's place: the site's name, for its input with `:input` behind it."""
+    """The name of an adapter's place: the site's name, behind it `:input` or `:attention` if it isn't its output."""
     return name if at == "output" else f"{name}:{at}"
 
 
 def site_of(place: str) -> tuple[str, At]:
     """The site's name and the end of it that `place_of` made a name of."""
-    name, colon, _ = place.partition(":")
-    return name, "input" if colon else "output"
+    name, _, at = place.partition(":")
+    return name, cast("At", at or "output")
 
 
 class Model(nn.Module):
@@ -108,8 +130,9 @@ class Model(nn.Module):
     def plug(self, role: str, make: Callable[[nn.Module], nn.Module], at: At = "output") -> None:
         """At every site of `role`, let `adapter(x, y)` replace y: the output computed from input x, or the input.
 
-        At the input x and y are the same tensor. Raises `ConfigError` when the backbone has no such site, or when an
-        adapter is plugged into it already.
+        At the input x and y are the same tensor. At "attention", for the role "attention" only, `adapter(key, value)`
+        replaces both, (S, H, T, d) each, and may put K - T further ones before them: (S, H, K, d) each. Raises
+        `ConfigError` when the backbone has no such site, or when an adapter is plugged into it already.
         """
         if not self.backbone.sites(role):
             raise ConfigError(
@@ -125,11 +148,7 @@ class Model(nn.Module):
                     "two adapters at one place", where=f"{name}, its {at}", do="plug one adapter that does both"
                 )
             adapter = self.adapters[place] = make(site).to(self.device)
-            self._hooks.append(
-                site.register_forward_hook(OutputPlug(adapter))
-                if at == "output"
-                else site.register_forward_pre_hook(InputPlug(adapter))
-            )
+            self._hooks.append(hook_into(site, adapter, at))
         self.start = 0
 
     def own_blocks(self, first: int, decay: float = 1.0) -> None:

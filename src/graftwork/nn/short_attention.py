@@ -8,14 +8,18 @@ rearrangement of Dao et al. 2022, arXiv:2205.14135, without its tiles). Padded k
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as dropped
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.utils.hooks import RemovableHandle
 
 NAME = "graftwork"
+HOOKS = "_key_hooks"  # attribute of an attention module: its hooks
 SAFE = 60.0  # exp(60) and its sums stay far inside fp32 and bf16; scores beyond it are shifted first
 
 
@@ -24,41 +28,41 @@ class ShortAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, real: Tensor | None, scale: float) -> Tensor:
-        """Map tensors (S, H, T, d) and `real` (S, T) bool, None for all, to (S, H, T, d)."""
-        sequences, heads, length, width = value.shape
-        q, k = query.flatten(0, 1), key.flatten(0, 1)  # (S H, T, d)
-        v = _with_ones(value, real)  # (S H, T, d + 1)
-        weights = _exponentials(_product(q, k.transpose(1, 2), scale), real, heads)  # (S H, T, T), unnormalised
+        """Map queries (S, H, T, d), keys and values (S, H, K, d), `real` (S, K) bool or None to (S, H, T, d)."""
+        sequences, heads, _, width = value.shape
+        q, k = query.flatten(0, 1), key.flatten(0, 1)  # (S H, T, d), (S H, K, d)
+        v = _with_ones(value, real)  # (S H, K, d + 1)
+        weights = _exponentials(_product(q, k.transpose(1, 2), scale), real, heads)  # (S H, T, K), unnormalised
         summed = torch.bmm(weights, v)
         share = summed[..., width:].reciprocal()  # (S H, T, 1)
         output = summed[..., :width] * share
         ctx.save_for_backward(q, k, v, weights, share, output, real)
         ctx.scale = scale
-        return output.view(sequences, heads, length, width)
+        return output.view(sequences, heads, query.shape[2], width)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of `forward`'s tensors, those that are required."""
         q, k, v, weights, share, output, real = ctx.saved_tensors
-        shape = gradient.shape
+        outer = gradient.shape[:2]
         g = gradient.reshape(output.shape) * share  # (S H, T, d)
         of_query = of_key = of_value = None
         if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
             correction = (g * output).sum(dim=-1, keepdim=True).neg_()  # (S H, T, 1)
-            of_scores = torch.bmm(torch.cat([g, correction], dim=-1), v.transpose(1, 2)).mul_(weights)  # (S H, T, T)
+            of_scores = torch.bmm(torch.cat([g, correction], dim=-1), v.transpose(1, 2)).mul_(weights)  # (S H, T, K)
             if ctx.needs_input_grad[0]:
-                of_query = _product(of_scores, k, ctx.scale).view(shape)
+                of_query = _product(of_scores, k, ctx.scale).unflatten(0, outer)
             if ctx.needs_input_grad[1]:
-                of_key = _product(of_scores.transpose(1, 2), q, ctx.scale).view(shape)
+                of_key = _product(of_scores.transpose(1, 2), q, ctx.scale).unflatten(0, outer)
         if ctx.needs_input_grad[2]:
-            of_value = torch.bmm(weights.transpose(1, 2), g).view(shape)
+            of_value = torch.bmm(weights.transpose(1, 2), g).unflatten(0, outer)
             if real is not None:
                 of_value = of_value * real[:, None, :, None]
         return of_query, of_key, of_value, None, None
 
 
 def _with_ones(value: Tensor, real: Tensor | None) -> Tensor:
-    """Append a column of ones and zero the rows of padding: (S, H, T, d) -> (S H, T, d + 1)."""
+    """Append a column of ones and zero the rows of padding: (S, H, K, d) -> (S H, K, d + 1)."""
     sequences, heads, length, width = value.shape
     wide = value.new_empty(sequences, heads, length, width + 1)
     wide[..., :width] = value
@@ -73,13 +77,41 @@ def _product(left: Tensor, right: Tensor, scale: float) -> Tensor:
 
 
 def _exponentials(scores: Tensor, real: Tensor | None, heads: int) -> Tensor:
-    """Exponentiate (S H, T, T), in place; rows may be scaled freely, so they are shifted only if exp could overflow."""
+    """Exponentiate (S H, T, K), in place; rows may be scaled freely, so they are shifted only if exp could overflow."""
     low, high = torch.aminmax(scores)
     if high <= SAFE and low >= -SAFE:
         return scores.exp_()
     if real is not None:  # a padded key must not be the maximum that pushes the real ones out of range
         scores = scores.masked_fill(~real.repeat_interleave(heads, dim=0)[:, None, :], -torch.inf)
     return (scores - scores.amax(dim=-1, keepdim=True)).exp_()
+
+
+KeyHook = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # keys and values (S, H, T, d) -> (S, H, K, d), K >= T
+
+
+def register_key_hook(module: nn.Module, hook: KeyHook) -> RemovableHandle:
+    """Let `hook` replace the keys and values of an attention `module` until the handle is removed.
+
+    The K - T further ones stand before those of the text, and every query sees them. H is the number of heads of the
+    keys, which may be fewer than those of the queries.
+    """
+    hooks: OrderedDict[int, KeyHook] = module.__dict__.setdefault(HOOKS, OrderedDict())
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _hooked(module: nn.Module, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return what the hooks of `module` make of keys and values (S, H, T, d), and the mask (S, 1, T, K) that fits."""
+    length = key.shape[2]
+    for hook in module.__dict__.get(HOOKS, {}).values():
+        key, value = hook(key, value)
+    added = key.shape[2] - length
+    if mask is None or not added:
+        return key, value, mask
+    if mask.stride(2) == 0:  # the same for every query: it stays a view
+        return key, value, pad(mask[:, :, :1], (added, 0), value=True).expand(-1, -1, mask.shape[2], -1)
+    return key, value, pad(mask, (added, 0), value=True)
 
 
 def attend(
@@ -94,18 +126,20 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Implement transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d).
 
-    No weights are returned. Accelerators use torch's kernel; on a CPU it is slower than plain products at the lengths
-    of a text. Masks that differ between queries (left-to-right and windowed networks) use a plain softmax.
+    Keys and values first pass the hooks of `register_key_hook`. No weights are returned. Accelerators use torch's
+    kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between queries
+    (left-to-right and windowed networks) use a plain softmax.
     """
+    key, value, attention_mask = _hooked(module, key, value, attention_mask)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
     if query.is_cuda:
         output = scaled_dot_product_attention(query, key, value, attention_mask, dropout, scale=scale)
     elif by_key and dropout == 0.0:
-        real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, T)
+        real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, K)
         output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]
     else:
-        scores = torch.matmul(query, key.transpose(2, 3)) * scale  # (S, H, T, T)
+        scores = torch.matmul(query, key.transpose(2, 3)) * scale  # (S, H, T, K)
         if attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
             scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
         output = torch.matmul(dropped(scores.softmax(dim=-1), dropout), value)

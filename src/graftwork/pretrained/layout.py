@@ -16,7 +16,7 @@ class Layout:
 
     blocks: str  # path of every block: "encoder.layer.*"
     embedding: str  # path of the token embedding
-    roles: Mapping[str, str]  # role -> path inside a block, for linear maps and norms after a sum
+    roles: Mapping[str, str]  # role -> path inside a block, for linear maps, norms after a sum, attention by `attend`
     skipped: tuple[str, ...] = ("embeddings",)  # modules not needed once block 0 is skipped
     pooling: str = "first"  # "mean", "first" or "last"
     towers: int = 1  # sequences that a pair becomes
@@ -39,6 +39,7 @@ class Layout:
 
 
 BERT_ROLES: Mapping[str, str] = {
+    "attention": "attention.self",
     "attention.query": "attention.self.query",
     "attention.key": "attention.self.key",
     "attention.value": "attention.self.value",

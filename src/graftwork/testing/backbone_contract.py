@@ -11,6 +11,7 @@ import torch
 
 from graftwork.core.backbone import ROLES, Backbone, Inputs
 from graftwork.core.example import Example
+from graftwork.nn.short_attention import register_key_hook
 from graftwork.testing.require import require
 from graftwork.testing.tiny_data import pooled, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
@@ -39,6 +40,7 @@ def check_backbone(backbone: Backbone, *, absent: Collection[str] = ("attention.
         _check_roles(backbone, absent)
         _check_independence(backbone, backbone.collate(backbone.encode(examples), [0, 5]))
         _check_rows_apart(backbone, backbone.collate(backbone.encode(examples), [0, 5, 2]))
+        _check_attention(backbone, backbone.collate(backbone.encode(examples), [0, 5]))
     if card.modality == "text":
         _check_pair(backbone)
 
@@ -141,7 +143,7 @@ def _check_rows_apart(backbone: Backbone, inputs: Inputs) -> None:
         hook.remove()
         return after
 
-    hung = [role for role in ROLES if role not in ("embedding", "block")]
+    hung = [role for role in ROLES if role not in ("attention", "embedding", "block")]
     for name, site in [one for role in hung for one in twin.sites(role).items()]:
         before, after = changed(site, by=0), changed(site, by=1)
         require(not torch.equal(after[0], before[0]), f"{name}: what is done there changes nothing")
@@ -149,6 +151,22 @@ def _check_rows_apart(backbone: Backbone, inputs: Inputs) -> None:
         require(
             away <= 1e-5 * float(before.abs().max()), f"{name}: a change of one sequence reaches another: {away:.2g}"
         )
+
+
+def _check_attention(backbone: Backbone, inputs: Inputs) -> None:
+    """Check that what is put before the keys and values at any site of the role "attention" is attended to."""
+    twin = backbone.twin()
+    before = pooled(twin, inputs)
+    for name, site in twin.sites("attention").items():
+        hook = register_key_hook(site, lambda key, value: (_twice(key), _twice(value)))
+        after = pooled(twin, inputs)
+        hook.remove()
+        require(not torch.equal(after, before), f"{name}: keys and values put before those of a text change nothing")
+    require(torch.equal(pooled(twin, inputs), before), "keys and values are still there that were removed")
+
+
+def _twice(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.cat([tensor + 1, tensor], dim=2)
 
 
 def _check_independence(backbone: Backbone, inputs: Inputs) -> None:
