@@ -181,7 +181,7 @@ def test_states_are_the_networks_own(backbone: TransformerBackbone) -> None:
     assert states[0].std() > 0.01 and (states[0] - states[-1]).abs().max() > 0.01
 
 
-PLACED = {  # parts outside the three blocks, or for all of them -> how many blocks below the highest their rate is that of
+PLACED = {  # parts of no block or of all three -> how many blocks below the highest their rate is that of
     "mpnet": {"embeddings": 3, "encoder.relative_attention_bias": 3},
     "deberta-v2": {"embeddings": 3, "encoder.rel_embeddings": 3, "encoder.LayerNorm": 3, "encoder.conv": 2},
     "gpt2": {"wte": 3, "wpe": 3, "ln_f": 0},

@@ -95,9 +95,9 @@ def auto_class(config: PreTrainedConfig) -> Any:
 
 
 def without_unused_table(encoder: Any) -> PreTrainedModel:
-    """Remove the token table outside the encoder of an encoder-decoder, which only the decoder would use, and return it.
+    """Remove the token table beside an encoder, which only a decoder would read, and return the network.
 
-    Its attention stays transformers' own: it takes the position bias, which `attend` does not.
+    Its attention stays transformers' own: that adds the position bias, `attend` does not.
     """
     encoder.shared = None
     whole: PreTrainedModel = encoder

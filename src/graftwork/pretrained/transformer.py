@@ -155,7 +155,7 @@ class TransformerBackbone:
         return with_modules(self.module, stand_ins)
 
     def _position_bias(self, length: int) -> Tensor | None:
-        """Return what block 0 adds to the attention scores of all blocks, frozen: (1, H, T, T); None in most networks."""
+        """Return what block 0 adds to the attention scores of all blocks, frozen, (1, H, T, T); None if it does not."""
         if self._biased_path is None:
             return None
         attention: Any = self.module.get_submodule(self._biased_path)
