@@ -18,6 +18,7 @@ from torch import nn
 from transformers import (
     AlbertConfig,
     AutoModel,
+    AutoModelForTextEncoding,
     BertConfig,
     DebertaV2Config,
     DistilBertConfig,
@@ -26,10 +27,13 @@ from transformers import (
     GPT2Config,
     ModernBertConfig,
     MPNetConfig,
+    MT5Config,
     OpenAIGPTConfig,
     PreTrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
+    T5Config,
     XLMRobertaConfig,
     XLNetConfig,
 )  # fmt: skip
@@ -61,6 +65,11 @@ DEBERTA = SHAPE | {
     "relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_biased_input": False,
     "position_buckets": 8, "norm_rel_ebd": "layer_norm", "conv_kernel_size": 3,
 }  # fmt: skip
+T5: dict[str, Any] = {
+    **TOKENS, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 3, "num_decoder_layers": 1,
+    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16,
+}  # fmt: skip
+T5_TYPES = ("t5", "mt5")
 CONFIGS: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SHAPE),
     "ernie": ErnieConfig(**SHAPE, use_task_id=True),
@@ -75,6 +84,8 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "deberta-v2": DebertaV2Config(**DEBERTA),
     "modernbert": ModernBertConfig(**SHAPE, local_attention=4, cls_token_id=2, sep_token_id=3),
     "xlnet": XLNetConfig(**TOKENS, d_model=16, n_layer=3, n_head=2, d_inner=32, initializer_range=0.2),
+    "t5": T5Config(**T5, num_heads=2),
+    "mt5": MT5Config(**T5, num_heads=3),  # gated, and its heads are wider together than its states
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
 }  # fmt: skip
@@ -92,6 +103,10 @@ def save_folder(folder: Path, model_type: str) -> Path:
     if model_type == "xlnet":
         tokenizer.post_processor = TemplateProcessing(
             single="$A [SEP] [CLS]:2", pair="$A [SEP] $B:1 [SEP]:1 [CLS]:2", special_tokens=special
+        )
+    elif model_type in T5_TYPES:
+        tokenizer.post_processor = TemplateProcessing(
+            single="$A [SEP]", pair="$A [SEP] $B:1 [SEP]:1", special_tokens=special
         )
     elif model_type not in hf_decoder.LAYOUTS:
         tokenizer.post_processor = TemplateProcessing(
@@ -137,6 +152,13 @@ def backbone(request: pytest.FixtureRequest, opened: Callable[[str], Transformer
     return opened(request.param)
 
 
+def network_of(backbone: TransformerBackbone) -> PreTrainedModel:
+    """transformers' own network of its folder."""
+    make = AutoModelForTextEncoding if backbone.card.family in T5_TYPES else AutoModel
+    folder = backbone.card.id.removeprefix("hf:")
+    return make.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+
+
 def starts(backbone: TransformerBackbone) -> list[int]:
     """Blocks that it can start at."""
     depths = range(backbone.card.blocks + 1)
@@ -148,8 +170,7 @@ def test_every_listed_architecture_is_tested() -> None:
 
 
 def test_states_are_the_networks_own(backbone: TransformerBackbone) -> None:
-    folder = backbone.card.id.removeprefix("hf:")
-    theirs = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    theirs = network_of(backbone)
     inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1, 2])
     states = backbone.states(inputs)
     with torch.no_grad():
@@ -162,11 +183,16 @@ def test_states_are_the_networks_own(backbone: TransformerBackbone) -> None:
     assert states[0].std() > 0.01 and (states[0] - states[-1]).abs().max() > 0.01
 
 
-PLACED = {  # parts outside the three blocks -> how many blocks below the highest their rate is that of
+PLACED = {  # parts of no block or of all three -> how many blocks below the highest their rate is that of
     "mpnet": {"embeddings": 3, "encoder.relative_attention_bias": 3},
     "deberta-v2": {"embeddings": 3, "encoder.rel_embeddings": 3, "encoder.LayerNorm": 3, "encoder.conv": 2},
     "gpt2": {"wte": 3, "wpe": 3, "ln_f": 0},
     "modernbert": {"embeddings": 3, "final_norm": 0},
+    "t5": {
+        "encoder.embed_tokens": 3,
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias": 3,
+        "encoder.final_layer_norm": 0,
+    },
     "electra": {"embeddings": 3, "embeddings_project": 3},
 }
 
@@ -181,9 +207,9 @@ def test_what_is_outside_the_blocks_learns_at_the_rate_of_its_depth(
     blocks = list(model.backbone.sites("block"))
     for name, share in model.rates.items():
         path = name.removeprefix("network.")
-        below = next((2 - place for place, block in enumerate(blocks) if path.startswith(f"{block}.")), None)
+        below = next((below for part, below in PLACED[model_type].items() if path.startswith(f"{part}.")), None)
         if below is None:
-            below = next(below for part, below in PLACED[model_type].items() if path.startswith(f"{part}."))
+            below = next(2 - place for place, block in enumerate(blocks) if path.startswith(f"{block}."))
         assert share == 0.5**below, name
 
 
@@ -336,7 +362,7 @@ def test_a_copy_has_weights_of_its_own(backbone: TransformerBackbone) -> None:
 
 
 def test_a_card_says_whether_there_are_biases(backbone: TransformerBackbone) -> None:
-    assert backbone.card.biased == (backbone.card.family != "modernbert")
+    assert backbone.card.biased == (backbone.card.family not in ("modernbert", *T5_TYPES))
 
 
 def test_bf16_is_near_fp32_and_has_the_same_revision(backbone: TransformerBackbone) -> None:
@@ -376,6 +402,8 @@ def test_a_pair_is_joined_the_way_the_network_was_trained(backbone: TransformerB
     joined = [2, *a, 3, *b, 3]
     if backbone.card.family == "xlnet":
         joined = [*a, 3, *b, 3, 2]
+    if backbone.card.family in T5_TYPES:
+        joined = [*a, 3, *b, 3]
     if backbone.card.family in hf_decoder.LAYOUTS:
         joined = [*a, 3, *b]
     assert encoded.towers == 1 and encoded.ids == [joined]
@@ -388,6 +416,10 @@ def test_the_right_token_is_read(backbone: TransformerBackbone) -> None:
     inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1])
     features = backbone.features(inputs)
     lengths = inputs["attention_mask"].sum(1)
+    if backbone.card.family in T5_TYPES:
+        means = [states[:length].mean(0) for states, length in zip(features.sequence, lengths, strict=True)]
+        torch.testing.assert_close(features.pooled, torch.stack(means))
+        return
     place = lengths - 1 if backbone.card.pooling == "last" else torch.zeros_like(lengths)
     assert torch.equal(features.pooled, features.sequence[torch.arange(2), place])
     assert backbone.card.pooling == ("last" if backbone.card.family in ("xlnet", "gpt2", "openai-gpt") else "first")
@@ -396,7 +428,7 @@ def test_the_right_token_is_read(backbone: TransformerBackbone) -> None:
 def test_long_texts_are_cut_and_counted(backbone: TransformerBackbone) -> None:
     long = Example("train/9", {"text": "film " * 1000})
     encoded = backbone.encode([*EXAMPLES, long])
-    limit = 512 if backbone.card.family == "xlnet" else 40
+    limit = 512 if backbone.card.family in ("xlnet", *T5_TYPES) else 40
     if backbone.layout.positions_after_padding:
         limit -= 2
     assert backbone.card.max_length == limit == len(encoded.ids[3]) and encoded.cut == 1
@@ -414,8 +446,7 @@ def test_an_empty_text_has_features(backbone: TransformerBackbone) -> None:
 
 @pytest.mark.parametrize(("block", "head"), [(0, 1), (2, 0)])
 def test_attention_weights_are_the_networks_own(backbone: TransformerBackbone, block: int, head: int) -> None:
-    folder = backbone.card.id.removeprefix("hf:")
-    theirs = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    theirs = network_of(backbone)
     inputs = backbone.collate(backbone.encode(EXAMPLES[:1]), [0])
     with torch.no_grad():
         expected = theirs(**inputs, **backbone.layout.options, output_attentions=True).attentions[block][0, head]

@@ -100,6 +100,21 @@ XLNET = Layout(
     time_first=True,
     options={"use_mems": False},
 )
+T5 = Layout(
+    "encoder.block.*",
+    "encoder.embed_tokens",
+    {
+        "attention.query": "layer.0.SelfAttention.q",
+        "attention.key": "layer.0.SelfAttention.k",
+        "attention.value": "layer.0.SelfAttention.v",
+        "attention.output": "layer.0.SelfAttention.o",
+        "mlp.up": "layer.1.DenseReluDense.wi|layer.1.DenseReluDense.wi_1",  # in a gated one wi_0 is the gate
+        "mlp.down": "layer.1.DenseReluDense.wo",
+    },
+    skipped=("encoder.embed_tokens",),
+    pooling="mean",  # no token stands for the whole text
+    learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
+)
 
 LAYOUTS: Mapping[str, Layout] = {
     "bert": BERT,
@@ -113,6 +128,8 @@ LAYOUTS: Mapping[str, Layout] = {
     "deberta-v2": DEBERTA_V2,
     "modernbert": MODERNBERT,
     "xlnet": XLNET,
+    "t5": T5,
+    "mt5": T5,
 }
 
 backbones.register("hf_text")(TransformerFamily(LAYOUTS))

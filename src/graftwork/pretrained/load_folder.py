@@ -15,7 +15,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as InTurn
 from tokenizers.processors import TemplateProcessing
 from torch import nn
-from transformers import AutoModel, GenerationConfig, PreTrainedConfig, PreTrainedModel
+from transformers import AutoModel, AutoModelForTextEncoding, GenerationConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
 from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
@@ -30,6 +30,7 @@ from graftwork.pretrained.model_folder import (
     stored_weights,
     weight_digests,
 )
+from graftwork.pretrained.model_json import require_modest
 from graftwork.pretrained.network_config import configuration, require_room
 from graftwork.pretrained.tokenizer_file import unreadable
 from graftwork.pretrained.tokenizer_folder import open_tokenizer
@@ -65,6 +66,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
         identity["weights"] = weight_digests(folder)
     with transformers_errors(folder):
         config = configuration(folder)
+        require_modest({"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}, folder / "config.json")
         tokenizer, pad_id, tokenizer_length = _tokenizer(folder, layout)
         if random_seed is None:
             module = pretrained(folder, config, bf16)
@@ -72,7 +74,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
             module = fresh_of_folder(folder, config, random_seed, bf16)
     return assemble(
         name,
-        with_our_attention(module),
+        without_unused_table(module) if has_decoder(config) else with_our_attention(module),
         tokenizer,
         layout,
         pad_id=pad_id,
@@ -82,21 +84,44 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
     )
 
 
+def has_decoder(config: PreTrainedConfig) -> bool:
+    """Return whether the architecture is an encoder-decoder, even if the folder holds its encoder alone."""
+    return type(config).is_encoder_decoder
+
+
+def auto_class(config: PreTrainedConfig) -> Any:
+    """Return transformers' Auto class of a network without a head: of an encoder-decoder it is the encoder alone."""
+    return AutoModelForTextEncoding if has_decoder(config) else AutoModel
+
+
+def without_unused_table(encoder: Any) -> PreTrainedModel:
+    """Remove the token table beside an encoder, which only a decoder would read, and return the network.
+
+    Its attention stays transformers' own: that adds the position bias, `attend` does not.
+    """
+    encoder.shared = None
+    whole: PreTrainedModel = encoder
+    return whole
+
+
 def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
     """Build the architecture with weights drawn from `seed`, the same ones in either precision."""
+    make = auto_class(config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, attn_implementation="eager")
+        module: PreTrainedModel = make.from_config(config, dtype=torch.float32, attn_implementation="eager")
         if not bf16:
             return module
-        half: PreTrainedModel = AutoModel.from_config(config, dtype=torch.bfloat16, attn_implementation="eager")
+        half: PreTrainedModel = make.from_config(config, dtype=torch.bfloat16, attn_implementation="eager")
     half.load_state_dict(module.state_dict())
     return in_bf16(half)
 
 
 def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
     """Apply `fresh` to a folder's configuration. Raises `StorageError` if it is too large to be drawn."""
-    require_room(partial(AutoModel.from_config, config, attn_implementation="eager"), None, folder / "config.json")
+    require_room(
+        partial(auto_class(config).from_config, config, attn_implementation="eager"), None, folder / "config.json"
+    )
     return fresh(config, seed, bf16)
 
 
@@ -125,7 +150,7 @@ def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
 
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
     """Load the network of a folder. Raises `IncompatibleModule` where tensors are missing."""
-    module, missing_keys = weighted(AutoModel, folder, config, torch.bfloat16 if bf16 else torch.float32)
+    module, missing_keys = weighted(auto_class(config), folder, config, torch.bfloat16 if bf16 else torch.float32)
     missing = sorted(key for key in missing_keys if key.partition(".")[0] not in UNUSED)
     require_whole(missing, folder)
     return in_bf16(module) if bf16 else module

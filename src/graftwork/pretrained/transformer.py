@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
@@ -18,6 +19,10 @@ from graftwork.errors import ConfigError
 from graftwork.nn.pooling import pooled
 from graftwork.pretrained.layout import Layout, sites_of
 from graftwork.pretrained.tokenising import TextReader
+
+BlockOutput = Tensor | tuple[Tensor | None, ...]  # hidden states, or a tuple that begins with them
+HAS_BIAS = "has_relative_attention_bias"  # T5's first attention: it computes the position bias of all blocks
+RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' classes that are no `nn.LayerNorm`
 
 
 @dataclass
@@ -36,6 +41,13 @@ class TransformerBackbone:
         self._block_paths = [path for path in paths if pattern.fullmatch(path)]
         self._skipped_paths = [path for path in self.layout.skipped if path in paths]
         self.learns_like = {path: like for path, like in self.layout.learns_like.items() if path in paths}
+        first = next(iter(self._block_paths), "")
+        self._roles = {  # of paths with | between them, the one that the network has
+            role: next((path for path in choices.split("|") if f"{first}.{path}" in paths), choices)
+            for role, choices in self.layout.roles.items()
+        }
+        biased = (path for path, part in self.module.named_modules() if getattr(part, HAS_BIAS, False))
+        self._biased_path = next(biased, None)
 
     @property
     def rows_apart(self) -> bool:
@@ -78,8 +90,10 @@ class TransformerBackbone:
         states = entering[: depth + 1]
         return tuple(state.transpose(0, 1) for state in states) if self.layout.time_first else tuple(states)
 
-    def _through(self, hidden: Tensor) -> Tensor | tuple[Tensor, None]:
-        """Return `hidden` in the form of a block's output."""
+    def _through(self, hidden: Tensor, bias: Tensor | None = None) -> BlockOutput:
+        """Return `hidden` in the form of a block's output; `bias` (1, H, T, T) is for the blocks above, where used."""
+        if self._biased_path is not None:
+            return hidden, bias, None
         return (hidden, None) if self.layout.tuple_blocks else hidden
 
     def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
@@ -104,7 +118,16 @@ class TransformerBackbone:
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Map qualified names to submodules of this role, in network order."""
-        return sites_of(self.module, role, self.layout.embedding, self._block_paths, self.layout.roles)
+        found = sites_of(self.module, role, self.layout.embedding, self._block_paths, self._roles)
+        return self._rms_norms() if role == "norm" and not found else found
+
+    def _rms_norms(self) -> dict[str, nn.Module]:
+        return {
+            f"{block}.{path}": part
+            for block, owner in self.sites("block").items()
+            for path, part in owner.named_modules()
+            if type(part).__name__.endswith(RMS_NORMS)
+        }
 
     def copy(self) -> TransformerBackbone:
         """Return a backbone with its own weights; the immutable tokenizer is shared."""
@@ -125,22 +148,31 @@ class TransformerBackbone:
                 do="choose a method that changes every block, or none",
             )
         inner = entering.transpose(0, 1) if self.layout.time_first else entering
-        as_block_returns = self._through(inner)
+        as_block_returns = self._through(inner, self._position_bias(inner.shape[1]))
         stand_ins: dict[str, nn.Module] = {path: StandIn(inner) for path in self._skipped_paths}
         for path in self._block_paths[:start]:
             stand_ins[path] = StandIn(as_block_returns, self.module.get_submodule(path))
         return with_modules(self.module, stand_ins)
 
+    def _position_bias(self, length: int) -> Tensor | None:
+        """Return what block 0 adds to the attention scores of all blocks, frozen, (1, H, T, T); None if it does not."""
+        if self._biased_path is None:
+            return None
+        attention: Any = self.module.get_submodule(self._biased_path)
+        with torch.no_grad():
+            bias: Tensor = attention.compute_bias(length, length)
+        return bias
+
 
 class StandIn(nn.Module):
     """A replacement for a module that returns a known output."""
 
-    def __init__(self, output: Tensor | tuple[Tensor, None], block: nn.Module | None = None):
+    def __init__(self, output: BlockOutput, block: nn.Module | None = None):
         super().__init__()
         self.output = output
         self.attention_type = getattr(block, "attention_type", None)  # ModernBERT selects a block's mask by it
 
-    def forward(self, *args: object, **options: object) -> Tensor | tuple[Tensor, None]:
+    def forward(self, *args: object, **options: object) -> BlockOutput:
         """Return the known output, whatever the arguments."""
         return self.output
 
