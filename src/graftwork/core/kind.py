@@ -23,7 +23,8 @@ class Kind(Protocol):
     """
 
     per_word: bool  # True: each word of an example has an answer; False: each example has one
-    settings: tuple[str, ...]  # the task settings among `OF_SOME_KINDS` that it uses
+    settings: type[Any]  # a frozen dataclass: the settings of its tasks beside those of every task, all with defaults
+    has_labels: bool  # its answers are among `Task.labels`, which a task may list
     mends: str  # the data report's name for the repairs that `settle` makes
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> Any:
@@ -83,6 +84,13 @@ class OneClass(Protocol):
     """A kind whose examples have one label each: encoded as (N,) int64 classes, with a logit per label."""
 
     one_class: Literal[True]
+
+
+@runtime_checkable
+class Scales(Protocol):
+    """A kind that encodes targets in the scale of the training targets, a setting that `resolve` derives."""
+
+    scales: Literal[True]
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from graftwork.core.example import Example, Input, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
-from graftwork.core.task import OF_SOME_KINDS, SPLITS, Dataset, Split, Task
+from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
 from graftwork.data.readers.class_folder import media_of
 from graftwork.data.readers.columns import column_of, find_columns, table_of
@@ -59,7 +59,6 @@ def load(task: Task, checked: bool = True) -> Dataset:
     cannot be read.
     """
     kind = kinds.get(task.kind)
-    require_of_kind(task, kind)
     for name in task.metrics:
         metrics.get(name)
     task = with_splits(with_split_files(task))
@@ -89,20 +88,6 @@ def load(task: Task, checked: bool = True) -> Dataset:
     examples = {name: _examples(name, records[name]) for name in SPLITS}
     made = _how_made(files, records, task)
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
-
-
-def require_of_kind(task: Task, kind: Kind) -> None:
-    """Raise `ConfigError` for a setting that only other kinds use."""
-    usual = Task(task.name, task.data)
-    for setting in OF_SOME_KINDS:
-        if setting not in kind.settings and getattr(task, setting) != getattr(usual, setting):
-            users = [name for name in kinds.names() if setting in kinds.get(name).settings]
-            raise ConfigError(
-                f"a task of kind {task.kind} has no use for {setting}",
-                got=clip(str(getattr(task, setting))),
-                expected=f"{setting} for a task of kind {' or '.join(users)} only",
-                do="leave it out, or choose another --kind",
-            )
 
 
 @contextmanager

@@ -91,16 +91,7 @@ class TaskModule:
     ) -> TaskModule:
         """Load the module without its self-test, on `device` ("cpu" or "cuda")."""
         question = description["task"]
-        task = Task(
-            name=question["name"],
-            data=Path(),
-            kind=question["kind"],
-            labels=tuple(question["labels"]),
-            metrics=tuple(question["metrics"]),
-            positive=question["positive"],
-            scale=tuple(question["scale"]),
-            unanswerable=question.get("unanswerable", False),
-        )
+        task = Task.asking(question["name"], question)
         if description["backbone"] is None:
             backbone = None
         elif backbone is None:

@@ -70,13 +70,13 @@ def positive_label(task: Task, labels: tuple[str, ...], counts: Counter[str]) ->
 
     Raises `ConfigError` when the task names a class that is not a label.
     """
-    if task.positive is not None:
-        if task.positive not in labels:
-            near = nearest(task.positive, labels)
+    if task.settings.positive is not None:
+        if task.settings.positive not in labels:
+            near = nearest(task.settings.positive, labels)
             raise ConfigError(
-                f"the positive class {task.positive!r} is no label of the data",
+                f"the positive class {task.settings.positive!r} is no label of the data",
                 expected=f"one of {', '.join(labels)}",
                 do=f"did you mean {near!r}?" if near else "name one of these, or leave it out",
             )
-        return task.positive
+        return task.settings.positive
     return min(reversed(labels), key=lambda label: counts[label]) if len(labels) == 2 else None

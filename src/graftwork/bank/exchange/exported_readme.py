@@ -144,5 +144,5 @@ def _rounded(module: TaskModule) -> str:
 
 
 def _scaled(module: TaskModule) -> str:
-    mean, deviation = module.task.scale
+    mean, deviation = module.task.settings.scale
     return f"; the value is logit * {deviation!r} + {mean!r}" if module.task.kind == "regression" else ""
