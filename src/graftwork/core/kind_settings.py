@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import types
 from collections.abc import Mapping, Sequence
@@ -101,7 +100,6 @@ def _refuse_foreign(kind: str, name: str, value: Any) -> None:
         raise no_use(kind, name, value, users)
 
 
-@functools.cache
 def _sorts(part: type) -> dict[str, tuple[type, tuple[str, ...]]]:
     """Return field -> its type without None (list for a tuple), and its allowed values."""
     found: dict[str, tuple[type, tuple[str, ...]]] = {}

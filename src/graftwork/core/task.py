@@ -160,7 +160,7 @@ class Task:
 
     def recorded(self) -> dict[str, Any]:
         """Return `told` as receipts record it: in their order, with what each of them holds."""
-        told = OF_FORMAT_1 | self.told()
+        told = {**OF_FORMAT_1, **self.told()}
         return {name: told[name] for name in RECORDED_FIRST} | told
 
     def resolved(self, **changes: Any) -> Task:

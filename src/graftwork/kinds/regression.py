@@ -80,7 +80,7 @@ class Regression:
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
         """Return (N,) float32, (target - mean) / sd."""
         mean, sd = task.settings.scale
-        return ((np.asarray(targets, dtype=np.float64) - mean) / sd).astype(np.float32)
+        return np.asarray((np.asarray(targets, dtype=np.float64) - mean) / sd, dtype=np.float32)
 
     def outputs(self, task: Task) -> int:
         """Return 1."""
