@@ -83,7 +83,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     # A rare tag of words is no error: one that train lacks can't be predicted by any method, and is warned of.
     listing = SPLITS if kind.per_word else SPLITS[:1]
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
-    for name in SPLITS[len(listing) :]:
+    for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
     made = _how_made(files, records, task)
@@ -144,7 +144,7 @@ def _without_leaks(
     before, after = (
         Counter(label for row in some for label in labels_of(row.target)) for some in (listed["train"], kept)
     )
-    gone = [] if kind.per_word else sorted(before.keys() - after.keys())
+    gone = sorted(before.keys() - after.keys()) if _has_classes(kind) else []
     if gone or not kept:
         raise DataError(
             f"without rows of validation and test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
@@ -280,12 +280,12 @@ def draw_missing(
             expected=f"{FEWEST_ROWS} or more",
             do=f"add rows, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
         )
-    if "test" in fractions and not kind.per_word:
+    if "test" in fractions and _has_classes(kind):
         _refuse_single(records, path)
     strata = kind.strata([record.target for record in records])
     inputs = [record.inputs for record in records]
     names = draw(inputs, strata, fractions, salt_of(seed))
-    if not kind.per_word:
+    if _has_classes(kind):
         names = with_every_label(inputs, names, [labels_of(record.target) for record in records], salt_of(seed))
     drawn = {
         split: [record for record, name in zip(records, names, strict=True) if name == split]
@@ -300,6 +300,11 @@ def draw_missing(
                 do="add rows, or give a file for every split",
             )
     return drawn
+
+
+def _has_classes(kind: Kind) -> bool:
+    """Return whether the labels are those of whole rows, so that a split can lack a class."""
+    return kind.has_labels and not kind.per_word
 
 
 def _refuse_single(records: Sequence[Record], path: Path) -> None:
