@@ -23,7 +23,7 @@ class Kind(Protocol):
     """
 
     per_word: bool  # True: each word of an example has an answer; False: each example has one
-    settings: type[Any]  # a frozen dataclass: the settings of its tasks beside those of every task, all with defaults
+    settings: type[Any]  # a frozen dataclass: the settings of its tasks beside those of every task, with defaults
     has_labels: bool  # its answers are among `Task.labels`, which a task may list
     mends: str  # the data report's name for the repairs that `settle` makes
 

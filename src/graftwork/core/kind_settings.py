@@ -20,11 +20,6 @@ DERIVED: Mapping[str, Any] = {"asked": True, "derived": True}
 
 
 @dataclass(frozen=True)
-class NoSettings:
-    """The settings of a kind that has none."""
-
-
-@dataclass(frozen=True)
 class KindSetting:
     """A setting of some kinds that a task file, a flag or a caller may give."""
 
