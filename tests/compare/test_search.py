@@ -81,10 +81,10 @@ def test_seeds_that_change_the_choice_are_followed_by_more_search(toy_session: S
 def test_no_row_of_test_is_read_while_it_searches(toy_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def reading(folder: Any, split: str) -> Any:
+    def reading(folder: Any, split: str, *kind: Any) -> Any:
         read.append(split)
         assert split != "test"
-        return read_logits(folder, split)
+        return read_logits(folder, split, *kind)
 
     for module in (grid, score_interval):
         monkeypatch.setattr(module, "read_logits", reading)

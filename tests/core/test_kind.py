@@ -17,8 +17,8 @@ from graftwork.registry import kinds
     "method", ["prototype", "contrastive", "peft_lora:maps=attention.query", "adapterhub:parts=mlp"]
 )
 def test_a_kind_of_another_name_with_one_class_of_each_example(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kinds._parts, "of_another_package", Classification())
     task = Task("tiny", Path(), kind="of_another_package")
-    monkeypatch.setitem(kinds._parts, task.kind, Classification())
     assert parse_method(method).method.unfit(task, None) == ""
     assert [size.word for size in parse_sizes(None, task)] == list(OF_CLASSES)
 

@@ -18,7 +18,7 @@ def test_one_string_is_its_words_between_commas() -> None:
     assert split_words([" a, b"]) == [" a, b"], "what is a list is as it is"
     assert Task("t", Path(), metrics=cast(Any, "macro_f1, accuracy")).metrics == ("macro_f1", "accuracy")
     task = Task.from_file("builtin:tickets", metrics="macro_f1", labels=["a, b", "c"])
-    assert (task.metrics, task.labels, task.choices) == (("macro_f1",), ("a, b", "c"), ())
+    assert (task.metrics, task.labels) == (("macro_f1",), ("a, b", "c"))
 
 
 @pytest.mark.parametrize("parts", [methods, objectives], ids=["methods", "objectives"])

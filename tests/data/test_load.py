@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftwork.core.task import OF_SOME_KINDS, Dataset, Task
+from graftwork.core.kind_settings import kind_settings, settings_of
+from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError, DataError, GraftworkError, UnknownName
 from graftwork.registry import kinds
@@ -63,14 +64,17 @@ GIVEN: dict[str, Any] = {  # settings that only some kinds have a use for
 }  # fmt: skip
 
 
+def used_by(kind: str) -> set[str]:
+    return {*settings_of(kind), *(["labels"] if kinds.get(kind).has_labels else [])}
+
+
 def test_every_setting_of_few_kinds_is_given_here() -> None:
-    assert {setting for name in kinds.names() for setting in kinds.get(name).settings} == GIVEN.keys()
-    assert set(OF_SOME_KINDS) == GIVEN.keys()
+    assert {"labels", *kind_settings()} == GIVEN.keys()
 
 
 @pytest.mark.parametrize(
     ("kind", "setting"),
-    [(kind, setting) for kind in kinds.names() for setting in GIVEN if setting not in kinds.get(kind).settings],
+    [(kind, setting) for kind in kinds.names() for setting in GIVEN if setting not in used_by(kind)],
 )
 def test_a_setting_of_other_kinds_is_refused(kind: str, setting: str, tmp_path: Path) -> None:
     found = refusal(ConfigError, table(tmp_path, ROWS), kind=kind, **{setting: GIVEN[setting]})

@@ -40,15 +40,15 @@ def test_bad_labels(text: str, labels: tuple[str, ...], what: str, more: str) ->
 
 def test_resolve_two_classes() -> None:
     task = KIND.resolve(TASK, ["b", "a", "b"])
-    assert (task.labels, task.positive) == (("a", "b"), "a")
+    assert (task.labels, task.settings.positive) == (("a", "b"), "a")
     assert task.metrics == ("accuracy", "macro_f1", "f1", "matthews")
-    assert KIND.resolve(TASK, ["0", "1"]).positive == "1", "equally rare: the last in order"
-    assert KIND.resolve(TASK.resolved(positive="b"), ["b", "a", "b"]).positive == "b"
+    assert KIND.resolve(TASK, ["0", "1"]).settings.positive == "1", "equally rare: the last in order"
+    assert KIND.resolve(TASK.resolved(positive="b"), ["b", "a", "b"]).settings.positive == "b"
 
 
 def test_resolve_more_classes() -> None:
     task = KIND.resolve(TASK, ["b", "a", "c"])
-    assert (task.labels, task.positive, task.metrics) == (("a", "b", "c"), None, ("accuracy", "macro_f1"))
+    assert (task.labels, task.settings.positive, task.metrics) == (("a", "b", "c"), None, ("accuracy", "macro_f1"))
     kept = KIND.resolve(TASK.resolved(metrics=("matthews",), labels=("c", "b", "a")), ["b", "a"])
     assert (kept.metrics, kept.labels) == (("matthews",), ("c", "b", "a"))
 

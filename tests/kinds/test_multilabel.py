@@ -18,7 +18,7 @@ from graftwork.kinds.multilabel import best_threshold
 from graftwork.registry import kinds, metrics
 
 KIND = kinds.get("multilabel")
-TASK = Task("t", Path("t.csv"))
+TASK = Task("t", Path("t.csv"), kind="multilabel")
 
 
 def test_bars_and_lists_mean_the_same() -> None:
@@ -45,7 +45,7 @@ def test_bad_labels(text: str, what: str) -> None:
 
 def test_resolve() -> None:
     task = KIND.resolve(TASK, [("b",), (), ("a", "b")])
-    assert (task.labels, task.metrics, task.positive) == (("a", "b"), ("macro_f1", "accuracy"), None)
+    assert (task.labels, task.metrics, task.settings.thresholds) == (("a", "b"), ("macro_f1", "accuracy"), "validation")
     with pytest.raises(DataError, match="no row has a label"):
         KIND.resolve(TASK, [(), ()])
 
@@ -101,7 +101,7 @@ def test_of_equally_good_thresholds_the_one_nearest_to_a_half() -> None:
 
 
 def test_rare_labels_share_a_threshold() -> None:
-    task = Task("t", Path("t.csv"), kind="multilabel", labels=("a", "b", "c"), thresholds="validation")
+    task = Task("t", Path("t.csv"), kind="multilabel", labels=("a", "b", "c"), settings={"thresholds": "validation"})
     random = np.random.default_rng(1)
     targets = (random.random((60, 3)) < np.array([0.5, 0.05, 0.05])).astype(np.float32)
     targets[:3] = 1

@@ -14,7 +14,7 @@ from graftwork.errors import DataError
 from graftwork.registry import kinds
 
 KIND = kinds.get("regression")
-TASK = Task("t", Path("t.csv"))
+TASK = Task("t", Path("t.csv"), kind="regression")
 
 
 @pytest.mark.parametrize(("text", "value"), [("3", 3.0), ("-0.5", -0.5), ("+1e-3", 0.001), (".5", 0.5), ("2.", 2.0)])
@@ -33,7 +33,7 @@ def test_everything_else_is_refused(text: str) -> None:
 
 def test_resolve() -> None:
     task = KIND.resolve(TASK, [1.0, 3.0])
-    assert (task.scale, task.metrics, task.labels) == ((2.0, 1.0), ("pearson", "spearman"), ())
+    assert (task.settings.scale, task.metrics, task.labels) == ((2.0, 1.0), ("pearson", "spearman"), ())
     with pytest.raises(DataError, match="no usable spread"):
         KIND.resolve(TASK, [0.1] * 3)
 

@@ -53,7 +53,7 @@ def test_loss_is_over_the_rows_of_each_example() -> None:
 
 def test_no_answer_is_given_only_where_questions_may_have_none() -> None:
     rows = logits((5, 5), (0, 0), (3, 0), (0, 4), (0, 0), (0, 0))
-    asked, may = [question_of("x", "who?", PASSAGE)], replace(BLANK, unanswerable=True)
+    asked, may = [question_of("x", "who?", PASSAGE)], BLANK.resolved(unanswerable=True)
     (answer,) = KIND.decode(rows, BLANK, asked)
     assert (answer["answer"], answer["start"], answer["end"]) == ("Romans founded", 4, 18)
     exp = np.exp([0, 3, 0, 0, 0]), np.exp([0, 0, 4, 0, 0])
@@ -97,7 +97,7 @@ def test_the_threshold_is_the_best_on_what_it_is_chosen_on() -> None:
 
 
 def test_scores_are_of_texts() -> None:
-    task = replace(BLANK, unanswerable=True)
+    task = BLANK.resolved(unanswerable=True)
     targets = KIND.encode([golds("Romans founded", "founded Zürich"), golds("Roman"), golds(), golds("The")], task)
     said = [golds("Zürich"), golds("Roman"), golds(), golds()]
     found = KIND.encode(said, task)

@@ -45,7 +45,7 @@ def test_labels_are_those_of_more_than_half() -> None:
 def test_labels_that_are_frequent_on_validation_are_answered_though_less_than_half_have_them() -> None:
     rows, kind = np.arange(100), kinds.get("multilabel")
     targets = np.stack([rows < 15, rows % 8 == 0, rows >= 95], axis=1).astype(np.float32)  # 15, 13 and 5 of 100
-    task = Task("t", Path("t.csv"), kind="multilabel", labels=("a", "b", "c"), thresholds="validation")
+    task = Task("t", Path("t.csv"), kind="multilabel", labels=("a", "b", "c"), settings={"thresholds": "validation"})
     logits = np.tile(kind.constant(targets, task), (len(rows), 1))
     assert isinstance(kind, ChoosesThresholds)
     assert kind.predictions(logits + kind.shift(logits, targets, task), task)[0].tolist() == [1, 1, 0]

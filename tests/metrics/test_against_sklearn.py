@@ -18,7 +18,7 @@ from graftwork.errors import ConfigError
 from graftwork.registry import metrics
 
 LABELS = tuple("abcde")
-TASK = Task("t", Path("t"), labels=LABELS, positive="b")
+TASK = Task("t", Path("t"), labels=LABELS, settings={"positive": "b"})
 Reference = Callable[[Any, Any], float]
 
 CLASSES: dict[str, Reference] = {

@@ -384,6 +384,7 @@ def test_every_form_yields_what_is_wrong_with_a_row_and_goes_on(good: dict[str, 
     roles = ("question", "words") if "question" in good else tuple(good)
     empty = {name: type(value)() for name, value in good.items()}
     source = write_rows(tmp_path / "in.jsonl", [good, empty, good])
-    found = list(OF_ROLES[roles].rows(source, Task("t", source), {})())
+    kind = "choice" if "choices" in good else "classification"
+    found = list(OF_ROLES[roles].rows(source, Task("t", source, kind=kind), {})())
     assert [isinstance(one, Bad) for one in found] == [False, True, False]
     assert isinstance(found[1], Bad) and found[1].line == 2

@@ -203,7 +203,7 @@ def test_a_number_is_in_the_units_of_the_file(trained: Callable[..., Path]) -> N
     module = TaskModule.load(trained("regression"))
     good, bad = module.predict(["good good good fine warm", "bad bad sad cold"])
     assert set(good) == {"value"} and isinstance(good["value"], float)
-    mean, sd = module.task.scale
+    mean, sd = module.task.settings.scale
     assert abs(good["value"] - mean) < 5 * sd and abs(bad["value"] - mean) < 5 * sd
 
 

@@ -37,7 +37,7 @@ def test_the_rows_are_those_that_it_was_trained_on(settings: dict[str, Any], tas
 def test_a_class_that_f1_is_of_is_known_again(task: Task) -> None:
     with task.data.open("a") as stream:
         stream.writelines(f"middling film {number},so so\n" for number in range(20))
-    again(load(replace(task, metrics=("f1",), positive="yes"), checked=False))
+    again(load(task.resolved(metrics=("f1",), positive="yes"), checked=False))
 
 
 def test_a_draw_is_drawn_again(task: Task) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graftwork.core.kind_settings import settings_of
 from graftwork.core.task import SPLITS, Task
 from graftwork.data.load import load
 from graftwork.data.splits.content_split import draw, salt_of
-from graftwork.registry import kinds
 
 ROWS = st.lists(st.tuples(st.text("abc", max_size=3), st.sampled_from("xy")), min_size=1, max_size=40)
 FRACTIONS = {"test": 0.2, "validation": 0.1}
@@ -63,11 +63,11 @@ OF_ANY_KIND = SETTINGS.keys() - {"positive", "labels", "thresholds"}
     chosen=st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in SETTINGS.items()}),
 )
 def test_settings_about_something_else_move_no_row(place: Path, kind: str, chosen: dict[str, Any]) -> None:
-    chosen = {name: value for name, value in chosen.items() if name in {*OF_ANY_KIND, *kinds.get(kind).settings}}
+    chosen = {name: value for name, value in chosen.items() if name in {*OF_ANY_KIND, "labels", *settings_of(kind)}}
     path = place / "t.csv"
     path.write_text("text,label\n" + "".join(f"number {n},{'xy'[n % 2]}\n" for n in range(30)))
 
     def ids(task: Task) -> dict[str, list[str]]:
         return {name: [one.id for one in split.examples] for name, split in load(task, checked=False).splits.items()}
 
-    assert ids(Task(**{"name": "t", "data": path, "kind": kind, **chosen})) == ids(Task("t", path, kind=kind))
+    assert ids(Task.of({"name": "t", "data": path, "kind": kind, **chosen})) == ids(Task("t", path, kind=kind))

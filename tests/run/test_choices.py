@@ -197,7 +197,7 @@ def test_a_task_file_says_what_the_flags_say(tmp_path: Path) -> None:
     flags = Task.from_file(
         tmp_path / "t.tsv", kind="choice", text="p", choices=("x", "y"), label="right", count_from="1"
     )
-    assert found.digest == load(flags).digest and found.task.choices == ("x", "y")
+    assert found.digest == load(flags).digest and found.task.settings.choices == ("x", "y")
     assert all(
         example.target == ((1, 0), (0, 1))[int(example.inputs["text"][5:]) % 2] for example in found.train.examples
     )

@@ -80,7 +80,7 @@ def run(session: Session, method: str, epochs: int = 1) -> tuple[Any, Path]:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_leaves_a_module_that_answers(session: Session, method: str) -> None:
     result, folder = run(session, method)
-    assert list(result.scores) == ["span_f1", "exact_match"] and session.dataset.task.unanswerable
+    assert list(result.scores) == ["span_f1", "exact_match"] and session.dataset.task.settings.unanswerable
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     test = [line for line in lines if line["split"] == "test"]
     logits = read_logits(folder, "test")
@@ -89,7 +89,7 @@ def test_every_method_leaves_a_module_that_answers(session: Session, method: str
     assert [len(example.inputs["words"]) + 1 for example in asked] == logits.counts.tolist()
     assert all(line["prediction"] in (example.source or "") for line, example in zip(test, asked, strict=True))
     module = TaskModule.load(folder)
-    assert module.roles == ("question", "words") and module.task.unanswerable
+    assert module.roles == ("question", "words") and module.task.settings.unanswerable
     given = [(example.inputs["question"], example.source or "") for example in asked]
     answers = module.predict(given)
     assert [answer["answer"] for answer in answers] == [line["prediction"] for line in test]
@@ -107,7 +107,7 @@ def test_the_toy_task_is_learnt(session: Session) -> None:
 
 def test_no_answer_is_never_given_where_every_question_has_one(tmp_path: Path) -> None:
     session = opened(write(tmp_path, unanswerable=False), tmp_path)
-    assert not session.dataset.task.unanswerable
+    assert not session.dataset.task.settings.unanswerable
     result, folder = run(session, "adapter")
     assert "shift" not in result.facts
     module = TaskModule.load(folder)

@@ -13,8 +13,11 @@ import numpy as np
 from graftwork.bank.bank_folder import BankFolder, PlacedTask
 from graftwork.bank.task_version import digest_of, require_digest
 from graftwork.core.backbone import Backbone
+from graftwork.core.kind import OwnOutputs
 from graftwork.errors import GraftworkError, IncompatibleModule
+from graftwork.io.files import digest
 from graftwork.module.task_module import TaskModule
+from graftwork.registry import kinds
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class Witness:
         """Return a hash of the self-test's logits, exact to the last bit."""
         module = self.open(folder)
         assert module.tested is not None
+        if isinstance(kinds.get(module.task.kind), OwnOutputs):
+            return digest(module.tested.tolist())
         logits = np.ascontiguousarray(module.tested, dtype="<f8")  # (N, C) or (W, C)
         return hashlib.sha256(repr(logits.shape).encode() + logits.tobytes()).hexdigest()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.kind_settings import kind_settings
 from graftwork.core.named_methods import Named
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
@@ -20,7 +21,7 @@ from graftwork.run.session import OpenBackbone, Session, open_session
 from graftwork.run.settings import GivenSettings, RunSettings, over
 from graftwork.run.train import require_fit
 
-OF_A_TASK = re.compile(rf"--({'|'.join(item.name.replace('_', '-') for item in fields(Task))})\b(?!-)")
+NAMED_FLAG = re.compile(r"--([a-z][a-z-]*)")
 
 
 class TaskFailed(GraftworkError):
@@ -109,6 +110,11 @@ def of_this_task(but: tuple[type[GraftworkError], ...] = ()) -> Iterator[None]:
     except but:
         raise
     except GraftworkError as error:
-        do = f"{error.do} (in a task file: docs/data.md#task-files)" if OF_A_TASK.search(error.do) else error.do
+        do = f"{error.do} (in a task file: docs/data.md#task-files)" if _names_a_task_flag(error.do) else error.do
         parts = {"where": error.where, "got": error.got, "expected": error.expected, "do": do}
         raise TaskFailed(error.what, **parts) from error
+
+
+def _names_a_task_flag(words: str) -> bool:
+    listed = {item.name for item in fields(Task)} | kind_settings().keys()
+    return any(name.replace("-", "_") in listed for name in NAMED_FLAG.findall(words))

@@ -19,6 +19,7 @@ from graftwork.core.task import Dataset
 from graftwork.errors import StorageError
 from graftwork.io.files import digest
 from graftwork.machine.environment import numerics
+from graftwork.registry import kinds
 from graftwork.run.run_checkpoint import computed_in
 from graftwork.run.score_interval import evidence_of
 from graftwork.run.session import OpenBackbone
@@ -105,7 +106,7 @@ def _answers(held: Mapping[str, PlacedTask], row: Row) -> bool:
 
 def _told(run: Run, data: Dataset) -> Row:
     """Return the results of the run as part of a row."""
-    evidence = evidence_of(data, "test", read_logits(run.folder, "test"))
+    evidence = evidence_of(data, "test", read_logits(run.folder, "test", kinds.get(data.task.kind)))
     low, high = evidence.interval
     return {
         "run": run.result.id,

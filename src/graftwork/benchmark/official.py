@@ -49,7 +49,7 @@ def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Writt
         test=next(iter(tests.values()), None),
         kind=official.kind,
         metrics=official.metrics,
-        positive=official.positive,
+        settings={} if official.positive is None else {"positive": official.positive},
     )
     return Written(official, task, tests, broken)
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.purse import OverBudget, Purse, hard_stop
+from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, named
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
@@ -99,10 +100,10 @@ class Climber:
         self.seconds_per_flop = SECONDS_PER_FLOP
         self.measuring = 0.0  # measuring time of a method that trains the network, as a multiple of its run time
 
-    def unfit(self, method: Named) -> str:
-        """Return why a method can't be tried here, or an empty string."""
-        card = self.session.backbone.card if self.session.backbone else None
-        return method.method.unfit(self.session.dataset.task, card)
+    def unfit(self, method: Named, backbone: bool = True) -> str:
+        """Return why a method can't be tried here, or an empty string; without `backbone` what the task forbids."""
+        card = self.session.backbone.card if self.session.backbone and backbone else None
+        return unfit(method.method, self.session.dataset.task, card)
 
     def climb(self, methods: Sequence[Named], keep: Callable[[], object] = lambda: None) -> None:
         """Execute the runs that are worth most, each measured first; call `keep` after every run."""

@@ -86,7 +86,7 @@ def climb(
     climber = Climber(session, purse, forecaster, setup.recipe, seed, progress, fraction)
     unfit = [item for item in chosen if climber.unfit(item)]
     if rungs is None:  # a method for another type of task is not reported unless it was requested
-        unfit = [item for item in unfit if not item.method.unfit(session.dataset.task, None)]
+        unfit = [item for item in unfit if not climber.unfit(item, backbone=False)]
 
     def keep() -> dict[str, Any]:
         content: dict[str, Any] = finite(_content(climber, unfit))

@@ -23,7 +23,7 @@ def command(what: str, name: str | None, runs: str) -> None:
     """WHAT is runs (the default), backbones or builtin; or kinds, methods, metrics, meters, suites, objectives or
     tokenizers, each listed with a one-sentence description.
 
-    With the NAME of a method or an objective: its settings, each with its default and its meaning.
+    With the NAME of a method, an objective or a kind: its settings, each with its default and its meaning.
     """
     from graftwork import registry
 
@@ -32,7 +32,7 @@ def command(what: str, name: str | None, runs: str) -> None:
     if name is not None:
         if what not in parts or what == "backbones":
             raise ConfigError(f"{what} are listed without a name", got=name, do=f"graft ls {what}")
-        click.echo(printable("\n".join(_part(name, parts[what]))))
+        click.echo(printable("\n".join(_part(name, what, parts[what]))))
     elif what == "backbones":
         from graftwork.pretrained.open_backbone import backbone_names
 
@@ -51,16 +51,21 @@ def command(what: str, name: str | None, runs: str) -> None:
         raise UnknownName("thing to list", what, ["runs", *parts, "builtin"])
 
 
-def _part(name: str, parts: Registry[Any]) -> list[str]:
+def _part(name: str, what: str, parts: Registry[Any]) -> list[str]:
     """Return the description of a part and its settings, one line each."""
+    from graftwork.core.kind_settings import settings_of
     from graftwork.core.part_settings import described_settings
 
     settings = [(key, str(default), meaning) for key, default, meaning in described_settings(name, parts)]
+    if what == "kinds":
+        settings = [(one.name, one.unset, one.meaning) for one in settings_of(name).values()]
     lines = [f"{name}  {parts.summary(name)}".rstrip()]
     if not settings:
         return [*lines, "  nothing can be set"]
     keys, defaults = (max(len(one[place]) for one in settings) for place in (0, 1))
     lines += [f"  {key:<{keys}}  {default:<{defaults}}  {meaning}".rstrip() for key, default, meaning in settings]
+    if what == "kinds":
+        return [*lines, f"flags of the data, such as --{settings[0][0].replace('_', '-')}, and keys of a task file"]
     return [*lines, f"written {name}:{settings[0][0]}={settings[0][1]}:…; these are the defaults"]
 
 

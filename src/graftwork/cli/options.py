@@ -12,13 +12,23 @@ from weakref import WeakKeyDictionary
 
 import click
 
+from graftwork.core.kind_settings import KindSetting, kind_settings
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
+from graftwork.registry import kinds
 from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()  # of options in `--help`
+_COLUMNS = (  # role, metavar and help of the columns of a file to predict on
+    ("text", "COL", "Column of the file's texts.  [default: text or sentence]"),
+    ("text_a", "COL", "Column of pairs' first texts.  [default: text_a]"),
+    ("text_b", "COL", "Column of pairs' second texts.  [default: text_b]"),
+    ("choices", "A,B,…", "Columns of the choices, or of their lists.  [default: by name]"),
+    ("image", "COL", "Column of the images' paths.  [default: image]"),
+    ("sound", "COL", "Column of the sounds' paths.  [default: sound]"),
+)
 
 
 def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
@@ -59,47 +69,24 @@ def task_options(function: F) -> F:
 
 
 def task_flags(function: F) -> F:
-    """Add the flags that describe a task: the keys of a task file."""
+    """Add the flags that describe a task: the keys of a task file, the settings of the kinds among them."""
+    *names, last = kinds.names()
     flags = (
         click.option(
             "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"
         ),
         click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
         click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
-        click.option(
-            "--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: found by name]"
-        ),
-        click.option(
-            "--count-from", metavar="N", help="What labels call the first choice, 0 or 1.  [default: 0 where certain]"
-        ),
         click.option("--image", metavar="COL", help="Column of images' paths, relative to the file.  [default: image]"),
         click.option("--sound", metavar="COL", help="Column of sounds' paths, relative to the file.  [default: sound]"),
         click.option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
         click.option(
             "--kind",
             metavar="NAME",
-            help="classification, multilabel, regression, tagging, span, choice or ranking; never guessed.  "
-            "[default: classification]",
+            help=f"{', '.join(names)} or {last}; never guessed.  [default: {Task.kind}]",
         ),
-        click.option(
-            "--stray-tags",
-            metavar="WORD",
-            help="I- tags that continue nothing: repair (read as B-) or refuse.  [default: repair]",
-        ),
-        click.option(
-            "--realign",
-            is_flag=True,
-            default=None,
-            help="Take an answer that does not stand at its offset where it stands nearest to it.",
-        ),
-        click.option(
-            "--thresholds",
-            metavar="WORD",
-            help="Of multilabel: validation (chosen there, for F1) or half (a probability of 0.5).  "
-            "[default: validation]",
-        ),
+        *(_kind_flag(setting) for setting in kind_settings().values()),
         click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
-        click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
         click.option(
             "--drop-leaks",
             is_flag=True,
@@ -119,23 +106,34 @@ def task_flags(function: F) -> F:
     return _apply(function, flags, "Data")
 
 
+def reading_options(function: F) -> F:
+    """Add the flags of those settings of kinds that decide how rows are read, but for columns."""
+    columns = [role for role, _, _ in _COLUMNS]
+    listed = [one for one in kind_settings().values() if not one.asked and one.name not in columns]
+    return _apply(function, tuple(_kind_flag(one, "as in training") for one in listed), "Data")
+
+
+def _kind_flag(setting: KindSetting, default: str = "") -> Callable[[Any], Any]:
+    """Return the flag of a setting that only some kinds have; `default` says what holds without it."""
+    flag = f"--{setting.name.replace('_', '-')}"
+    meaning = f"Of {' and '.join(setting.users)}: {setting.meaning}."
+    if setting.type is bool:
+        return click.option(flag, is_flag=True, default=None, help=meaning)
+    metavars = {list: "A,B,…", str: "TEXT", int: "N", float: "N"}
+    sort = str if setting.type is list else setting.type
+    metavar = "|".join(setting.choices) or metavars[setting.type]
+    return click.option(flag, type=sort, metavar=metavar, help=f"{meaning}  [default: {default or setting.unset}]")
+
+
 def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the column flags of a file to predict on; the command gets `columns`, role -> name, of the flags given."""
-    listed = (
-        ("text", "COL", "Column of the file's texts.  [default: text or sentence]"),
-        ("text_a", "COL", "Column of pairs' first texts.  [default: text_a]"),
-        ("text_b", "COL", "Column of pairs' second texts.  [default: text_b]"),
-        ("choices", "A,B,…", "Columns of the choices, or of their lists.  [default: by name]"),
-        ("image", "COL", "Column of the images' paths.  [default: image]"),
-        ("sound", "COL", "Column of the sounds' paths.  [default: sound]"),
-    )
 
     @wraps(function)
     def command(**flags: Any) -> Any:
-        named = {role: flags.pop(role) for role, _, _ in listed}
+        named = {role: flags.pop(role) for role, _, _ in _COLUMNS}
         return function(columns={role: name for role, name in named.items() if name is not None}, **flags)
 
-    options = [click.option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in listed]
+    options = [click.option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in _COLUMNS]
     return _apply(command, tuple(options), "Data")
 
 

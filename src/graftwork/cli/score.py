@@ -10,7 +10,15 @@ from typing import Any
 import click
 
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import Command, column_options, device_option, progress_bar, threads_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    column_options,
+    device_option,
+    progress_bar,
+    reading_options,
+    threads_option,
+    use_threads,
+)
 from graftwork.errors import printable
 from graftwork.units import percent, several
 
@@ -30,13 +38,7 @@ ENOUGH_ROWS = 20  # an interval over fewer rows is rough
 @click.option(
     "--label", metavar="COL", help="Column of the target.  [default: as in training, else label; of words tags or upos]"
 )
-@click.option("--count-from", metavar="N", help="What labels call the first choice, 0 or 1.  [default: as in training]")
-@click.option(
-    "--realign",
-    is_flag=True,
-    default=None,
-    help="Take an answer that does not stand at its offset where it stands nearest to it.",
-)
+@reading_options
 @click.option(
     "--rejects",
     metavar="FILE",
@@ -51,13 +53,12 @@ def command(
     file: tuple[str, ...],
     also: tuple[str, ...],
     label: str | None,
-    count_from: str | None,
-    realign: bool | None,
     rejects: str | None,
     device: str,
     threads: int | None,
     as_json: bool,
     columns: dict[str, str],
+    **of_kind: Any,
 ) -> None:
     """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % intervals over examples.
 
@@ -69,7 +70,7 @@ def command(
     opened = opened_modules(module, (*task, *also), device)
     from graftwork.evaluate.score import score
 
-    named = columns | {"label": label, "count_from": count_from, "realign": realign}
+    named = columns | {"label": label} | of_kind
     with progress_bar() as progress:
         found = score(opened[0], source, also=opened[1:], columns=named, rejects=rejects, progress=progress)
     if as_json:

@@ -13,6 +13,7 @@ from graftwork.compare.curve_page import write_page
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress, silent
@@ -155,7 +156,7 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
 def _fitting(ways: Sequence[Way], session: Session, asked: bool) -> list[Way]:
     """Return the methods that fit the task and the backbone. Raises `ConfigError` if an `asked` method does not."""
     task, card = session.dataset.task, _card(session)
-    reasons = {way.label: way.item.method.unfit(task, card) for way in ways}
+    reasons = {way.label: unfit(way.item.method, task, card) for way in ways}
     for label, reason in reasons.items():
         if reason and asked:
             raise ConfigError(f"method {label!r} can't be used here: {reason}", do="leave it out of --methods")

@@ -117,8 +117,8 @@ def run_all(runner: Runner, seeds: int, told: Told, ended: Ended) -> Grid:
 
 def split_statistics(dataset: Dataset, folder: Path, split: str, names: Iterable[str]) -> dict[str, NDArray[Any]]:
     """Return metric -> per-example statistics (N, K) of one run on a split, from its stored logits."""
-    task = dataset.task
-    predictions = kinds.get(task.kind).predictions(read_logits(folder, split), task)
+    task, kind = dataset.task, kinds.get(dataset.task.kind)
+    predictions = kind.predictions(read_logits(folder, split, kind), task)
     return {name: metrics.get(name).statistics(dataset.splits[split].targets, predictions, task) for name in names}
 
 

@@ -19,6 +19,7 @@ from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.meter import Cost
+from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, named, of_a, parse_method
 from graftwork.core.part_settings import BY, split_words
 from graftwork.core.progress import Progress, silent
@@ -164,11 +165,11 @@ def _fitting(chosen: Sequence[Named], session: Session, asked: bool) -> tuple[li
     Raises `ConfigError` if an `asked` method does not fit.
     """
     task, card = session.dataset.task, session.backbone.card if session.backbone else None
-    reasons = {item.label: item.method.unfit(task, card) for item in chosen}
+    reasons = {item.label: unfit(item.method, task, card) for item in chosen}
     for label, reason in reasons.items():
         if reason and asked:
             raise ConfigError(f"method {label!r} can't be used here: {reason}", do="leave it out of --methods")
-    told = [item.label for item in chosen if reasons[item.label] and not item.method.unfit(task, None)]
+    told = [item.label for item in chosen if reasons[item.label] and not unfit(item.method, task, None)]
     left_out = tuple(f"{label} was left out: {reasons[label]}" for label in told)
     return [item for item in chosen if not reasons[item.label]], left_out
 

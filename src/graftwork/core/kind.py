@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.ragged import Numbers
+from graftwork.core.ragged import Numbers, from_lists
 from graftwork.core.task import Task
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ class Kind(Protocol):
     """
 
     per_word: bool  # True: each word of an example has an answer; False: each example has one
-    settings: tuple[str, ...]  # the task settings among `OF_SOME_KINDS` that it uses
+    settings: type[Any]  # a frozen dataclass: the settings of its tasks beside those of every task, with defaults
+    has_labels: bool  # its answers are among `Task.labels`, which a task may list
     mends: str  # the data report's name for the repairs that `settle` makes
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> Any:
@@ -86,6 +87,13 @@ class OneClass(Protocol):
 
 
 @runtime_checkable
+class Scales(Protocol):
+    """A kind that encodes targets in the scale of the training targets, a setting that `resolve` derives."""
+
+    scales: Literal[True]
+
+
+@runtime_checkable
 class AsksPassages(Protocol):
     """A kind whose examples are questions about passages: a row for "no answer", then one per word."""
 
@@ -102,6 +110,30 @@ class OfChoices(Protocol):
     """A kind whose examples have a text and `choices`, and a row per choice."""
 
     per_choice: Literal[True]
+
+
+@runtime_checkable
+class OwnOutputs(Protocol):
+    """A kind whose outputs are no logits: arrays (N, …) of its own dtype, such as texts with their log-probabilities.
+
+    `Fitted.logits` returns them, `predictions` and `decode` take them, `constant` returns one of them (1,), and files
+    hold their `tolist`, which is JSON, where they hold logits of other kinds. An answer's "probability" is its
+    confidence. The kind has no head and no loss, and only methods that name it fit its tasks (`core.method.unfit`).
+    """
+
+    def from_lists(self, rows: Sequence[Any]) -> Numbers:
+        """Convert the `tolist` of outputs from JSON. Raises `ValueError` or `TypeError` for anything else."""
+
+    def difference(self, found: Numbers, expected: Numbers) -> float:
+        """Return how far outputs of the same examples are apart: 0 if equal, infinite if an answer is another.
+
+        The self-test of a module allows what it allows of logits between -1 and 1.
+        """
+
+
+def outputs_from(kind: Kind | None, rows: Sequence[Any]) -> Numbers:
+    """Convert outputs from JSON: logits, or those of the kind's own."""
+    return kind.from_lists(rows) if isinstance(kind, OwnOutputs) else from_lists(rows)
 
 
 @runtime_checkable

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.core.checkpoint import Keeper, NothingKept
 from graftwork.core.example import Example
-from graftwork.core.kind import Kind
+from graftwork.core.kind import Kind, OwnOutputs
 from graftwork.core.meter import Phase
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Split, Task
 from graftwork.machine.memory import Memory
+from graftwork.registry import kinds
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -33,7 +34,7 @@ SIZELESS: Mapping[str, Any] = {"sizeless": True}
 Entries = tuple[Mapping[str, Any], ...]  # settings of a method, one mapping per entry on a board, ladder or curve
 AS_IT_COMES: Entries = ({},)
 THRESHOLDS_FACT = "shift"  # key in the facts of a `Fitted`, if the kind chose thresholds
-Logits = Numbers  # float64 (N, C), or (W, C) per word
+Logits = Numbers  # float64 (N, C), or (W, C) per word; of a kind with `OwnOutputs` its arrays
 T = TypeVar("T")
 
 
@@ -140,7 +141,7 @@ class Fitted(Protocol):
     trained_parameters: int
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return (N, C), a row per example, or (W, C), a row per word."""
+        """Return (N, C), a row per example, or (W, C), a row per word; arrays (N, …) of a kind with `OwnOutputs`."""
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """Return the weights to store; with `facts` they restore the predictions exactly. Arrays need no torch."""
@@ -196,6 +197,21 @@ class Method(Protocol):
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Fitted:
         """Restore the fitted method from the stored delta and facts."""
+
+
+@runtime_checkable
+class OfKinds(Protocol):
+    """A method that declares the kinds with outputs of their own that it fits (default: none)."""
+
+    KINDS: ClassVar[tuple[str, ...]]
+
+
+def unfit(method: Method, task: Task, card: BackboneCard | None) -> str:
+    """Return the reason that a method can't be used for a task here, or an empty string."""
+    named = method.KINDS if isinstance(method, OfKinds) else ()
+    if isinstance(kinds.get(task.kind), OwnOutputs) and task.kind not in named:
+        return f"it gives logits, and the answers of kind {task.kind} are made of something else"
+    return method.unfit(task, card)
 
 
 @runtime_checkable

@@ -48,15 +48,19 @@ def described_settings(name: str, parts: Registry[Any]) -> Iterator[tuple[str, A
     Yields nothing for a part without settings. Raises `UnknownName`.
     """
     part = parts.get(name)
-    if not (isinstance(part, type) and is_dataclass(part)):
-        return
+    if isinstance(part, type) and is_dataclass(part):
+        comments = comments_of(part)
+        for item in fields(part):
+            yield item.name, item.default, comments.get(item.name, "")
+
+
+def comments_of(part: type) -> dict[str, str]:
+    """Return field -> the comment behind or below it; empty for a dataclass defined at an interactive prompt."""
     try:
         source = inspect.getsource(part)
-    except OSError:  # defined at an interactive prompt
-        source = ""
-    comments = dict(re.findall(r"^    (\w+): .*?  # (.+)$", source, re.MULTILINE))
-    for item in fields(part):
-        yield item.name, item.default, comments.get(item.name, "")
+    except OSError:
+        return {}
+    return dict(re.findall(r"^    (\w+): .*?(?:  |\n    )# (.+)$", source, re.MULTILINE))
 
 
 def _split(words: str) -> list[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example, text_of
+from graftwork.core.kind_settings import kind_settings, made, no_use, settings_of
 from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.io.files import read_toml
+from graftwork.registry import kinds
 
 if TYPE_CHECKING:
     from graftwork.core.ragged import Numbers
@@ -23,11 +25,19 @@ SPLIT_NAMES: Mapping[str, tuple[str, ...]] = {  # their names in files, folders 
     "validation": ("validation", "dev", "val", "valid"),
     "test": ("test",),
 }
-STRAYS = ("repair", "refuse")
-COUNTS = ("0", "1")
-THRESHOLDS = ("validation", "half")
-LISTS = ("labels", "metrics", "choices")
-OF_SOME_KINDS = ("labels", "positive", "thresholds", "stray_tags", "realign", "choices", "count_from")
+LISTS = ("labels", "metrics")
+FILES = ("data", "validation", "test")
+OF_FORMAT_1: Mapping[str, Any] = {
+    "choices": (), "count_from": None, "stray_tags": "repair", "realign": False, "thresholds": None, "positive": None,
+    "scale": (0.0, 1.0), "unanswerable": False,
+}  # fmt: skip
+# settings of single kinds, with their defaults, that a record of any task holds; a question holds two of them
+IN_EVERY_QUESTION = ("positive", "scale")
+RECORDED_FIRST = (
+    "name", "data", "validation", "test", "kind", "text", "text_a", "text_b", "image", "sound", "choices", "count_from",
+    "label", "labels", "metrics", "stray_tags", "realign", "drop_leaks", "rejects", "thresholds", "positive", "scale",
+    "unanswerable", "split_seed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,56 +54,77 @@ class Task:
     text_b: str | None = None
     image: str | None = None  # column of the paths of images, relative to the file; None: found by name
     sound: str | None = None  # column of the paths of sounds
-    choices: tuple[str, ...] = ()  # columns of the choices, or the one of their lists; empty: found by name
-    count_from: str | None = None  # index of the first choice in labels, "0" or "1"; None: 0 if that is certain
     label: str | None = None  # column of the target; None: found by name
     labels: tuple[str, ...] = ()  # indexed by class; empty: those of the training split, sorted
     metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's defaults
-    stray_tags: str = "repair"  # tagging: I- tags that continue no span are read as B-; with "refuse" they are an error
-    realign: bool = False  # span: an answer not found at its offset is taken from its nearest occurrence
     drop_leaks: bool = False  # remove rows of train that are exact or near duplicates of validation or test
     rejects: str | None = None  # file for unreadable rows; None: the first of them is an error
-    thresholds: str | None = None  # multilabel: chosen on "validation" for F1 (None), or "half": a probability of 0.5
-    positive: str | None = None  # positive class of `f1`; None: the rarer of two
-    scale: tuple[float, float] = (0.0, 1.0)  # mean and sd of the training targets (regression)
-    unanswerable: bool = False  # span: some training questions have no answer in their passage
     split_seed: int | None = None  # seed of splits without a file; None and 0 give the same
+    settings: Any = None  # those of its kind alone, an instance of `Kind.settings`; given as that, or name -> value
 
     def __post_init__(self) -> None:
         for key in LISTS:
             object.__setattr__(self, key, tuple(split_words(getattr(self, key))))
-        for split in ("data", "validation", "test"):
+        for split in FILES:
             if isinstance(path := getattr(self, split), str):
                 object.__setattr__(self, split, self.find(path))
+        if not isinstance(self.settings, kinds.get(self.kind).settings):
+            object.__setattr__(self, "settings", made(self.kind, self.settings or {}))
+        if self.labels and not kinds.get(self.kind).has_labels:
+            users = [name for name in kinds.names() if kinds.get(name).has_labels]
+            raise no_use(self.kind, "labels", self.labels, users)
 
     @classmethod
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
         """Build a task from a data file, a folder of splits or classes, or a task file (TOML), which `flags` override.
 
-        A list, such as `metrics`, may be one comma-separated string.
+        A list, such as `metrics`, may be one comma-separated string. The settings of the task's kind are flags too.
 
-        Raises `ConfigError` for an unknown key or a key of the wrong type, `StorageError` for a missing file.
+        Raises `ConfigError` for an unknown key, a key of the wrong type and a setting that only other kinds have,
+        `StorageError` for a missing file.
         """
         path = cls.find(path)
         flags = {key: value for key, value in flags.items() if value not in (None, ())}
         settings: dict[str, Any] = {"name": _stem(path), "data": path}
         if path.suffix == ".toml":
             settings = read_task_file(path)[0]
-        known = [item.name for item in fields(cls) if item.name not in ("scale", "unanswerable")]
-        for key in flags:
-            if key not in known:
-                raise UnknownName("task setting", key, known)
         settings |= flags
-        for key in ("data", "validation", "test"):
+        for key in FILES:
             if settings.get(key) is not None:
                 settings[key] = cls.find(settings[key])
-        if settings.get("stray_tags", "repair") not in STRAYS:
-            raise UnknownName("way with stray tags", settings["stray_tags"], STRAYS)
-        if settings.get("count_from") not in (None, *COUNTS):
-            raise UnknownName("number of the first choice", settings["count_from"], COUNTS)
-        if settings.get("thresholds") not in (None, *THRESHOLDS):
-            raise UnknownName("way to thresholds", settings["thresholds"], THRESHOLDS)
-        return cls(**settings)
+        if flags.keys() - {*cls._of_every_kind(), *settings_of(settings.get("kind", cls.kind))}:
+            known = [*cls._of_every_kind(), *kind_settings()]
+            for key in flags:
+                if key not in known:
+                    raise UnknownName("task setting", key, known)
+        return cls.of(settings)
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Task:
+        """Build a task from settings by name, those of its kind beside the others, as `told` returns them."""
+        own = {name: value for name, value in told.items() if name in cls._of_every_kind()}
+        return cls(**own, settings={name: value for name, value in told.items() if name not in own})
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Task:
+        """Build a task from `told` in JSON. Names that neither a task nor its kind has are passed over."""
+        of_kind = [item.name for item in fields(kinds.get(told["kind"]).settings)]
+        known = {name: value for name, value in told.items() if name in (*cls._of_every_kind(), *of_kind)}
+        return cls.of({name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+
+    @classmethod
+    def asking(cls, name: str, question: Mapping[str, Any]) -> Task:
+        """Build a task without files from `question` in JSON. Raises `KeyError` where kind, labels or metrics lack."""
+        told = {key: question[key] for key in ("kind", "labels", "metrics")}
+        asked = [item.name for item in fields(kinds.get(told["kind"]).settings) if "asked" in item.metadata]
+        return cls.read(
+            {"name": name, "data": Path(), **told, **{key: question[key] for key in asked if key in question}}
+        )
+
+    @classmethod
+    def _of_every_kind(cls) -> list[str]:
+        """Return the names of the settings that tasks of every kind have."""
+        return [item.name for item in fields(cls) if item.name != "settings"]
 
     @staticmethod
     def find(path: str | Path) -> Path:
@@ -111,15 +142,32 @@ class Task:
         return "image" if self.image is not None else "sound" if self.sound is not None else "text"
 
     def question(self) -> dict[str, Any]:
-        """Return what determines a result, as JSON: no paths, no name, no column names."""
-        kept = ("kind", "labels", "metrics", "positive", "scale")
-        asked = {key: value for key, value in asdict(self).items() if key in kept}
-        asked |= {"unanswerable": True} if self.unanswerable else {}
-        return asked | ({"thresholds": self.thresholds} if self.thresholds else {})
+        """Return what determines a result, as JSON: no paths, no name, no column names.
+
+        Of the kind's settings it holds those that are not the default.
+        """
+        asked = {"kind": self.kind, "labels": self.labels, "metrics": self.metrics}
+        asked |= {name: OF_FORMAT_1[name] for name in IN_EVERY_QUESTION}
+        listed = [(item, getattr(self.settings, item.name)) for item in fields(self.settings)]
+        return asked | {
+            item.name: value for item, value in listed if "asked" in item.metadata and value != item.default
+        }
+
+    def told(self) -> dict[str, Any]:
+        """Return all settings by name, those of the kind beside the others."""
+        of_kind = {item.name: getattr(self.settings, item.name) for item in fields(self.settings)}
+        return {name: getattr(self, name) for name in self._of_every_kind()} | of_kind
+
+    def recorded(self) -> dict[str, Any]:
+        """Return `told` as receipts record it: in their order, with what each of them holds."""
+        told = {**OF_FORMAT_1, **self.told()}
+        return {name: told[name] for name in RECORDED_FIRST} | told
 
     def resolved(self, **changes: Any) -> Task:
-        """Return a copy with values derived from the data (labels, scale, columns) filled in."""
-        return replace(self, **changes)
+        """Return a copy with settings of its own or of its kind changed, such as those derived from the data."""
+        own = {name: value for name, value in changes.items() if name in self._of_every_kind()}
+        of_kind = {name: value for name, value in changes.items() if name not in own}
+        return replace(self, **own, settings=replace(self.settings, **of_kind) if of_kind else self.settings)
 
 
 def builtin_names() -> list[str]:
@@ -146,8 +194,7 @@ def _stem(path: Path) -> str:
 
 _TASK_KEYS: Mapping[str, type] = {
     "name": str, "data": str, "validation": str, "test": str, "kind": str, "text": str, "text_a": str,
-    "text_b": str, "image": str, "sound": str, "label": str, "labels": list, "metrics": list, "positive": str,
-    "stray_tags": str, "realign": bool, "choices": list, "count_from": str, "thresholds": str, "split_seed": int,
+    "text_b": str, "image": str, "sound": str, "label": str, "labels": list, "metrics": list, "split_seed": int,
     "drop_leaks": bool, "rejects": str,
 }  # fmt: skip
 _COMPARE_KEYS: Mapping[str, type] = {
@@ -180,7 +227,7 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             expected="the setting data",
             do='add a line like data = "train.tsv"',
         )
-    for key in ("data", "validation", "test"):
+    for key in FILES:
         if key in content and not content[key].startswith(("builtin:", "hub:")):
             content[key] = path.parent / content[key]
     if "rejects" in content:
@@ -191,6 +238,8 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _check_keys(content: Mapping[str, Any], path: Path) -> None:
     known = {**_TASK_KEYS, **_COMPARE_KEYS}
+    if content.keys() - known:
+        known |= {name: setting.type for name, setting in kind_settings().items()}
     for key, value in content.items():
         if key not in known:
             raise UnknownName("setting", key, known, where=str(path))

@@ -14,7 +14,7 @@ from graftwork.core.example import Example, Input, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
-from graftwork.core.task import OF_SOME_KINDS, SPLITS, Dataset, Split, Task
+from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
 from graftwork.data.readers.class_folder import media_of
 from graftwork.data.readers.columns import column_of, find_columns, table_of
@@ -59,7 +59,6 @@ def load(task: Task, checked: bool = True) -> Dataset:
     cannot be read.
     """
     kind = kinds.get(task.kind)
-    require_of_kind(task, kind)
     for name in task.metrics:
         metrics.get(name)
     task = with_splits(with_split_files(task))
@@ -84,25 +83,11 @@ def load(task: Task, checked: bool = True) -> Dataset:
     # A rare tag of words is no error: one that train lacks can't be predicted by any method, and is warned of.
     listing = SPLITS if kind.per_word else SPLITS[:1]
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
-    for name in SPLITS[len(listing) :]:
+    for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
     made = _how_made(files, records, task)
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
-
-
-def require_of_kind(task: Task, kind: Kind) -> None:
-    """Raise `ConfigError` for a setting that only other kinds use."""
-    usual = Task(task.name, task.data)
-    for setting in OF_SOME_KINDS:
-        if setting not in kind.settings and getattr(task, setting) != getattr(usual, setting):
-            users = [name for name in kinds.names() if setting in kinds.get(name).settings]
-            raise ConfigError(
-                f"a task of kind {task.kind} has no use for {setting}",
-                got=clip(str(getattr(task, setting))),
-                expected=f"{setting} for a task of kind {' or '.join(users)} only",
-                do="leave it out, or choose another --kind",
-            )
 
 
 @contextmanager
@@ -159,7 +144,7 @@ def _without_leaks(
     before, after = (
         Counter(label for row in some for label in labels_of(row.target)) for some in (listed["train"], kept)
     )
-    gone = [] if kind.per_word else sorted(before.keys() - after.keys())
+    gone = sorted(before.keys() - after.keys()) if _has_classes(kind) else []
     if gone or not kept:
         raise DataError(
             f"without rows of validation and test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
@@ -295,12 +280,12 @@ def draw_missing(
             expected=f"{FEWEST_ROWS} or more",
             do=f"add rows, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
         )
-    if "test" in fractions and not kind.per_word:
+    if "test" in fractions and _has_classes(kind):
         _refuse_single(records, path)
     strata = kind.strata([record.target for record in records])
     inputs = [record.inputs for record in records]
     names = draw(inputs, strata, fractions, salt_of(seed))
-    if not kind.per_word:
+    if _has_classes(kind):
         names = with_every_label(inputs, names, [labels_of(record.target) for record in records], salt_of(seed))
     drawn = {
         split: [record for record, name in zip(records, names, strict=True) if name == split]
@@ -315,6 +300,11 @@ def draw_missing(
                 do="add rows, or give a file for every split",
             )
     return drawn
+
+
+def _has_classes(kind: Kind) -> bool:
+    """Return whether the labels are those of whole rows, so that a split can lack a class."""
+    return kind.has_labels and not kind.per_word
 
 
 def _refuse_single(records: Sequence[Record], path: Path) -> None:

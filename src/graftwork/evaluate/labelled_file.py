@@ -11,10 +11,11 @@ from typing import Any
 
 from graftwork.core.example import Example
 from graftwork.core.kind import AsksPassages, Kind, OfChoices
+from graftwork.core.kind_settings import settings_of
 from graftwork.core.media import MEDIA
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task
-from graftwork.data.load import records_of, require_of_kind
+from graftwork.data.load import records_of
 from graftwork.data.readers.choice_tables import JOINED, find_choice_columns
 from graftwork.data.readers.columns import find_columns, table_of
 from graftwork.data.readers.questions import questions_of
@@ -61,7 +62,7 @@ def labelled_for(
 ) -> LabelledFile:
     """Open and check a file for a module; columns are those `named`, else those of its training file, else the usual.
 
-    `named` is role -> column, and "label", "count_from", "realign" as in a task. Bad rows go to `rejects`.
+    `named` is role -> column, and "label" and settings of the kind as in a task. Bad rows go to `rejects`.
 
     Raises `ConfigError` for a name that the module does not use, `DataError` for a missing column, an unreadable row or
     a label that is unknown to the module.
@@ -134,9 +135,9 @@ def _read(task: Task, path: Path, bad: Rejects) -> Iterator[Example]:
 
 def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
     """Return the module's task on this file, with the columns known so far."""
-    kind, roles = kinds.get(module.task.kind), module.roles
+    kind, roles, of_kind = kinds.get(module.task.kind), module.roles, settings_of(module.task.kind)
     told: Mapping[str, Any] = (module.description.get("data") or {}).get("read_by", {})
-    settings = {name: told[name] for name in ("count_from", "realign") if name in told}
+    settings: dict[str, Any] = {name: told[name] for name in of_kind if name in told and name not in INPUTS}
     columns = {role: name for role, name in named.items() if role in INPUTS}
     if isinstance(kind, AsksPassages):
         check_named(columns, (), "context, question and answers in the file")
@@ -147,9 +148,7 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
         settings |= {} if columns else _kept([role for role in INPUTS if role in told], told, header)
         settings |= _kept(["label"] if "label" in told else [], told, header)
     settings |= named
-    task = Task(module.task.name, path, kind=module.task.kind, **settings)
-    require_of_kind(task, kind)
-    return task
+    return Task.of({"name": module.task.name, "data": path, "kind": module.task.kind} | settings)
 
 
 def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
@@ -171,7 +170,8 @@ def _require_roles(task: Task, module: TaskModule, path: Path) -> None:
     """Raise `ConfigError` if the columns found are not those of the module's inputs."""
     if set(module.roles) & {"words", "choices"}:
         return
-    found = tuple(role for role in INPUTS if getattr(task, role) not in (None, ()))
+    told = task.told()
+    found = tuple(role for role in INPUTS if told.get(role) not in (None, ()))
     if found != module.roles:
         raise ConfigError(
             f"the module reads {' and '.join(module.roles)}",

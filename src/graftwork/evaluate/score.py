@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.kind_settings import settings_of
 from graftwork.core.metric import score as score_of
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers, Ragged, flat, joined
@@ -99,8 +100,9 @@ def _require_alike(modules: Sequence[TaskModule]) -> None:
 
 
 def _asked_as(first: Task, own: Task) -> Task:
-    """Return a module's own task with the label order, the metrics and the positive class of another module's."""
-    return own.resolved(labels=first.labels, metrics=first.metrics, positive=first.positive)
+    """Return a module's own task with the label order, the metrics and the settings of another module's, as given."""
+    given = {name: getattr(first.settings, name) for name in settings_of(first.kind)}
+    return own.resolved(labels=first.labels, metrics=first.metrics, **given)
 
 
 def _in_order(logits: Numbers, own: Sequence[str], labels: Sequence[str]) -> Numbers:

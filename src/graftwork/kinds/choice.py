@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from scipy.special import softmax
-
 from graftwork.core.example import Example
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
@@ -44,6 +42,8 @@ class Choice(Listwise):
 
     def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """(W, 1) -> `{"choice", "index", "probabilities"}` per example: the first of ties; `index` counts from 0."""
+        from scipy.special import softmax
+
         answers = []
         for scores, example in zip(logits, examples, strict=True):
             chances, index = softmax(scores[:, 0]), int(scores[:, 0].argmax())

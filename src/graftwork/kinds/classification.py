@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
+from graftwork.core.kind_settings import ASKED
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
@@ -22,12 +24,21 @@ METRICS = ("accuracy", "macro_f1")
 METRICS_OF_TWO = (*METRICS, "f1", "matthews")
 
 
+@dataclass(frozen=True)
+class ClassificationSettings:
+    """The settings of classification."""
+
+    positive: str | None = field(default=None, metadata=ASKED)
+    # the class that f1 is of; None: the rarer one of two
+
+
 class Classification:
     """Targets are str, encoded as (N,) int64 classes; a logit per class; trained by cross entropy."""
 
     per_word = False
     one_class: Literal[True] = True
-    settings: tuple[str, ...] = ("labels", "positive")
+    settings: type[Any] = ClassificationSettings
+    has_labels = True
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:

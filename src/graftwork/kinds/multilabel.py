@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from graftwork.core.example import Example
-from graftwork.core.task import THRESHOLDS, Task
+from graftwork.core.kind_settings import ASKED
+from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.labels import label_indices, label_sentence, require_label, resolve_labels
@@ -21,15 +22,25 @@ if TYPE_CHECKING:
 
 SEPARATOR = "|"
 METRICS = ("macro_f1", "accuracy")
+CHOSEN = "validation"
 ENOUGH_TO_CHOOSE = 10  # least validation rows of a label with a threshold of its own
 FREQUENT = 10  # least rows of a combination of labels that is a stratum of its own
+
+
+@dataclass(frozen=True)
+class MultilabelSettings:
+    """The settings of multilabel classification."""
+
+    thresholds: Literal["validation", "half"] | None = field(default=None, metadata=ASKED)
+    # chosen on validation for the best F1, or half: a probability of 0.5; None: validation
 
 
 class Multilabel:
     """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a binary logit per label."""
 
     per_word = False
-    settings: tuple[str, ...] = ("labels", "thresholds")
+    settings: type[Any] = MultilabelSettings
+    has_labels = True
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
@@ -63,7 +74,7 @@ class Multilabel:
         return task.resolved(
             labels=resolve_labels(task, targets),
             metrics=task.metrics or METRICS,
-            thresholds=task.thresholds or THRESHOLDS[0],
+            thresholds=task.settings.thresholds or CHOSEN,
         )
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
@@ -122,7 +133,7 @@ class Multilabel:
 
         A label of ten rows or more gets its own threshold, the others one that is best for all labels together.
         """
-        if task.thresholds != THRESHOLDS[0]:
+        if task.settings.thresholds != CHOSEN:
             return None
         wanted = np.asarray(targets, dtype=np.float64) > 0  # (N, C)
         if not wanted.any():
@@ -138,6 +149,8 @@ class Multilabel:
 
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, C) -> `{"label": [labels above 0.5], "probabilities": {label: probability}}` per example."""
+        from scipy.special import expit
+
         return [
             {
                 "label": [label for label, logit in zip(task.labels, row, strict=True) if logit > 0],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
+from graftwork.core.kind_settings import DERIVED
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
@@ -22,11 +24,20 @@ METRICS = ("pearson", "spearman")
 STRATUM_ROWS = 10  # least rows of a stratum, which is at most a tenth of the rows
 
 
+@dataclass(frozen=True)
+class RegressionSettings:
+    """The settings of regression."""
+
+    scale: tuple[float, float] = field(default=(0.0, 1.0), metadata=DERIVED)  # mean and sd of the training targets
+
+
 class Regression:
     """Targets are float, encoded as (N,) float32 standardised by the training targets; trained by squared error."""
 
     per_word = False
-    settings: tuple[str, ...] = ()
+    settings: type[Any] = RegressionSettings
+    has_labels = False
+    scales: Literal[True] = True
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
@@ -68,8 +79,8 @@ class Regression:
 
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
         """Return (N,) float32, (target - mean) / sd."""
-        mean, sd = task.scale
-        return ((np.asarray(targets, dtype=np.float64) - mean) / sd).astype(np.float32)
+        mean, sd = task.settings.scale
+        return np.asarray((np.asarray(targets, dtype=np.float64) - mean) / sd, dtype=np.float32)
 
     def outputs(self, task: Task) -> int:
         """Return 1."""
@@ -101,7 +112,7 @@ class Regression:
 
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, 1) -> `{"value": …}` per example, in the file's units."""
-        mean, sd = task.scale
+        mean, sd = task.settings.scale
         return [{"value": value} for value in (logits[:, 0] * sd + mean).tolist()]
 
     def sentence(self, answer: Mapping[str, Any]) -> str:

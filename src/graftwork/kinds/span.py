@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from graftwork.core.example import Example
+from graftwork.core.kind_settings import DERIVED
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
@@ -28,6 +29,14 @@ N_BEST = 5
 UNSEEN = -20.0  # logits of a word outside the network's input: below those of words in it
 
 
+@dataclass(frozen=True)
+class SpanSettings:
+    """The settings of extractive question answering."""
+
+    realign: bool = False  # take an answer that does not stand at its offset where it stands nearest to it
+    unanswerable: bool = field(default=False, metadata=DERIVED)  # some training questions have no answer
+
+
 class Span:
     """Targets are `Golds`, encoded as int64 rows (is start, is end, example): "no answer", then the words.
 
@@ -35,7 +44,8 @@ class Span:
     """
 
     per_word = True
-    settings: tuple[str, ...] = ("realign",)
+    settings: type[Any] = SpanSettings
+    has_labels = False
     mends = ""
     longest = 30  # most words of a predicted answer: longer ones are rare, and wrong ends far from their start are not
 
@@ -112,7 +122,7 @@ class Span:
     def predictions(self, logits: Ragged, task: Task) -> Ragged:
         """(W, 2) -> (W, 3): the best span of words, or no answer where allowed and scored at least as high."""
         found = best_spans(logits, self.longest)
-        none = task.unanswerable & (found.none >= found.score)
+        none = task.settings.unanswerable & (found.none >= found.score)
         rows = np.zeros((len(logits.flat), 3), dtype=np.int64)
         rows[:, OWNER] = logits.owners
         rows[logits.starts + np.where(none, 0, 1 + found.start), START] = 1
@@ -124,7 +134,7 @@ class Span:
 
         Of equally good thresholds the middle one is used.
         """
-        if not task.unanswerable or targets.about is None:
+        if not task.settings.unanswerable or targets.about is None:
             return None
         found = best_spans(logits, self.longest)
         always = self.predictions(logits, task.resolved(unanswerable=False))
@@ -153,7 +163,7 @@ class Span:
         for rows, example in zip(logits, examples, strict=True):
             text = example.source if example.source is not None else " ".join(example.inputs["words"])
             passage = passages.setdefault(text, Passage(text, example.inputs["words"]))
-            ranked = _ranked(rows, passage, self.longest, task.unanswerable)
+            ranked = _ranked(rows, passage, self.longest, task.settings.unanswerable)
             answers.append({**ranked[0], "n_best": ranked})
         return answers
 
@@ -178,6 +188,8 @@ def _rows_of(golds: Golds) -> tuple[int, int]:
 
 def _ranked(rows: NDArray[np.float64], passage: Passage, longest: int, unanswerable: bool) -> list[dict[str, Any]]:
     """Return the best answers to one question, best first, including "no answer" if `unanswerable`."""
+    from scipy.special import softmax
+
     chances = softmax(rows if unanswerable else rows[1:], axis=0)  # (W, 2) or (W - 1, 2)
     words = chances[-(len(rows) - 1) :]  # (W - 1, 2)
     spans = ranked_spans(rows[1:], longest, N_BEST)

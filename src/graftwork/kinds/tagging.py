@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.ragged import Ragged
@@ -26,6 +26,14 @@ METRICS = ("accuracy",)
 METRICS_OF_SPANS = ("entity_f1", "conll_f1", "accuracy")
 
 
+@dataclass(frozen=True)
+class TaggingSettings:
+    """The settings of tagging."""
+
+    stray_tags: Literal["repair", "refuse"] = "repair"
+    # I- tags that continue nothing: read as B- (repair), or an error (refuse)
+
+
 class Tagging:
     """Targets are tuple[str, ...], encoded as int64 classes per word; a logit per tag; trained by cross entropy.
 
@@ -33,7 +41,8 @@ class Tagging:
     """
 
     per_word = True
-    settings: tuple[str, ...] = ("labels", "stray_tags")
+    settings: type[Any] = TaggingSettings
+    has_labels = True
     mends = "I- tags that continue nothing, read as B-"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
@@ -68,7 +77,7 @@ class Tagging:
             )
         whole = mended(target)
         strays = [place for place, pair in enumerate(zip(target, whole, strict=True)) if pair[0] != pair[1]]
-        if strays and task.stray_tags == "refuse":
+        if strays and task.settings.stray_tags == "refuse":
             first = strays[0]
             before = repr(target[first - 1]) if first else "the beginning"
             raise DataError(
@@ -147,6 +156,8 @@ class Tagging:
         `start` and `end` are character offsets in the text that the words were split from, or in the words joined by
         spaces. A span's probability is that of all its tags, as if they were independent.
         """
+        from scipy.special import softmax
+
         tags = self.predictions(logits, task)
         chances = softmax(logits.flat, axis=1).max(axis=1)  # (W,)
         if marks_spans(task.labels):

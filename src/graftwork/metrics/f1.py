@@ -12,19 +12,20 @@ from graftwork.targets.indicators import ratio, require_classes
 
 
 class F1:
-    """Equal to `sklearn.metrics.f1_score(pos_label=task.positive, zero_division=0)`."""
+    """Equal to `sklearn.metrics.f1_score(pos_label=task.settings.positive, zero_division=0)`."""
 
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:
         """(N,) classes -> (N, 2): 2 x hits, targets + predictions. Raises `ConfigError` without a positive class."""
         require_classes(targets, task, "f1")
-        if task.positive is None:
+        name = getattr(task.settings, "positive", None)
+        if name is None:
             raise ConfigError(
                 "the metric 'f1' needs a positive class: the task has more than two",
                 do=f"use macro_f1, or choose --positive from {', '.join(task.labels)}",
             )
-        positive = task.labels.index(task.positive)
+        positive = task.labels.index(name)
         actual, predicted = targets == positive, predictions == positive
         return np.stack([2.0 * (actual & predicted), actual.astype(np.float64) + predicted], axis=1)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
+from graftwork.core.kind import OwnOutputs
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
 from graftwork.core.named_methods import method_from_config
@@ -57,7 +58,7 @@ class TaskModule:
     description: Mapping[str, Any]
     backbone: Backbone | None
     difference: float = 0.0  # largest logit difference in the self-test on loading; 0.0: equal bits
-    tested: NDArray[np.float64] | None = None  # (N, C) or (W, C): logits of the self-test on loading
+    tested: NDArray[Any] | None = None  # (N, C) or (W, C): logits of the self-test, or outputs of the kind's own
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
@@ -91,16 +92,7 @@ class TaskModule:
     ) -> TaskModule:
         """Load the module without its self-test, on `device` ("cpu" or "cuda")."""
         question = description["task"]
-        task = Task(
-            name=question["name"],
-            data=Path(),
-            kind=question["kind"],
-            labels=tuple(question["labels"]),
-            metrics=tuple(question["metrics"]),
-            positive=question["positive"],
-            scale=tuple(question["scale"]),
-            unanswerable=question.get("unanswerable", False),
-        )
+        task = Task.asking(question["name"], question)
         if description["backbone"] is None:
             backbone = None
         elif backbone is None:
@@ -149,18 +141,13 @@ class TaskModule:
             Example(f"selftest/{i}", _inputs(inputs, folder), source=source)
             for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
         ]
-        expected, found = flat(from_lists(stored["logits"])), flat(self.fitted.logits(examples))
-        outputs = kinds.get(self.task.kind).outputs(self.task)
-        if found.shape != expected.shape or found.size != len(found) * outputs:
-            raise IncompatibleModule(
-                "the self-test gives logits of another shape than the task has answers",
-                where=str(self.folder),
-                got=str(found.shape),
-                expected=f"{expected.shape}, {outputs} for each answer",
-            )
-        self.tested = found
-        difference = float(np.abs(found - expected).max())
-        allowed = TOLERANCE[self.description["precision"]] * max(1.0, float(np.abs(expected).max()))
+        kind = kinds.get(self.task.kind)
+        self.tested = found = flat(self.fitted.logits(examples))
+        if isinstance(kind, OwnOutputs):
+            difference, largest = kind.difference(found, kind.from_lists(stored["logits"])), 1.0
+        else:
+            difference, largest = self._logits_apart(found, flat(from_lists(stored["logits"])), kind.outputs(self.task))
+        allowed = TOLERANCE[self.description["precision"]] * max(1.0, largest)
         if not difference <= allowed:
             raise IncompatibleModule(
                 "the self-test gives other logits than on the day it was made",
@@ -170,6 +157,17 @@ class TaskModule:
                 do="the backbone or a library computes something else now: train the module again",
             )
         return difference
+
+    def _logits_apart(self, found: NDArray[Any], expected: NDArray[Any], outputs: int) -> tuple[float, float]:
+        """Return the largest difference, and the largest expected logit. Raises `IncompatibleModule` by shape."""
+        if found.shape != expected.shape or found.size != len(found) * outputs:
+            raise IncompatibleModule(
+                "the self-test gives logits of another shape than the task has answers",
+                where=str(self.folder),
+                got=str(found.shape),
+                expected=f"{expected.shape}, {outputs} for each answer",
+            )
+        return float(np.abs(found - expected).max()), float(np.abs(expected).max())
 
 
 def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:

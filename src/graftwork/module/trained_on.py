@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graftwork.core.example import Example
+from graftwork.core.kind_settings import settings_of
 from graftwork.core.task import SPLITS, Dataset, Task
 from graftwork.data.load import load
 from graftwork.data.splits.draws import drawn_again
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from graftwork.module.task_module import TaskModule
 
 FILES = ("data", "validation", "test")
-READ_BY = (
-    "text", "text_a", "text_b", "image", "sound", "choices", "count_from", "label", "stray_tags", "realign",
-    "drop_leaks", "rejects", "split_seed",
-)  # fmt: skip
+READ_BY = ("text", "text_a", "text_b", "image", "sound", "label", "drop_leaks", "rejects", "split_seed")
 LEARNT = ("train", "validation")  # splits used for training and for model selection
 AT_ONCE = 8192  # minimum rows per comparison, since each comparison reads the training rows again
 
@@ -31,8 +28,9 @@ AT_ONCE = 8192  # minimum rows per comparison, since each comparison reads the t
 def record(dataset: Dataset) -> dict[str, Any]:
     """Return digest, row counts and reader settings as JSON. Paths are as the user gave them."""
     task = dataset.task
-    plain = {item.name: item.default for item in fields(Task)}
-    told = {name: getattr(task, name) for name in READ_BY if getattr(task, name) != plain[name]}
+    listed = {*READ_BY, *(name for name, setting in settings_of(task.kind).items() if not setting.asked)}
+    plain = Task(task.name, task.data, kind=task.kind).recorded()
+    told = {name: value for name, value in task.recorded().items() if name in listed and value != plain[name]}
     files = {name: str(path) for name in FILES if (path := getattr(task, name)) is not None}
     rows = {name: len(dataset.splits[name].examples) for name in SPLITS}
     draw = {"draw": dict(dataset.report["draw"])} if "draw" in dataset.report else {}
@@ -44,10 +42,7 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
     if recorded is None:
         return None, "the module does not say what it was trained on: it was imported, or is older than that"
     files = {name: Path(path) for name, path in recorded["files"].items()}
-    told = {name: tuple(value) if isinstance(value, list) else value for name, value in recorded["read_by"].items()}
-    settings: dict[str, Any] = {**files, **told}
-    known: dict[str, Any] = {"labels": task.labels, "metrics": task.metrics, "positive": task.positive}
-    asked = Task(name=task.name, kind=task.kind, **known, **settings)
+    asked = Task.read(task.told() | recorded["read_by"] | files)
     try:
         with kept_only():
             found = drawn_again(load(asked, checked=False), recorded.get("draw"))

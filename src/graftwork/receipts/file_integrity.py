@@ -142,7 +142,10 @@ def losses_of(folder: Path) -> list[float]:
 
 
 def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:
-    """Return split and example id -> prediction and flat logits. Raises `StorageError`."""
+    """Return split and example id -> prediction and flat logits, or the numbers among other outputs.
+
+    Raises `StorageError`.
+    """
     return {
         f"{line['split']} {line['id']}": (line["prediction"], _flat(line["logits"]))
         for line in read_predictions(folder)
@@ -150,7 +153,9 @@ def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:
 
 
 def _flat(logits: Any) -> list[float]:
-    return [logits] if not isinstance(logits, list) else [number for part in logits for number in _flat(part)]
+    if isinstance(logits, list):
+        return [number for part in logits for number in _flat(part)]
+    return [logits] if isinstance(logits, int | float) else []
 
 
 def parted(folder: Path, again: Path) -> list[Difference]:

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -314,17 +314,14 @@ def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list
 
 def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     """Return the recorded task with the files' current locations. Raises `StorageError` for a missing file."""
-    known = {item.name for item in fields(Task)}
     own = moved.data is not None and is_hub(Path(moved.data))  # a hub data set has its own splits
     asked: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in receipt["rerun"]["task"].items()
-        if not (own and is_hub(value))
+        name: value for name, value in receipt["rerun"]["task"].items() if not (own and is_hub(value))
     }
-    asked = {name: value for name, value in asked.items() if name in known} | _moved_files(moved)
+    asked |= _moved_files(moved)
     asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are skipped again, but not written
     asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
-    task = Task(**asked)
+    task = Task.read(asked)
     for split, path in paths_of(task).items():
         told = receipt["data"]["files"].get(split, {"sha256": None, "bytes": 0})
         if told["sha256"] is not None and not path.exists():

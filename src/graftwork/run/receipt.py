@@ -201,7 +201,9 @@ def rerun_of(session: Session, read: Mapping[str, str] = {}) -> dict[str, Any] |
     of_method = {"method": dict(read)} if read else {}
     drawn = session.dataset.report.get("draw")
     draw = {"draw": {name: drawn[name] for name in ("size", "number", "seed")}} if drawn else {}
-    return {"task": asdict(task) | paths, "backbone": lasting_name(session.opened_by.setup.backbone)} | of_method | draw
+    return (
+        {"task": task.recorded() | paths, "backbone": lasting_name(session.opened_by.setup.backbone)} | of_method | draw
+    )
 
 
 def _parents(name: str) -> list[str]:

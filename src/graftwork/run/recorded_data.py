@@ -24,11 +24,12 @@ MOD = 1 << 256
 def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a data set, or a draw of it, as JSON; `files` is the result of `recorded_files`."""
     task, report = dataset.task, dataset.report
+    told = task.told()
     return {
         "name": task.name,
         "digest": dataset.digest,
         "files": dict(files),
-        "columns": {role: _listed(getattr(task, role)) for role in COLUMNS if getattr(task, role)},
+        "columns": {role: _listed(told[role]) for role in COLUMNS if told.get(role)},
         "splits": {name: recorded_split(split) for name, split in dataset.splits.items()},
         "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": report.get("split_seed")},
         "duplicates_within": dict(report.get("duplicates_within", {})),

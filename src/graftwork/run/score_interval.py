@@ -84,7 +84,7 @@ class RowTally:
 
 def validation_evidence(dataset: Dataset, folder: Path) -> Evidence:
     """Return the evidence on validation, from the stored logits of the run in `folder`."""
-    return evidence_of(dataset, "validation", read_logits(folder, "validation"))
+    return evidence_of(dataset, "validation", read_logits(folder, "validation", kinds.get(dataset.task.kind)))
 
 
 def evidence_of(dataset: Dataset, split: str, logits: Logits) -> Evidence:

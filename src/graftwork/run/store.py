@@ -19,9 +19,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.kind import Kind, outputs_from
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Logits
-from graftwork.core.ragged import from_lists
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
@@ -261,9 +261,12 @@ def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], deco
     write_text(folder / "predictions.jsonl", "\n".join(lines) + "\n")
 
 
-def read_logits(folder: Path, split: str) -> Logits:
-    """Read the stored logits of one split, in the data set's order. Raises `StorageError`."""
-    return from_lists([line["logits"] for line in read_predictions(folder) if line["split"] == split])
+def read_logits(folder: Path, split: str, kind: Kind | None = None) -> Logits:
+    """Read the stored logits of one split, or outputs of the kind's own, in the data set's order.
+
+    Raises `StorageError`.
+    """
+    return outputs_from(kind, [line["logits"] for line in read_predictions(folder) if line["split"] == split])
 
 
 def read_predictions(folder: Path) -> list[dict[str, Any]]:

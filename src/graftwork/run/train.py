@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
+from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, parse_method
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import Recipe, RunResult
@@ -72,7 +73,7 @@ def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
 
 def require_fit(session: Session, method: Named) -> None:
     """Raise `ConfigError` if the method can't be used for the task of this session."""
-    reason = method.method.unfit(session.dataset.task, session.backbone.card if session.backbone else None)
+    reason = unfit(method.method, session.dataset.task, session.backbone.card if session.backbone else None)
     if reason:
         raise ConfigError(
             f"method {method.label!r} can't be used here: {reason}", do="graft ls methods lists the others"

@@ -54,7 +54,8 @@ class Opening:
         """Return as JSON."""
         line = asdict(self)
         for session in (line["session"], *line["others"]):
-            session["task"] |= {name: str(path) for name, path in session["task"].items() if isinstance(path, Path)}
+            task = session["task"] | session["task"].pop("settings")
+            session["task"] = {name: str(item) if isinstance(item, Path) else item for name, item in task.items()}
         return line
 
     @classmethod
@@ -71,10 +72,7 @@ class Opening:
 
 
 def _opened_by(line: Line) -> OpenedBy:
-    listed = line["task"].items()
-    task: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in listed}
-    task |= {name: Path(task[name]) for name in ("data", "validation", "test") if task[name] is not None}
-    return OpenedBy(Task(**task), tuple(line["methods"]), RunSettings(**line["setup"]))
+    return OpenedBy(Task.read(line["task"]), tuple(line["methods"]), RunSettings(**line["setup"]))
 
 
 def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:

@@ -24,7 +24,7 @@ def likeness(targets: Numbers, predictions: Numbers, task: Task, metric: str, li
     if not isinstance(targets, Ragged) or not isinstance(predictions, Ragged) or targets.about is None:
         raise unscorable(metric, "stretches of a text", task)
     texts = zip(targets.about, found_texts(predictions, targets.about), strict=True)
-    scores = [like(golds.texts, text, task.unanswerable) for golds, text in texts]
+    scores = [like(golds.texts, text, task.settings.unanswerable) for golds, text in texts]
     return np.array(scores, dtype=np.float64).reshape(-1, 1)
 
 

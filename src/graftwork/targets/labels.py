@@ -70,13 +70,14 @@ def positive_label(task: Task, labels: tuple[str, ...], counts: Counter[str]) ->
 
     Raises `ConfigError` when the task names a class that is not a label.
     """
-    if task.positive is not None:
-        if task.positive not in labels:
-            near = nearest(task.positive, labels)
+    given: str | None = task.settings.positive
+    if given is not None:
+        if given not in labels:
+            near = nearest(given, labels)
             raise ConfigError(
-                f"the positive class {task.positive!r} is no label of the data",
+                f"the positive class {given!r} is no label of the data",
                 expected=f"one of {', '.join(labels)}",
                 do=f"did you mean {near!r}?" if near else "name one of these, or leave it out",
             )
-        return task.positive
+        return given
     return min(reversed(labels), key=lambda label: counts[label]) if len(labels) == 2 else None

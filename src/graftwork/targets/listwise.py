@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,11 +23,20 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """The settings of kinds over candidates."""
+
+    choices: tuple[str, ...] = ()  # columns of the choices, or the one of their lists; empty: found by name
+    count_from: Literal["0", "1"] | None = None  # what labels call the first choice; None: 0 where that is certain
+
+
 class Listwise:
     """A base of kinds with one mark per candidate, 1 if right; a kind adds `resolve`, `strata` and answers."""
 
     per_word = False
-    settings: tuple[str, ...] = ("choices", "count_from")
+    settings: type[Any] = ChoiceSettings
+    has_labels = False
     per_choice: Literal[True] = True
     mends = ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Features
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages, Kind, OfChoices
+from graftwork.core.kind import AsksPassages, Kind, OfChoices, OwnOutputs
+from graftwork.core.kind_settings import kind_settings, settings_of
 from graftwork.core.ragged import Numbers, Ragged, flat, repeated
 from graftwork.core.task import Task
 from graftwork.errors import DataError
@@ -34,6 +35,7 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     Raises `AssertionError`.
     """
     kind, blank = kinds.get(name), Task("tiny", Path(), kind=name)
+    _check_settings(kind, name)
     if isinstance(kind, AsksPassages):
         check_asking(kind, name)
         return
@@ -43,6 +45,9 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     require(kind.resolve(task, targets) == task, "resolving a resolved task changes it")
     require(len(kind.strata(targets)) == len(targets), "strata is not a key per target")
     encoded = kind.encode(targets, task)
+    if isinstance(kind, OwnOutputs):
+        _check_own_outputs(kind, encoded, task)
+        return
     logits, outputs = certain(encoded, kind.outputs(task)), kind.outputs(task)
     found = kind.predictions(logits, task)
     given, wanted = flat(found), flat(encoded)
@@ -65,6 +70,29 @@ def check_kind(name: str, texts: Sample = ()) -> None:
     _check_head(kind, task, outputs)
     _check_loss(kind, task, encoded, outputs, examples)
     check_parts(kind, encoded, outputs)
+
+
+def _check_settings(kind: Kind, name: str) -> None:
+    """Check that the settings can be task files' keys and flags: described, and called like nothing else."""
+    require(is_dataclass(kind.settings), "the settings are no dataclass")
+    require(kind.settings() == kind.settings(), "the settings have no defaults")
+    for key, setting in settings_of(name).items():
+        require(bool(setting.meaning), f"no comment says what the setting {key} means")
+        require(key not in {item.name for item in fields(Task)}, f"tasks of every kind have a setting {key}")
+        same = kind_settings()[key]
+        require((setting.type, setting.choices) == (same.type, same.choices), f"another kind has a setting {key}")
+
+
+def _check_own_outputs(kind: Kind, encoded: Numbers, task: Task) -> None:
+    """Check that a constant output is stored and read without a difference, and is told."""
+    assert isinstance(kind, OwnOutputs)
+    constant = kind.constant(encoded, task)
+    again = kind.from_lists(json.loads(json.dumps(constant.tolist(), allow_nan=False)))
+    require(kind.difference(again, constant) == 0, f"stored and read, {constant!r} is {again!r}")
+    require(len(kind.predictions(again, task)) == 1, "predictions of one output are not one")
+    (answer,) = kind.decode(again, task, [Example("train/1", {"text": "a text"})])
+    require(_is_json(answer), f"decode is not plain JSON: {answer}")
+    require(bool(kind.sentence(answer).strip()), f"no sentence tells {answer}")
 
 
 def certain(encoded: Numbers, outputs: int) -> Numbers:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
-from graftwork.core.method import Setting
+from graftwork.core.method import Setting, unfit
 from graftwork.core.model import Model, Stacks
 from graftwork.core.named_methods import Named, method_from_config, named, parse_method
 from graftwork.core.ragged import flat
@@ -58,10 +58,10 @@ def check_method(
         tasks = [tiny_dataset(kind) for kind in of_kinds]
         tasks += [tiny_media(Path(folder) / role, role) for role in MEDIA]
         tasks = [data for data in tasks if opened is None or data.task.reads == opened.card.modality]
-        reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
+        reasons = [unfit(made.method, data.task, opened.card if opened else None) for data in tasks]
         if all(reasons):
             tasks = [tiny_dataset("classification", pair=True)]
-            reasons = [made.method.unfit(data.task, opened.card if opened else None) for data in tasks]
+            reasons = [unfit(made.method, data.task, opened.card if opened else None) for data in tasks]
         require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
         for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
             if opened is not None and isinstance(made.method, Attaches):

@@ -36,8 +36,13 @@ def check_asking(kind: Kind, name: str) -> None:
     assert isinstance(kind, AsksPassages)
     targets, blank = sample_questions(), Task("tiny", Path(), kind=name)
     task = kind.resolve(blank, targets)
-    require(bool(task.metrics) and task.unanswerable, "resolve names no metric, or misses the question without answer")
-    require(not kind.resolve(blank, targets[:2]).unanswerable, "all have answers, and some are said to have none")
+    require(
+        bool(task.metrics) and task.settings.unanswerable,
+        "resolve names no metric, or misses the question without answer",
+    )
+    require(
+        not kind.resolve(blank, targets[:2]).settings.unanswerable, "all have answers, and some are said to have none"
+    )
     require(kind.resolve(task, targets) == task, "resolving a resolved task changes it")
     require(len(kind.strata(targets)) == len(targets), "strata is not a key per target")
     encoded = kind.encode(targets, task)

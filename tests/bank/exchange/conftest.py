@@ -62,7 +62,9 @@ def write_module() -> MakeModule:
     ) -> TaskModule:
         backbone = open_backbone(f"hf:{network}", precision=precision)
         labels = () if kind == "regression" else ("no", "yes", "perhaps")
-        task = Task("mood", Path(), kind=kind, labels=labels, scale=(3.0, 2.0) if kind == "regression" else (0.0, 1.0))
+        task = Task(
+            "mood", Path(), kind=kind, labels=labels, settings={"scale": (3.0, 2.0)} if kind == "regression" else {}
+        )
         setting = Setting(task, kinds.get(kind), backbone)
         examples = [Example(f"x/{i}", inputs) for i, inputs in enumerate(inputs_of(kind, pair))]
         towers, made = towers_of(backbone.card.towers, examples[0]), parse_method(method)

@@ -77,7 +77,7 @@ def test_one_file_is_split_by_article(tmp_path: Path) -> None:
     assert not (articles["train"] & articles["test"] or articles["validation"] & (articles["train"] | articles["test"]))
     assert "by a hash of the article (title), 20 in all: no article (title) stands in two" in data.report["splits"]
     assert data.report["passages"] == {"train": 32, "validation": 4, "test": 4}
-    assert data.task.metrics == ("span_f1", "exact_match") and not data.task.unanswerable
+    assert data.task.metrics == ("span_f1", "exact_match") and not data.task.settings.unanswerable
     first = everything(data)[0]
     assert first.inputs["question"] == "Who founded it, 0?" and first.inputs["words"][:3] == (
         "Zürich",
@@ -130,7 +130,7 @@ def test_questions_of_one_passage_share_its_words(tmp_path: Path) -> None:
 def test_questions_without_an_answer(tmp_path: Path, suffix: str) -> None:
     rows = [row | {"answers": [] if n % 3 else [ROMANS], "is_impossible": bool(n % 3)} for n, row in enumerate(ROWS)]
     data = loaded((write if suffix == "jsonl" else squad)(tmp_path, rows, f"t.{suffix}"))
-    assert data.task.unanswerable and data.task.question()["unanswerable"]
+    assert data.task.settings.unanswerable and data.task.question()["unanswerable"]
     assert sum(data.report["unanswerable"].values()) == sum(n % 3 > 0 for n in range(80))
     one, two = everything(data)[:2]
     assert one.target == (("the Romans", 22),) and two.target == ()

@@ -133,9 +133,9 @@ def test_a_scale_is_that_of_the_drawn_numbers() -> None:
     data = tiny_dataset("regression", rows=40)
     drawn = draw(data, sizes("30%", data)[0], 0).dataset
     numbers = [example.target for example in drawn.train.examples]
-    assert drawn.task.scale == (np.mean(numbers), np.std(numbers)) != data.task.scale
+    assert drawn.task.settings.scale == (np.mean(numbers), np.std(numbers)) != data.task.settings.scale
     assert np.allclose(drawn.train.targets.mean(), 0, atol=1e-6)
-    back = drawn.test.targets * drawn.task.scale[1] + drawn.task.scale[0]
+    back = drawn.test.targets * drawn.task.settings.scale[1] + drawn.task.settings.scale[0]
     np.testing.assert_allclose(back, [example.target for example in data.test.examples], atol=1e-5)
 
 

@@ -144,5 +144,7 @@ def _rounded(module: TaskModule) -> str:
 
 
 def _scaled(module: TaskModule) -> str:
-    mean, deviation = module.task.scale
-    return f"; the value is logit * {deviation!r} + {mean!r}" if module.task.kind == "regression" else ""
+    if module.task.kind != "regression":
+        return ""
+    mean, deviation = module.task.settings.scale
+    return f"; the value is logit * {deviation!r} + {mean!r}"

@@ -38,7 +38,7 @@ def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task
     """
     if task.text_a is not None or task.text_b is not None:
         raise ConfigError(f"the kind {task.kind!r} reads one text with its choices", do="set --text and --choices")
-    choices = task.choices or _found_choices(table)
+    choices = task.settings.choices or _found_choices(table)
     text = task.text or _found_text(table, choices)
     for name in (*choices, *_parts(text, table)):
         _require(table, "choices" if name in choices else "text", name)
@@ -113,12 +113,14 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
     or the bad row."""
     assert task.text is not None
     texts = _parts(task.text, table)
-    columns = [*texts, *task.choices, *([task.label] if task.label else [])]
-    single = len(task.choices) == 1
-    of_lists = single and (_is_json(table) or table.holds_lists(task.choices[0]))
-    listed = task.choices[0] if of_lists else None
-    found = table.readings(columns, label=task.label, words=listed, family=_family(task.choices))
-    rows = (row if isinstance(row, Bad) else _joined(row, texts, task.choices, of_lists, table) for row in found)
+    columns = [*texts, *task.settings.choices, *([task.label] if task.label else [])]
+    single = len(task.settings.choices) == 1
+    of_lists = single and (_is_json(table) or table.holds_lists(task.settings.choices[0]))
+    listed = task.settings.choices[0] if of_lists else None
+    found = table.readings(columns, label=task.label, words=listed, family=_family(task.settings.choices))
+    rows = (
+        row if isinstance(row, Bad) else _joined(row, texts, task.settings.choices, of_lists, table) for row in found
+    )
     if single and not of_lists:
         yield from _grouped(rows, table)
         return
@@ -127,7 +129,7 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
             yield row
             continue
         try:
-            marked = _marked(row, () if of_lists else task.choices, task, f"{table.path}:{row.line}")
+            marked = _marked(row, () if of_lists else task.settings.choices, task, f"{table.path}:{row.line}")
         except DataError as error:
             yield Bad(table.path, row.line, error, row.last)
         else:
@@ -243,13 +245,13 @@ def _marks(
 
 def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Task, where: str) -> int:
     """Return the index of the choice that the label names. Raises `DataError` if it names none or is ambiguous."""
-    first = int(task.count_from) if task.count_from is not None else 0
+    first = int(task.settings.count_from) if task.settings.count_from is not None else 0
     number = int(label) - first if _NUMBER.fullmatch(label) else None
-    if task.count_from is None and label in columns:
+    if task.settings.count_from is None and label in columns:
         return columns.index(label)
-    text = choices.index(label) if label in choices and task.count_from is None else None
+    text = choices.index(label) if label in choices and task.settings.count_from is None else None
     numbered = number if number is not None and 0 <= number < len(choices) else None
-    from_one = bool(columns) and columns[0].endswith("1") and task.count_from is None
+    from_one = bool(columns) and columns[0].endswith("1") and task.settings.count_from is None
     if (text is not None and numbered not in (None, text)) or (text is None and numbered is not None and from_one):
         other = "the text of another" if text is not None else f"counted from 0 or, as {columns[0]} is, from 1"
         raise DataError(
@@ -274,8 +276,8 @@ def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Tas
 
 
 def _expected(columns: Sequence[str], count: int, task: Task) -> str:
-    first = int(task.count_from or 0)
-    if task.count_from is not None:
+    first = int(task.settings.count_from or 0)
+    if task.settings.count_from is not None:
         return f"a number from {first} to {first + count - 1}"
     named = f"{', '.join(columns)}, " if columns else ""
     return f"{named}the text of a choice, or its number, from 0 to {count - 1}"

@@ -53,7 +53,7 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
     """
     _require_no_columns(task)
     passages: dict[str, Passage] = {}
-    read = {split: _read(path, task.realign, passages, rejects[split]) for split, path in files.items()}
+    read = {split: _read(path, task.settings.realign, passages, rejects[split]) for split, path in files.items()}
     missing = {split: share for split, share in FRACTIONS.items() if split not in files}
     drawn = _drawn(read["train"], missing, task.split_seed) if missing else ["train"] * len(read["train"].examples)
     chosen = {split: [(read["train"], n) for n, name in enumerate(drawn) if name == split] for split in SPLITS}
@@ -71,7 +71,7 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
 def questions_of(task: Task, path: Path, rejects: Rejects) -> list[Example]:
     """Read the questions of one file, of any split. Raises as `read_questions`."""
     _require_no_columns(task)
-    return _read(path, task.realign, {}, rejects).examples
+    return _read(path, task.settings.realign, {}, rejects).examples
 
 
 def _require_no_columns(task: Task) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import plain
-from graftwork.core.kind import OneClass
+from graftwork.core.kind import OneClass, Scales
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Dataset, Split, Task
 from graftwork.data.load import digest
@@ -121,7 +121,7 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
     train = _first(dataset.train, strata, taken, chance)
     splits = {**dataset.splits, "train": train, "validation": _validation(dataset, taken, len(train.examples), chance)}
     task = dataset.task
-    if task.scale != Task.scale:
+    if isinstance(kinds.get(task.kind), Scales):
         task = _rescaled(task, train, f"draw {number} at {size.word}")
         splits = {name: _encoded(split, task) for name, split in splits.items()}
     report = {**dataset.report, "draw": {"size": size.word, "number": number, "seed": seed, "of": dataset.digest}}

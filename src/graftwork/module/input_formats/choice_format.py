@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from graftwork.core.example import Example
@@ -48,7 +47,7 @@ class Choices:
         check_named(named, self.roles)
         table = open_table(source, spans=False)
         choices = tuple(split_words(named.get("choices", "")))
-        asked = replace(task, text=named.get("text"), choices=choices)
+        asked = task.resolved(text=named.get("text"), choices=choices)
         found = find_choice_columns(asked, table, labelled=False)
 
         def made(row: DataRow) -> Example:

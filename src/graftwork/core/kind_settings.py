@@ -1,0 +1,107 @@
+"""The settings of a kind: a frozen dataclass, from which task files, flags and records take what they hold of them."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from graftwork.core.part_settings import comments_of, split_words
+from graftwork.errors import ConfigError, UnknownName, clip
+from graftwork.registry import kinds
+
+ASKED: Mapping[str, Any] = {"asked": True}
+# metadata of a setting that decides results where the rows are the same: part of a task's question. Any other decides
+# how rows are read, which is part of a run's identity by the digest of the data
+DERIVED: Mapping[str, Any] = {"asked": True, "derived": True}
+# metadata of a setting that `Kind.resolve` fills in from the training targets: it can't be given
+
+
+@dataclass(frozen=True)
+class KindSetting:
+    """A setting of some kinds that a task file, a flag or a caller may give."""
+
+    name: str
+    users: tuple[str, ...]  # names of the kinds
+    type: type  # str, int, float, bool; list for a tuple of texts
+    choices: tuple[str, ...]  # the allowed values; empty: any
+    default: Any
+    meaning: str  # the comment behind the field; "columns of the choices; empty: found by name" has two parts:
+    unset: str  # what holds where it is not given, here "found by name"; without such a part the default
+    asked: bool  # False: it decides how rows are read
+
+
+def kind_settings() -> dict[str, KindSetting]:
+    """Return name -> setting of all kinds, which this imports. Kinds with a setting of one name mean the same by it."""
+    found: dict[str, KindSetting] = {}
+    for kind in kinds.names():
+        for name, one in settings_of(kind).items():
+            found[name] = replace(found[name], users=(*found[name].users, kind)) if name in found else one
+    return found
+
+
+def settings_of(kind: str) -> dict[str, KindSetting]:
+    """Return name -> setting that can be given to tasks of this kind. Raises `UnknownName`."""
+    part = kinds.get(kind).settings
+    comments, sorts, found = comments_of(part), _sorts(part), {}
+    for item in fields(part):
+        if "derived" not in item.metadata:
+            meaning, *unset = re.split("; (?:None|empty): ", comments.get(item.name, ""))
+            told = meaning, unset[0] if unset else str(item.default)
+            asked = "asked" in item.metadata
+            found[item.name] = KindSetting(item.name, (kind,), *sorts[item.name], item.default, *told, asked)
+    return found
+
+
+def made(kind: str, given: Mapping[str, Any]) -> Any:
+    """Return the settings of a kind, an instance of its dataclass, with these values; a list may be words and commas.
+
+    Raises `UnknownName` for a name that no kind has and for a value that is not allowed, `ConfigError` for a setting of
+    other kinds unless it has their default.
+    """
+    part = kinds.get(kind).settings
+    sorts = _sorts(part)
+    values = {}
+    for name, value in given.items():
+        if name not in sorts:
+            _refuse_foreign(kind, name, value)
+            continue
+        sort, choices = sorts[name]
+        values[name] = tuple(split_words(value)) if sort is list else value
+        if choices and value is not None and value not in choices:
+            raise UnknownName(f"value of {name}", str(value), choices)
+    return part(**values)
+
+
+def no_use(kind: str, name: str, value: Any, users: Sequence[str]) -> ConfigError:
+    """Return the error of a setting that only other kinds, `users`, have."""
+    return ConfigError(
+        f"a task of kind {kind} has no use for {name}",
+        got=clip(str(value)),
+        expected=f"{name} for a task of kind {' or '.join(users)} only",
+        do="leave it out, or choose another --kind",
+    )
+
+
+def _refuse_foreign(kind: str, name: str, value: Any) -> None:
+    """Raise unless this is the default of a setting of other kinds."""
+    known = kind_settings()
+    if name not in known:
+        raise UnknownName("task setting", name, known)
+    users = known[name].users
+    if getattr(made(users[0], {name: value}), name) != known[name].default:
+        raise no_use(kind, name, value, users)
+
+
+def _sorts(part: type) -> dict[str, tuple[type, tuple[str, ...]]]:
+    """Return field -> its type without None (list for a tuple), and its allowed values."""
+    found: dict[str, tuple[type, tuple[str, ...]]] = {}
+    for name, hint in get_type_hints(part).items():
+        if get_origin(hint) in (Union, types.UnionType):
+            (hint,) = (one for one in get_args(hint) if one is not types.NoneType)
+        origin = get_origin(hint)
+        choices = get_args(hint) if origin is Literal else ()
+        found[name] = (str, choices) if choices else (list if origin is tuple else hint, ())
+    return found
