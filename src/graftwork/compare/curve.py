@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.curve_content import Lesson, content_of, transfers
-from graftwork.compare.curve_page import write_page
+from graftwork.compare.curve_page import write_curve_page
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
@@ -108,7 +108,7 @@ def curve(
     lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, progress)
     content = finite(content_of(session, lessons, [course.size.word for course in courses], notes, draws, seed))
     write_json(folder / "curve.json", content)
-    write_page(content, folder / "report.html")
+    write_curve_page(content, folder / "report.html")
     return Curves(content, folder, reused, len(lessons) - reused)
 
 

@@ -7,14 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
 from graftwork.compare.curve_table import LEGEND, at_sizes, cells, header, saving_lines, title
-from graftwork.compare.leaderboard_report import css, pages
+from graftwork.compare.leaderboard_report import css, pages, plotly, write_page
 from graftwork.compare.plots import plain_layout
 from graftwork.compare.sentences import search_line, warnings
-from graftwork.io.files import write_text
 from graftwork.units import percent, show
 
 HEIGHT = 480
@@ -23,9 +19,9 @@ Curve = Mapping[str, Any]
 Json = dict[str, Any]
 
 
-def write_page(curve: Curve, path: Path) -> None:
+def write_curve_page(curve: Curve, path: Path) -> None:
     """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_text(path, render_page(curve))
+    write_page(path, lambda: render_page(curve))
 
 
 def render_page(curve: Curve) -> str:
@@ -46,8 +42,7 @@ def render_page(curve: Curve) -> str:
             warnings=warnings(curve),
             figure=figure(curve),
             css=css(),
-            # Prevents the library's code from closing its own script element.
-            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+            plotly=plotly(),
         )
     )
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import html
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
+from typing import TYPE_CHECKING, Any
 
 from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.plots import figures
@@ -26,8 +24,13 @@ from graftwork.compare.sentences import (
     verdicts,
     warnings,
 )
+from graftwork.io.extras import MissingExtra, extra
 from graftwork.io.files import finite, write_text
 from graftwork.units import percent, scaled, show
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
 
 FOLDER = Path(__file__).parent
 GRADES: Mapping[str, tuple[str, str]] = {
@@ -42,7 +45,7 @@ BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memo
 
 def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_text(path, render_report(board, runs))
+    write_page(path, lambda: render_report(board, runs))
 
 
 def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
@@ -76,8 +79,7 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             figures=figures(board, runs),
             has_scores=bool(scored(board)),
             css=css(),
-            # Prevents the library's code from closing its own script element.
-            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+            plotly=plotly(),
         )
     )
 
@@ -85,23 +87,34 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
 def write_data_report(found: Mapping[str, Any], path: Path) -> None:
     """Write a data report as a page to `path` atomically. Raises `StorageError` if it can't be written."""
     found = finite(found)
-    page = (
-        pages()
-        .get_template("data.html.j2")
-        .render(
-            title=str(found["task"]["name"]),
-            kind=found["task"]["kind"],
-            warnings=found["warnings"],
-            report={key: value for key, value in found.items() if key not in ("warnings", "task")},
-            css=css(),
-        )
+    template = pages().get_template("data.html.j2")
+    page = template.render(
+        title=str(found["task"]["name"]),
+        kind=found["task"]["kind"],
+        warnings=found["warnings"],
+        report={key: value for key, value in found.items() if key not in ("warnings", "task")},
+        css=css(),
     )
+    write_text(path, page)
+
+
+def write_page(path: Path, render: Callable[[], str]) -> None:
+    """Write a page to `path` atomically; without the extra `report`, one that says how to install it.
+
+    So a comparison ends well without it. Raises `StorageError` if it can't be written.
+    """
+    try:
+        page = render()
+    except MissingExtra as missing:
+        page = f"<!doctype html><meta charset=utf-8><title>Graftwork</title><pre>{html.escape(missing.message)}</pre>\n"
     write_text(path, page)
 
 
 @functools.cache
 def pages(folder: Path = FOLDER) -> Environment:
     """Return the template environment, cached because compiling takes longer than rendering; it escapes all text."""
+    with extra("report", "a page of results"):
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
     made = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -116,7 +129,24 @@ def pages(folder: Path = FOLDER) -> Environment:
 
 def css() -> Markup:
     """Return the style sheet of all pages."""
+    from markupsafe import Markup
+
     return Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+
+
+def plotly() -> Markup:
+    """Return the JavaScript that draws the plots; without plotly, one that writes in their place how to install it."""
+    from markupsafe import Markup
+
+    try:
+        with extra("report", "a plot"):
+            from plotly.offline import get_plotlyjs
+    except MissingExtra as missing:
+        says = json.dumps(missing.message.replace("<", ""))
+        tell = f"name => {{ document.getElementById(name).textContent = {says}; }}"
+        return Markup(f"const Plotly = {{react: {tell}, newPlot: {tell}}};")
+    # Prevents the library's code from closing its own script element.
+    return Markup(get_plotlyjs().replace("</script", "<\\/script"))
 
 
 def _other_metrics(board: Mapping[str, Any]) -> list[str]:

@@ -9,13 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
-from graftwork.compare.leaderboard_report import css, pages
+from graftwork.compare.leaderboard_report import css, pages, plotly, write_page
 from graftwork.compare.sentences import price_tag
 from graftwork.core.run import RunResult, RunSpec
-from graftwork.io.files import finite, storage_errors, write_text
+from graftwork.io.files import finite, storage_errors
 from graftwork.pretrain.amortised_cost import COUNTS, amortised
 from graftwork.pretrain.pretrain_folder import LOG
 from graftwork.units import scaled, show
@@ -30,24 +27,26 @@ def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
     with storage_errors(folder / LOG):
         lines = [json.loads(line) for line in (folder / LOG).read_bytes().split(b"\n") if line]
     facts = result.facts
-    page = (
-        pages(FOLDER)
-        .get_template("report.html.j2")
-        .render(
-            title=f"{spec.method['name']}, run {spec.id}",
-            about=_about(facts),
-            notes=[*facts.get("notes", []), *([facts["stopped"]] if "stopped" in facts else [])],
-            columns=[name.replace("_", " ") for name in COLUMNS],
-            scores=_scores(facts),
-            samples=[line for line in lines if "sample" in line],
-            counts=COUNTS,
-            prices=_prices(result),
-            figure=finite(loss_figure(lines)),
-            css=css(),
-            plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
-        )
+    write_page(
+        folder / REPORT,
+        lambda: (
+            pages(FOLDER)
+            .get_template("report.html.j2")
+            .render(
+                title=f"{spec.method['name']}, run {spec.id}",
+                about=_about(facts),
+                notes=[*facts.get("notes", []), *([facts["stopped"]] if "stopped" in facts else [])],
+                columns=[name.replace("_", " ") for name in COLUMNS],
+                scores=_scores(facts),
+                samples=[line for line in lines if "sample" in line],
+                counts=COUNTS,
+                prices=_prices(result),
+                figure=finite(loss_figure(lines)),
+                css=css(),
+                plotly=plotly(),
+            )
+        ),
     )
-    write_text(folder / REPORT, page)
 
 
 def _about(facts: Mapping[str, Any]) -> str:
