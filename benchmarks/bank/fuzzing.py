@@ -122,8 +122,8 @@ class Fuzzer:
         draw = self._draw
         if "$ref" in schema:
             return self._valid(self._schemas[schema["$ref"].rpartition("/")[2]], name)
-        if "oneOf" in schema:  # the first is the input of most tasks
-            return self._valid(draw.choice([schema["oneOf"][0], *schema["oneOf"]]), name)
+        if some := schema.get("oneOf") or schema.get("anyOf"):  # the first is the input of most tasks
+            return self._valid(draw.choice([some[0], *some]), name)
         if schema["type"] == "object":
             return {key: self._valid(of, key) for key, of in schema["properties"].items()}
         if schema["type"] == "array":
