@@ -112,7 +112,7 @@ class Fuzzer:
         return whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :]
 
     def _body(self) -> Any:
-        body = self._valid({"$ref": f"#/components/schemas/{self._draw.choice(['Row', 'Rows'])}"}, "")
+        body = self._valid({"$ref": f"#/components/schemas/{self._draw.choice(['Row', 'ManyRows'])}"}, "")
         for _ in range(self._draw.choice([0, 0, 1, 1, 1, 2, 4])):
             body = self._changed(body)
         return body

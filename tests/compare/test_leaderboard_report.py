@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from boards import beside, board, broken, decision, dropped, older, partly, price, receipts, row, usual
 
 from graftwork.compare.leaderboard_data import RowRuns
-from graftwork.compare.leaderboard_report import render_report, write_report
+from graftwork.compare.leaderboard_report import pages, render_report, write_report
 from graftwork.compare.plots import figures
 from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult
@@ -60,6 +61,25 @@ def test_it_loads_nothing(page: Page) -> None:
     assert not [tag for tag, _ in page.tags if tag in ("link", "iframe", "img", "base", "object")]
     loads = [value for _, attrs in page.tags for name, value in attrs.items() if name in ("src", "href", "srcset")]
     assert loads == []
+
+
+def test_without_plotly_a_page_has_its_tables_and_says_what_draws_the_plots(
+    made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    page = Page(render_report(made, receipts(usual())))
+    assert "full (use it)" in page.text
+    (script,) = [script for script in page.scripts if script.startswith("const Plotly")]
+    assert "a plot needs plotly" in script and "graftwork[report]" in script and len(script) < 1000
+
+
+def test_without_jinja2_a_page_says_what_to_install(
+    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    pages.cache_clear()
+    write_report(made, [], tmp_path / "report.html")
+    assert "pip install &quot;graftwork[report]&quot;" in (tmp_path / "report.html").read_text()
 
 
 def test_styles_import_nothing(made: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ class Row(RootModel[Any]):
     ]
 
 
-class Rows(BaseModel, extra="forbid", strict=True):
+class ManyRows(BaseModel, extra="forbid", strict=True):
     """Many rows, answered in their order."""
 
     rows: Annotated[list[Row], Field(min_length=1)]

@@ -13,11 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graftwork import __version__
-from graftwork.serve.http_bodies import AnsweredRows, AttentionQuestion, ErrorBody, Row, Rows
+from graftwork.serve.http_bodies import AnsweredRows, AttentionQuestion, ErrorBody, ManyRows, Row
 from graftwork.serve.predict_route import to_json
 
 REF = "#/components/schemas/"
-MODELS = (Row, Rows, AttentionQuestion, AnsweredRows, ErrorBody)
+MODELS = (Row, ManyRows, AttentionQuestion, AnsweredRows, ErrorBody)
 SCHEMAS: dict[str, Any] = models_json_schema([(model, "validation") for model in MODELS], ref_template=REF + "{model}")[
     1
 ]["$defs"]
@@ -63,7 +63,7 @@ def openapi() -> dict[str, Any]:
         "Answer one row or many, for one task, several or all.",
         *ERRORS,
         schema=_ref(AnsweredRows),
-        requestBody=_body(_ref(Row, Rows), {"task": "*"} | sample),
+        requestBody=_body(_ref(Row, ManyRows), {"task": "*"} | sample),
     )
     attention = _told(
         "What a head of the backbone attends to in a text: words, and per word its shares of all words.",

@@ -10,7 +10,7 @@ from graftwork.core.example import Example
 from graftwork.errors import ConfigError
 from graftwork.module.inputs import TAKEN_BY, example_of_given
 from graftwork.serve.catalogue import Catalogue, Listed
-from graftwork.serve.http_bodies import Row, Rows, checked, read_json
+from graftwork.serve.http_bodies import ManyRows, Row, checked, read_json
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.server_limits import ServerLimits
 
@@ -52,7 +52,7 @@ def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> lis
         raise _too_much("rows", len(value["rows"]), limits.rows, "rows", "split the request")
     read: list[RequestRow] = []
     answers = 0
-    for i, row in enumerate(checked(Rows, value).rows):
+    for i, row in enumerate(checked(ManyRows, value).rows):
         read.append(_row(row, f"rows[{i}]", i + 1, catalogue, limits))
         answers += len(read[-1].pieces)
         if answers > limits.answers:
