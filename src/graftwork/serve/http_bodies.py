@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Discriminator, Field, RootModel, Tag, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 from pydantic_core import from_json
 
 from graftwork.errors import clip
 from graftwork.serve.http_errors import HttpRefusal
 
+REF = "#/components/schemas/"
 SAMPLE = '{"task": …, "text": …}'
 Given = Annotated[str, Field(min_length=1)]
 TaskNames = Annotated[
@@ -24,70 +25,26 @@ TaskNames = Annotated[
 Place = Annotated[int, Field(ge=0)]
 
 
-class TextRow(BaseModel, extra="forbid", strict=True):
-    """A text; of a tagging task it is cut into words."""
-
-    task: TaskNames
-    text: Given
+def _row(name: str, says: str, **inputs: Any) -> type[BaseModel]:
+    fields: dict[str, Any] = {field: (kind, ...) for field, kind in ({"task": TaskNames} | inputs).items()}
+    return create_model(name, __doc__=says, __config__=ConfigDict(extra="forbid", strict=True), **fields)
 
 
-class PairRow(BaseModel, extra="forbid", strict=True):
-    """Two texts."""
-
-    task: TaskNames
-    text_a: Given
-    text_b: Given
-
-
-class WordsRow(BaseModel, extra="forbid", strict=True):
-    """The words of a text, for tagging."""
-
-    task: TaskNames
-    words: Annotated[list[Given], Field(min_length=1)]
-
-
-class QuestionRow(BaseModel, extra="forbid", strict=True):
-    """A question and the passage that answers it."""
-
-    task: TaskNames
-    question: Given
-    context: Given
-
-
-class ChoicesRow(BaseModel, extra="forbid", strict=True):
-    """A text and its choices."""
-
-    task: TaskNames
-    text: Given
-    choices: Annotated[list[Given], Field(min_length=2)]
-
-
-ROWS = (TextRow, PairRow, WordsRow, QuestionRow, ChoicesRow)
-BY_INPUTS = {frozenset(model.model_fields) - {"task"}: model.__name__ for model in ROWS}
+ROWS = (
+    _row("Text", "A text; of a tagging task it is cut into words.", text=Given),
+    _row("Pair", "Two texts.", text_a=Given, text_b=Given),
+    _row("Words", "The words of a text, for tagging.", words=Annotated[list[Given], Field(min_length=1)]),
+    _row("Question", "A question and the passage that answers it.", question=Given, context=Given),
+    _row("Choices", "A text and its choices.", text=Given, choices=Annotated[list[Given], Field(min_length=2)]),
+)
+BY_INPUTS = {frozenset(model.model_fields) - {"task"}: model for model in ROWS}
 INPUTS = "; ".join(" and ".join(sorted(names)) for names in BY_INPUTS)
-
-
-def _of_inputs(row: Any) -> str | None:
-    return BY_INPUTS.get(frozenset(row) - {"task"}) if isinstance(row, dict) else None
-
-
-class Row(RootModel[Any]):
-    """A row: the inputs say which of these."""
-
-    root: Annotated[
-        Annotated[TextRow, Tag("TextRow")]
-        | Annotated[PairRow, Tag("PairRow")]
-        | Annotated[WordsRow, Tag("WordsRow")]
-        | Annotated[QuestionRow, Tag("QuestionRow")]
-        | Annotated[ChoicesRow, Tag("ChoicesRow")],
-        Discriminator(_of_inputs, custom_error_type="inputs", custom_error_message=f"Input should be {INPUTS}"),
-    ]
 
 
 class ManyRows(BaseModel, extra="forbid", strict=True):
     """Many rows, answered in their order."""
 
-    rows: Annotated[list[Row], Field(min_length=1)]
+    rows: Annotated[list[Annotated[Any, WithJsonSchema({"$ref": f"{REF}Row"})]], Field(min_length=1)]
 
 
 class AttentionQuestion(BaseModel, extra="forbid", strict=True):
@@ -142,21 +99,25 @@ def read_json(body: bytes) -> Any:
         raise HttpRefusal(400, what, where="body", got=str(error), do=f"send JSON: {SAMPLE}") from None
 
 
-def checked(model: type[M], value: Any) -> M:
-    """Return the parsed body `value` as a `model`. Raises `HttpRefusal`, 422, for the first thing that is wrong."""
+def checked(model: type[M], value: Any, at: str = "body") -> M:
+    """Return the parsed value at the place `at` as a `model`. Raises `HttpRefusal`, 422, for the first fault in it."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-    place = [part for part in first["loc"] if part not in BY_INPUTS.values()]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in place)
-    raise HttpRefusal(
-        422,
-        "the body has another shape",
-        where=where[1:] if where.startswith(".rows") else f"body{where}",
-        got="nothing" if first["type"] == "missing" else _kind(first["input"]),
-        expected=first["msg"].removeprefix("Input should be "),
-    )
+    where = at + "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"])
+    where = "rows" if where == "body.rows" else where  # as in the place of a row, rows[0]
+    got = "nothing" if first["type"] == "missing" else _kind(first["input"])
+    expected = first["msg"].removeprefix("Input should be ")
+    raise HttpRefusal(422, "the body has another shape", where=where, got=got, expected=expected)
+
+
+def checked_row(row: Any, at: str) -> dict[str, Any]:
+    """Return the tasks and the inputs of a row, by name. Raises `HttpRefusal`, 422."""
+    model = BY_INPUTS.get(frozenset(row) - {"task"}) if isinstance(row, dict) else None
+    if model is None:
+        raise HttpRefusal(422, "these inputs fit no task", where=at, got=_kind(row), expected=INPUTS)
+    return vars(checked(model, row, at))
 
 
 def _kind(given: Any) -> str:

@@ -6,18 +6,16 @@ import json
 from html import escape
 from typing import Any
 
-from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from graftwork import __version__
-from graftwork.serve.http_bodies import AnsweredRows, AttentionQuestion, ErrorBody, ManyRows, Row
+from graftwork.serve.http_bodies import REF, ROWS, AnsweredRows, AttentionQuestion, ErrorBody, ManyRows
 from graftwork.serve.predict_route import to_json
 
-REF = "#/components/schemas/"
-MODELS = (Row, ManyRows, AttentionQuestion, AnsweredRows, ErrorBody)
+MODELS = (*ROWS, ManyRows, AttentionQuestion, AnsweredRows, ErrorBody)
 SCHEMAS: dict[str, Any] = models_json_schema([(model, "validation") for model in MODELS], ref_template=REF + "{model}")[
     1
 ]["$defs"]
@@ -37,9 +35,12 @@ ERRORS = {
 ANY = {"type": "object"}
 
 
-def _ref(*models: type[BaseModel]) -> dict[str, Any]:
-    refs = [{"$ref": REF + model.__name__} for model in models]
+def _ref(*names: str) -> dict[str, Any]:
+    refs = [{"$ref": REF + name} for name in names]
     return refs[0] if len(refs) == 1 else {"oneOf": refs}
+
+
+SCHEMAS["Row"] = _ref(*(model.__name__ for model in ROWS)) | {"description": "A row: its inputs say which of these."}
 
 
 def _told(
@@ -48,7 +49,7 @@ def _told(
     """Return the description of a method of a path, with its answer and its errors."""
     answers = {"200": {"description": "Answered.", "content": {media: {"schema": schema}}}}
     for code in errors:
-        answers[code] = {"description": ERRORS[code], "content": {"application/json": {"schema": _ref(ErrorBody)}}}
+        answers[code] = {"description": ERRORS[code], "content": {"application/json": {"schema": _ref("ErrorBody")}}}
     return {"summary": summary, "responses": answers} | more
 
 
@@ -62,13 +63,13 @@ def openapi() -> dict[str, Any]:
     predict = _told(
         "Answer one row or many, for one task, several or all.",
         *ERRORS,
-        schema=_ref(AnsweredRows),
-        requestBody=_body(_ref(Row, ManyRows), {"task": "*"} | sample),
+        schema=_ref("AnsweredRows"),
+        requestBody=_body(_ref("Row", "ManyRows"), {"task": "*"} | sample),
     )
     attention = _told(
         "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
         *(code for code in ERRORS if code != "404"),
-        requestBody=_body(_ref(AttentionQuestion), sample | {"block": 0, "head": 0}),
+        requestBody=_body(_ref("AttentionQuestion"), sample | {"block": 0, "head": 0}),
     )
     listed = _told("The backbone, and every task with its scores and its price tag.", "401")
     task = _told("A task with its card, its recipe and its leaderboard.", "401", "404", "503")

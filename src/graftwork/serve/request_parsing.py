@@ -10,7 +10,7 @@ from graftwork.core.example import Example
 from graftwork.errors import ConfigError
 from graftwork.module.inputs import TAKEN_BY, example_of_given
 from graftwork.serve.catalogue import Catalogue, Listed
-from graftwork.serve.http_bodies import ManyRows, Row, checked, read_json
+from graftwork.serve.http_bodies import ManyRows, checked, checked_row, read_json
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.server_limits import ServerLimits
 
@@ -47,7 +47,7 @@ def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> lis
     """Parse the rows of `POST /v1/predict`. Raises `HttpRefusal`: 400, 404, 413, 422, or 503 for an unopened task."""
     value = read_json(body)
     if not (isinstance(value, dict) and "rows" in value):
-        return [_row(checked(Row, value), "body", 1, catalogue, limits)]
+        return [_row(value, "body", 1, catalogue, limits)]
     if isinstance(value["rows"], list) and len(value["rows"]) > limits.rows:
         raise _too_much("rows", len(value["rows"]), limits.rows, "rows", "split the request")
     read: list[RequestRow] = []
@@ -60,10 +60,11 @@ def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> lis
     return read
 
 
-def _row(row: Row, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
-    given = {name: value for name, value in vars(row.root).items() if name != "task"}
+def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
+    given = dict(checked_row(row, where))
+    asked = given.pop("task")
     _check_sizes(given, where, limits)
-    tasks = _tasks(row.root.task, frozenset(given), where, catalogue)
+    tasks = _tasks(asked, frozenset(given), where, catalogue)
     examples: dict[tuple[str, ...], Example] = {}  # one per set of roles: their tasks share its computation
     tokens: dict[int | None, int] = {}
     for task in tasks:
