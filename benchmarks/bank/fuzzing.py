@@ -112,7 +112,7 @@ class Fuzzer:
         return whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :]
 
     def _body(self) -> Any:
-        body = self._valid({"$ref": f"#/components/schemas/{self._draw.choice(['Row', 'Rows'])}"}, "")
+        body = self._valid({"$ref": f"#/components/schemas/{self._draw.choice(['Row', 'ManyRows'])}"}, "")
         for _ in range(self._draw.choice([0, 0, 1, 1, 1, 2, 4])):
             body = self._changed(body)
         return body
@@ -122,8 +122,8 @@ class Fuzzer:
         draw = self._draw
         if "$ref" in schema:
             return self._valid(self._schemas[schema["$ref"].rpartition("/")[2]], name)
-        if "oneOf" in schema:  # the first is the input of most tasks
-            return self._valid(draw.choice([schema["oneOf"][0], *schema["oneOf"]]), name)
+        if some := schema.get("oneOf") or schema.get("anyOf"):  # the first is the input of most tasks
+            return self._valid(draw.choice([some[0], *some]), name)
         if schema["type"] == "object":
             return {key: self._valid(of, key) for key, of in schema["properties"].items()}
         if schema["type"] == "array":

@@ -316,6 +316,24 @@ def test_every_task_that_can_not_be_opened_is_told(bank: Bank) -> None:
     assert opened.load_all().keys() == opened.load_all().keys() == {"lora", "probe"}
 
 
+def test_failures_that_threads_find_at_once_are_all_told(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(bank, "probe")
+    spoil(bank, "lora")
+    opened = Bank.open(bank.path)
+    other = threading.Thread(target=opened.load_all, args=(["lora"],))
+
+    def message(error: Exception) -> str:
+        if threading.current_thread() is not other:
+            other.start()  # between reading what has failed and recording one more
+            other.join(timeout=0.5)
+        return str(error)
+
+    monkeypatch.setattr("graftwork.bank.bank._message", message)
+    opened.load_all(["probe"])
+    other.join(timeout=10)
+    assert opened.failed.keys() == {"lora", "probe"}
+
+
 def test_what_others_change_is_taken_in(bank: Bank, elsewhere: Bank, module: MakeModule) -> None:
     bank.load_all()
     elsewhere.add(module("lora", seed=5), "lora")

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +38,7 @@ from graftwork.doctor.checks import (
     threads,
     versions,
 )  # fmt: skip
-from graftwork.doctor.tested import installed, of_extra, versions_tested
+from graftwork.doctor.tested import CHECKOUT, EXTRAS, installed, of_extra, versions_tested
 from graftwork.io.cache_folder import cache_folder
 from graftwork.io.files import write_json
 from graftwork.io.locks import holding
@@ -329,7 +330,7 @@ def test_a_pre_training_is_never_taken_for_a_torn_run(looked: Looked, tmp_path: 
 def test_libraries_that_are_missing_or_too_old_fail(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = [Requirement("torch>=2.5"), Requirement("scipy>=1.12"), Requirement("rich>=13")]
     here = {"torch": "2.4.1", "scipy": None, "rich": "14.0.0"}
-    monkeypatch.setattr(versions, "of_extra", lambda extra: needed)
+    monkeypatch.setattr(versions, "of_extra", lambda extra: [] if extra else needed)
     monkeypatch.setattr(versions, "installed", lambda name: here[name])
     monkeypatch.setattr(versions, "versions_tested", lambda: {"torch": "2.13.0", "rich": "15.0.0"})
     found = bad(looked(versions))
@@ -337,6 +338,15 @@ def test_libraries_that_are_missing_or_too_old_fail(looked: Looked, monkeypatch:
     assert found[2] == ("note", "torch 2.4.1 (tested: 2.13.0), rich 14.0.0 (tested: 15.0.0)")
     assert looked(versions)[-1].do == "pip install torch==2.13.0 rich==15.0.0"
     assert "finished runs keep their ids" in looked(versions)[-1].why
+
+
+def test_of_an_extra_only_what_is_installed_is_compared(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"": ["torch>=2.5"], "sound": ["soundfile>=0.13"], "images": ["pillow>=11"], "serve": ["uvicorn>=0.34"]}
+    here = {"torch": "2.13.0", "soundfile": None, "pillow": "10.0", "uvicorn": "0.35"}
+    monkeypatch.setattr(versions, "of_extra", lambda extra: [Requirement(line) for line in told.get(extra, [])])
+    monkeypatch.setattr(versions, "installed", lambda name: here[name])
+    monkeypatch.setattr(versions, "versions_tested", lambda: {"torch": "2.13.0", "uvicorn": "0.54.0"})
+    assert bad(looked(versions)) == [("fails", "pillow 10.0"), ("note", "uvicorn 0.35 (tested: 0.54.0)")]
 
 
 def test_the_tested_versions_are_found_in_a_checkout_and_in_an_installation(
@@ -365,13 +375,16 @@ def test_extras_that_are_missing_say_what_they_bring(looked: Looked, monkeypatch
 
 
 def test_every_extra_of_the_package_is_explained() -> None:
-    import importlib.metadata
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert extras.keys() - {"all", "dev", "docs"} == EXTRAS.keys()
+    assert extras["all"] == [f"graftwork[{','.join(EXTRAS)}]"] and "graftwork[all]" in extras["dev"]
 
-    try:
-        extras = importlib.metadata.metadata("graftwork").get_all("Provides-Extra") or []
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("graftwork is not installed")
-    assert set(extras) - {"dev"} == set(optional.EXTRAS) and of_extra("") and of_extra("elmo")[0].name == "h5py"
+
+def test_what_an_extra_adds_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["torch>=2.5", 'h5py>=3.12; extra == "elmo"', 'pyarrow>=18.0; extra == "parquet"']
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
+    assert [[one.name for one in of_extra(extra)] for extra in ("", "elmo", "hub")] == [["torch"], ["h5py"], []]
 
 
 def test_characters(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from graftwork.module.inputs import TAKEN_BY
+from graftwork.serve.http_bodies import BY_INPUTS
 from graftwork.serve.request_parsing import _most_tokens
 
 ROW = {"task": "mood", "text": "a warm film"}
@@ -69,18 +71,20 @@ BAD = {
     "a list": (b"[]", 422, "body"),
     "nothing": (b"", 400, "body"),
     "no rows": ({"rows": []}, 422, "rows"),
-    "rows and more": ({"rows": [ROW], "task": "mood"}, 422, "body"),
+    "rows and more": ({"rows": [ROW], "task": "mood"}, 422, "body.task"),
     "a row of text": ({"rows": ["a"]}, 422, "rows[0]"),
-    "no task": ({"text": "a"}, 422, "body"),
+    "no task": ({"text": "a"}, 422, "body.task"),
     "a number as task": ({"task": 1, "text": "a"}, 422, "body.task"),
     "no tasks": ({"task": [], "text": "a"}, 422, "body.task"),
     "unknown task": ({"task": "mod", "text": "a"}, 404, "body.task"),
     "other inputs": ({"task": "same", "text": "a"}, 422, "body"),
     "unknown input": ({"rows": [ROW, ROW | {"extra": 1}]}, 422, "rows[1]"),
     "a number as text": ({"task": "mood", "text": 7}, 422, "body.text"),
-    "numbers as words": ({"task": "names", "words": ["a", 7]}, 422, "body.words"),
+    "numbers as words": ({"task": "names", "words": ["a", 7]}, 422, "body.words[1]"),
+    "an empty word": ({"rows": [{"task": "names", "words": ["a", ""]}]}, 422, "rows[0].words[1]"),
+    "a long name": ({"rows": [ROW], "a" * 100: 1}, 422, "body." + "a" * 40),
     "empty": ({"task": "mood", "text": "  "}, 422, "body"),
-    "one choice": ({"task": "picks", "text": "a", "choices": ["b"]}, 422, "body"),
+    "one choice": ({"task": "picks", "text": "a", "choices": ["b"]}, 422, "body.choices"),
     "a file": ({"task": "flowers", "image": "/etc/passwd"}, 422, "body"),
     "a file as text": ({"task": "flowers", "text": "/etc/passwd"}, 422, "body"),
     "too many rows": ({"rows": [ROW] * 257}, 413, "rows"),
@@ -98,7 +102,21 @@ def test_a_bad_body_is_told(serving: Any, name: str) -> None:
     running = serving(answers=7) if name == "too many answers" else serving()
     status, answer = running.client.predict(body)
     assert (status, answer["error"]["where"]) == (expected, where)
+    assert answer["error"]["what"] and (status == 404 or answer["error"].keys() & {"got", "expected", "do"})
     assert running.client.predict(ROW)[0] == 200
+
+
+def test_an_error_says_what_was_sent_and_what_is_taken(running: Any) -> None:
+    told = running.client.predict({"rows": [ROW, {"task": "mood", "txt": "a"}]})[1]["error"]
+    assert (told["where"], told["got"]) == ("rows[1]", "an object of 'task', 'txt'")
+    assert told["expected"].startswith("text; text_a and text_b; ")
+    told = running.client.predict({"task": "mood", "text": 7})[1]["error"]
+    assert (told["got"], told["expected"]) == ("a number", "a valid string")
+    assert "at line 1 column 2" in running.client.predict(b"{x")[1]["error"]["got"]
+
+
+def test_the_inputs_of_a_body_are_those_that_tasks_take() -> None:
+    assert BY_INPUTS.keys() == TAKEN_BY.keys()
 
 
 def test_the_nearest_task_is_suggested(running: Any) -> None:

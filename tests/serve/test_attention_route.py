@@ -14,6 +14,7 @@ from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, St
 from graftwork.machine.memory import OutOfMemory
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.serve.attention_route import MOST_WORDS, attention
+from graftwork.serve.http_bodies import AttentionQuestion
 
 
 @dataclass
@@ -32,31 +33,35 @@ def tiny() -> WithBackbone:
 
 
 def test_words_and_a_share_for_each_pair_of_them(tiny: WithBackbone) -> None:
-    found = attention(tiny, {"text": "my card is lost", "block": 1, "head": 1})
+    found = attention(tiny, AttentionQuestion(text="my card is lost", block=1, head=1))
     assert found["words"] == ["[CLS]", "my", "card", "is", "lost", "[SEP]"]
     assert found["added"] == [True, False, False, False, False, True]
     assert [sum(row) for row in found["weights"]] == pytest.approx([1] * 6, abs=1e-4)
     assert (found["blocks"], found["heads"], found["cut"]) == (2, 2, False)
-    assert attention(tiny, {"text": "my card is lost"}) != found
+    assert attention(tiny, AttentionQuestion(text="my card is lost")) != found
 
 
 @pytest.mark.parametrize(
-    ("body", "what"),
+    ("body", "where"),
     [
-        ([], "the body is not"),
-        ({}, "the body is not"),
-        ({"text": "a", "layer": 1}, "the body is not"),
-        ({"text": 3}, "text is not a text"),
-        ({"text": " \n"}, "text is not a text"),
-        ({"text": "a", "block": "1"}, "block or head is not a number"),
-        ({"text": "a", "head": True}, "block or head is not a number"),
-        ({"text": "a", "block": 9}, "there is no block 9"),
-        ({"text": "a", "head": -1}, "there is no head -1"),
+        ([], "body"),
+        ({}, "body.text"),
+        ({"text": "a", "layer": 1}, "body.layer"),
+        ({"text": 3}, "body.text"),
+        ({"text": "a", "block": "1"}, "body.block"),
+        ({"text": "a", "head": True}, "body.head"),
+        ({"text": "a", "head": -1}, "body.head"),
     ],
 )
-def test_what_is_asked_wrongly(tiny: WithBackbone, body: Any, what: str) -> None:
+def test_another_shape_is_refused(running: Any, body: Any, where: str) -> None:
+    status, found, _ = running.client.ask("POST", "/v1/attention", body)
+    assert (status, found["error"]["where"]) == (422, where)
+
+
+@pytest.mark.parametrize(("asked", "what"), [({"text": " \n"}, "blank"), ({"text": "a", "block": 9}, "no block 9")])
+def test_what_is_asked_wrongly(tiny: WithBackbone, asked: dict[str, Any], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
-        attention(tiny, body)
+        attention(tiny, AttentionQuestion(**asked))
 
 
 def test_a_picture_has_no_place_for_very_many_words(tiny: WithBackbone, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +71,7 @@ def test_a_picture_has_no_place_for_very_many_words(tiny: WithBackbone, monkeypa
     monkeypatch.setattr("graftwork.pretrained.attention_weights._of_blocks", computed)
     monkeypatch.setattr("graftwork.serve.attention_route.MOST_WORDS", 4)
     with pytest.raises(ConfigError, match="too many words") as caught:
-        attention(tiny, {"text": "my card is lost"})
+        attention(tiny, AttentionQuestion(text="my card is lost"))
     assert (caught.value.got, caught.value.expected) == ("6", "at most 4") and MOST_WORDS > 100
     told = Path(__file__).parents[2] / "docs" / "page.md"  # [CLS] and [SEP] are two of the six
     assert f"{MOST_WORDS} words, punctuation and added tokens counted" in told.read_text()
@@ -77,7 +82,7 @@ def test_a_backbone_without_words_says_so() -> None:
         card = type("Card", (), {"id": "vit", "modality": "image"})
 
     with pytest.raises(ConfigError, match="no attention over words") as caught:
-        attention(WithBackbone(Pictures()), {"text": "a"})
+        attention(WithBackbone(Pictures()), AttentionQuestion(text="a"))
     assert caught.value.got == "vit reads images"
 
 

@@ -80,4 +80,4 @@ def test_commands_and_the_systemd_unit_name_real_flags() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_schemas_say_what_they_hold(name: str) -> None:
-    assert SCHEMAS[name].keys() & {"type", "oneOf"}
+    assert SCHEMAS[name].keys() & {"type", "oneOf"} and SCHEMAS[name]["description"]

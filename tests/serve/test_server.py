@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import socket
@@ -10,11 +11,13 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from graftwork.errors import ConfigError, StorageError
+from graftwork.serve.request_log import Records
 from graftwork.serve.server import SWITCH_SECONDS, Server, bind, is_loopback, keep_few_kernels, quick_turns
 
 ROW = {"task": "mood", "text": "a warm film"}
@@ -269,3 +272,19 @@ def test_the_listening_socket_is_closed_after_the_end(serving: Any) -> None:
     running.server.stop(notice_seconds=0)
     with socket.socket() as other:
         other.bind(("127.0.0.1", running.server.port))
+
+
+def test_a_line_that_comes_while_others_are_written_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    records = Records(log)
+
+    class Clock:
+        @staticmethod
+        def now(zone: Any) -> datetime:
+            records._write()  # as the log's thread may at any moment
+            return datetime.now(zone)
+
+    monkeypatch.setattr("graftwork.serve.request_log.datetime", Clock)
+    records.line({"number": 1})
+    records._write()
+    assert json.loads(log.getvalue())["number"] == 1

@@ -110,9 +110,9 @@ class Bank:
 
     def open_backbone(self) -> Backbone:
         """Open the frozen backbone of all tasks. Raises `ConfigError` before there is one, `IncompatibleModule`."""
-        if self._state.backbone is None:
-            raise ConfigError("the bank has no backbone yet", where=str(self.path), do="add a task to it")
-        return self._open_backbone(self._state)
+        if self._state.backbone is not None:
+            return self._open_backbone(self._state)
+        raise ConfigError("the bank has no backbone yet", where=str(self.path), do="add a task to it")
 
     def module(self, name: str, version: int | None = None) -> TaskModule:
         """Open and test a task on its own, anew. Raises `UnknownName`, `IncompatibleModule` or `StorageError`."""
@@ -217,16 +217,19 @@ class Bank:
 
     def load_all(self, names: Iterable[str] | None = None) -> Mapping[str, str]:
         """Open and test `names` (default: all tasks); return task -> message for failures, which `refresh` retries."""
-        entries = self._entries
-        for name in entries if names is None else names:
-            entry, known = entries.get(name), self._failed.get(name)
-            if entry is None or (known is not None and known.digest == entry.digest):
-                continue
-            try:
-                self.load([name])
-            except Exception as error:  # any error: the other tasks continue
-                self._failed = {**self._failed, name: Failure(entry.digest, _message(error))}
+        for name in self._entries if names is None else names:
+            if not self._tried(name):
+                with self._changing:  # other threads record failures too
+                    try:
+                        self.load([] if self._tried(name) else [name])
+                    except Exception as error:  # any error: the other tasks continue
+                        digest = self._entries[name].digest if name in self._entries else ""  # "": removed meanwhile
+                        self._failed = {**self._failed, name: Failure(digest, _message(error))}
         return self.failed
+
+    def _tried(self, name: str) -> bool:
+        entry, known = self._entries.get(name), self._failed.get(name)
+        return entry is None or entry.digest in (self._loaded.get(name), known and known.digest)
 
     def refresh(self) -> BankChanges:
         """Load changes made to the folder by others: open and test them while the old versions answer, then swap.
@@ -369,10 +372,8 @@ class Bank:
                 try:
                     known[roles, id(given)] = example_of_given(roles, number, given)
                 except ConfigError as error:
-                    where = f"row {number}, task {task!r}"
-                    raise ConfigError(
-                        error.what, where=where, got=error.got, expected=error.expected, do=error.do
-                    ) from None
+                    told = {"got": error.got, "expected": error.expected, "do": error.do}
+                    raise ConfigError(error.what, where=f"row {number}, task {task!r}", **told) from None
             examples.append(known[roles, id(given)])
         return examples
 

@@ -9,6 +9,7 @@ import click
 
 from graftwork.cli.options import Command, device_option, use_threads
 from graftwork.errors import ConfigError
+from graftwork.io.extras import extra
 
 
 @click.command("serve", cls=Command)
@@ -67,9 +68,10 @@ def command(
     Tasks that are added to the bank, changed or removed are picked up within about a second. The log, one line of JSON
     per request, goes to stderr.
     """
-    from graftwork.serve.auth_token import make_token, read_token
-    from graftwork.serve.server import is_loopback, serve_bank
-    from graftwork.serve.server_limits import ServerLimits
+    with extra("serve", "graft serve"):
+        from graftwork.serve.auth_token import make_token, read_token
+        from graftwork.serve.server import is_loopback, serve_bank
+        from graftwork.serve.server_limits import ServerLimits
 
     limits = ServerLimits(batch_tokens=max_batch_tokens, queue_tokens=max_queue, seconds=timeout)
     if not (is_loopback(host) or token_file):

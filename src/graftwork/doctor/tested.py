@@ -9,6 +9,15 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 NAME = "graftwork"
+EXTRAS = {  # name -> what it brings
+    "elmo": "ELMo's published weights, which are HDF5",
+    "hub": "data sets by name, hub:NAME",
+    "images": "tasks over images",
+    "parquet": "data in Parquet files",
+    "serve": "graft serve",
+    "sound": "tasks over sound",
+    "vectors": "training of word vectors; opening them needs nothing more",
+}
 CHECKOUT = Path(__file__).resolve().parents[3]  # parent of src/graftwork/doctor/tested.py when run from the sources
 CONSTRAINTS = "constraints.txt"
 

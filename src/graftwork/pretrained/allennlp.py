@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.errors import IncompatibleModule, StorageError
+from graftwork.io.extras import extra
 from graftwork.io.files import require_finite, storage_errors
 from graftwork.io.plain_files import inside, open_plain
 from graftwork.nn.bilm import BiLM, BiLMShape
@@ -81,10 +82,8 @@ def read_options(path: Path, stored: int | None) -> BiLMShape:
 
 
 def _opened(weights: Path) -> h5py.File:
-    try:
+    with extra("elmo", "reading ELMo's weights, which are HDF5,", where=str(weights)):
         import h5py
-    except ImportError:
-        raise ConfigError("ELMo's weights are in HDF5, which needs h5py", do="pip install 'graftwork[elmo]'") from None
     with storage_errors(weights):
         inside(weights.parent, weights.name)
         open_plain(weights).close()

@@ -16,6 +16,7 @@ from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.media import Media
 from graftwork.errors import ConfigError
+from graftwork.io.extras import extra
 from graftwork.pretrained.media_files import KeptArrays, decode_image
 from graftwork.pretrained.model_folder import model_file
 from graftwork.pretrained.model_json import checked_sizes
@@ -44,6 +45,8 @@ class Preparation:
     @classmethod
     def of_folder(cls, folder: Path) -> Preparation:
         """Read preprocessor_config.json, with transformers' defaults for missing values. Raises `ConfigError`."""
+        with extra("images", "preparing images", where=str(folder)):
+            import PIL  # noqa: F401 - transformers' processors need it
         from transformers import AutoImageProcessor
 
         from graftwork.pretrained.tokenizer_folder import checked_copy

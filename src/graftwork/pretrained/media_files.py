@@ -8,7 +8,6 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,8 +17,10 @@ from numpy.typing import NDArray
 
 from graftwork.core.media import Media
 from graftwork.errors import DataError, clip
+from graftwork.io.extras import extra
 from graftwork.io.files import file_digest, storage_errors, write_bytes
 from graftwork.io.plain_files import open_plain, read_plain
+from graftwork.machine.environment import version
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -63,15 +64,16 @@ class KeptArrays:
 def decoders() -> dict[str, str]:
     """Return the versions of the decoding, resampling and spectrogram libraries, which affect the numbers."""
     optional = ("torchaudio",) if find_spec("torchaudio") else ()  # transformers uses it if installed
-    return {name: version(name) for name in ("pillow", "soundfile", "scipy", *optional)}
+    found = {name: version(name) for name in ("pillow", "soundfile", "scipy", *optional)}
+    return {name: known for name, known in found.items() if known is not None}
 
 
 def identify(path: Path, role: str) -> Media:
     """Decode the file once to check it; return its `Media`. Raises `DataError`, or `StorageError` if unreadable."""
     if role == "image":
+        decode_image(path, roughly=True)
         from PIL import Image
 
-        decode_image(path, roughly=True)
         with Image.open(path, formats=FORMATS) as image:
             return Media(str(path), file_digest(path), image.size)
     samples, rate = _samples(path)
@@ -85,9 +87,9 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
     Of 16-bit colours the upper 8 bits are read. Raises `DataError` for a file that is not an image, damaged, too large,
     or grey with more than 8 bits.
     """
-    from PIL import Image, UnidentifiedImageError
-
     path = Path(path)
+    with extra("images", "reading images", where=str(path)):
+        from PIL import Image, UnidentifiedImageError
     try:
         with storage_errors(path):
             content = read_plain(path, MOST_BYTES)
@@ -135,10 +137,10 @@ def small_copy(given: Media, role: str, stem: Path) -> Media:
         image.save(content, "PNG")
         write_bytes(path, content.getvalue())
         return identify(path, role)
-    import soundfile
-
     path = stem.with_suffix(".wav")
     samples, rate = _samples(Path(given.path))
+    import soundfile
+
     loud = int(np.abs(samples).argmax())
     start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest sample, so that it is not silent
     cut = samples[start : start + int(rate * SMALL_SECONDS)]
@@ -232,7 +234,8 @@ def _mixed(channels: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
     """Return the samples (T,) of a file, not resampled, and their rate per second."""
-    import soundfile
+    with extra("sound", "reading sound", where=str(path)):
+        import soundfile
 
     remedy = "record it again, or take it out of the data"
     with storage_errors(path), open_plain(path) as stream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -10,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graftwork.core.backbone import Backbone
-from graftwork.errors import ConfigError, GraftworkError, clip
+from graftwork.errors import ConfigError, GraftworkError
 from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.serve.http_bodies import AttentionQuestion, checked, read_json
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.predict_route import read_body, to_json
-from graftwork.serve.request_parsing import read_json
 from graftwork.serve.service import Service, without_places
 
 MOST_WORDS = 128  # more do not fit in the picture
@@ -36,12 +35,12 @@ class Attending:
 
     async def answer(self, service: Service, request: Request) -> Response:
         """Answer a request. Raises `HttpRefusal`: 400, 422 for a wrong body, 429 while another is computed, 503."""
-        body = read_json(await read_body(service, request))
+        asked = checked(AttentionQuestion, read_json(await read_body(service, request)))
         if self._busy:
             raise busy("the attention in another text is being computed")
         self._busy = True
         try:
-            found = await run_in_threadpool(attention, service.bank, body)
+            found = await run_in_threadpool(attention, service.bank, asked)
         except ConfigError as error:
             raise HttpRefusal.of(error, 422, "body") from None
         except GraftworkError as error:  # the backbone's files are missing or changed, or out of memory
@@ -51,22 +50,23 @@ class Attending:
         return Response(to_json(found), media_type="application/json")
 
 
-def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
-    """Return the answer to `{"text": …, "block": 0, "head": 0}`, blocks and heads counted from 0.
+def attention(bank: HasBackbone, asked: AttentionQuestion) -> dict[str, Any]:
+    """Return the attention weights of a text in one head of the backbone, as JSON.
 
     `words` as in the text, which of them were `added` by the tokeniser, `weights` (words, words) whose rows sum to 1,
-    the numbers of `blocks` and `heads`, and whether the text was `cut`. Raises `ConfigError` for a wrong body, a text
+    the numbers of `blocks` and `heads`, and whether the text was `cut`. Raises `ConfigError` for a blank text, a text
     of too many words, a block or head that does not exist, and a backbone that does not read texts or does not give
     its attention weights.
     """
-    text, block, head = _asked(body)
+    if not asked.text.strip():
+        raise ConfigError("text is blank", expected="a string with words")
     backbone = bank.open_backbone()
     if not isinstance(backbone, TransformerBackbone):
         reads = f"{backbone.card.id} reads {backbone.card.modality}s"
         raise ConfigError(
             "this bank's backbone has no attention over words", got=reads, do="ask a bank on a Transformer for it"
         )
-    found = attention_weights(backbone, text, block, head, most_words=MOST_WORDS)
+    found = attention_weights(backbone, asked.text, asked.block, asked.head, most_words=MOST_WORDS)
     return {
         "words": list(found.words),
         "added": list(found.added),
@@ -75,17 +75,3 @@ def attention(bank: HasBackbone, body: Any) -> dict[str, Any]:
         "heads": found.heads,
         "cut": found.cut,
     }
-
-
-def _asked(body: Any) -> tuple[str, int, int]:
-    """Parse the text, the block and the head from a request's body."""
-    wanted = '{"text": "…", "block": 0, "head": 0}'
-    if not isinstance(body, Mapping) or not {"text"} <= body.keys() <= {"text", "block", "head"}:
-        raise ConfigError("the body is not what attention is asked by", got=clip(str(body)), expected=wanted)
-    text = body["text"]
-    if not isinstance(text, str) or not text.strip():
-        raise ConfigError("text is not a text", got=clip(str(text)), expected="a string that is not empty")
-    numbers = [body.get(name, 0) for name in ("block", "head")]
-    if not all(type(number) is int for number in numbers):
-        raise ConfigError("block or head is not a number", got=clip(str(numbers)), expected="whole numbers from 0")
-    return text, numbers[0], numbers[1]

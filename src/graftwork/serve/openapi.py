@@ -6,81 +6,19 @@ import json
 from html import escape
 from typing import Any
 
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from graftwork import __version__
+from graftwork.serve.http_bodies import REF, ROWS, AnsweredRows, AttentionQuestion, ErrorBody, ManyRows
 from graftwork.serve.predict_route import to_json
 
-REF = "#/components/schemas/"
-TASKS = {
-    "description": 'A task, a list of tasks, or "*": every task that takes such inputs.',
-    "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
-}
-TEXT = {"type": "string", "minLength": 1}
-TEXTS = {"type": "array", "items": TEXT, "minItems": 1}
-
-
-def _row(says: str, inputs: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": says,
-        "properties": {"task": TASKS} | inputs,
-        "required": ["task", *inputs],
-        "additionalProperties": False,
-    }
-
-
-ROWS = {
-    "Text": _row("A text; of a tagging task it is cut into words.", {"text": TEXT}),
-    "Pair": _row("Two texts.", {"text_a": TEXT, "text_b": TEXT}),
-    "Words": _row("The words of a text, for tagging.", {"words": TEXTS}),
-    "Question": _row("A question and the passage that answers it.", {"question": TEXT, "context": TEXT}),
-    "Choices": _row("A text and its choices.", {"text": TEXT, "choices": {**TEXTS, "minItems": 2}}),
-}
-SCHEMAS: dict[str, Any] = ROWS | {
-    "Row": {"oneOf": [{"$ref": REF + name} for name in ROWS]},
-    "Rows": {
-        "type": "object",
-        "description": "Many rows, answered in their order.",
-        "properties": {"rows": {"type": "array", "items": {"$ref": REF + "Row"}, "minItems": 1}},
-        "required": ["rows"],
-        "additionalProperties": False,
-    },
-    "Answers": {
-        "type": "object",
-        "properties": {
-            "rows": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "answers": {
-                            "type": "object",
-                            "description": "By task: a label and probabilities, a value, tags, spans, … by its kind.",
-                            "additionalProperties": {"type": "object"},
-                        },
-                        "cut": {"type": "boolean", "description": "Longer than the backbone reads: its end was not."},
-                    },
-                    "required": ["answers", "cut"],
-                },
-            }
-        },
-        "required": ["rows"],
-    },
-    "Error": {
-        "type": "object",
-        "properties": {
-            "error": {
-                "type": "object",
-                "properties": {part: {"type": "string"} for part in ("what", "where", "got", "expected", "do")},
-                "required": ["what"],
-            }
-        },
-        "required": ["error"],
-    },
-}
+MODELS = (*ROWS, ManyRows, AttentionQuestion, AnsweredRows, ErrorBody)
+SCHEMAS: dict[str, Any] = models_json_schema([(model, "validation") for model in MODELS], ref_template=REF + "{model}")[
+    1
+]["$defs"]
 ERRORS = {
     "400": "No JSON in UTF-8.",
     "401": "The token is missing or wrong.",
@@ -94,71 +32,63 @@ ERRORS = {
 }
 
 
-def _json(says: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": says, "content": {"application/json": {"schema": schema}}}
+ANY = {"type": "object"}
 
 
-def _get(
-    summary: str, *errors: str, schema: dict[str, Any] | None = None, media: str = "application/json"
+def _ref(*names: str) -> dict[str, Any]:
+    refs = [{"$ref": REF + name} for name in names]
+    return refs[0] if len(refs) == 1 else {"oneOf": refs}
+
+
+SCHEMAS["Row"] = _ref(*(model.__name__ for model in ROWS)) | {"description": "A row: its inputs say which of these."}
+
+
+def _told(
+    summary: str, *errors: str, schema: dict[str, Any] = ANY, media: str = "application/json", **more: Any
 ) -> dict[str, Any]:
-    answered = {"200": {"description": "Answered.", "content": {media: {"schema": schema or {"type": "object"}}}}}
-    refused = {code: _json(ERRORS[code], {"$ref": REF + "Error"}) for code in errors}
-    return {"get": {"summary": summary, "responses": answered | refused}}
+    """Return the description of a method of a path, with its answer and its errors."""
+    answers = {"200": {"description": "Answered.", "content": {media: {"schema": schema}}}}
+    for code in errors:
+        answers[code] = {"description": ERRORS[code], "content": {"application/json": {"schema": _ref("ErrorBody")}}}
+    return {"summary": summary, "responses": answers} | more
+
+
+def _body(schema: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
+    return {"required": True, "content": {"application/json": {"schema": schema, "example": example}}}
 
 
 def openapi() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    predict = {
-        "summary": "Answer one row or many, for one task, several or all.",
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {"oneOf": [{"$ref": REF + "Row"}, {"$ref": REF + "Rows"}]},
-                    "example": {"task": "*", "text": "my card is lost"},
-                }
-            },
-        },
-        "responses": {"200": _json("Answered.", {"$ref": REF + "Answers"})}
-        | {code: _json(says, {"$ref": REF + "Error"}) for code, says in ERRORS.items()},
-    }
-    text, place = {"type": "string"}, {"type": "integer", "minimum": 0, "default": 0}
-    shape = {"type": "object", "properties": {"text": TEXT, "block": place, "head": place}, "required": ["text"]}
-    attention = {
-        "summary": "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": shape | {"additionalProperties": False},
-                    "example": {"text": "my card is lost", "block": 0, "head": 0},
-                }
-            },
-        },
-        "responses": {"200": _json("Answered.", {"type": "object"})}
-        | {
-            code: _json(ERRORS[code], {"$ref": REF + "Error"})
-            for code in ("400", "401", "408", "413", "415", "422", "429", "503")
-        },
-    }
-    paths: dict[str, Any] = {
-        "/v1/predict": {"post": predict},
-        "/v1/attention": {"post": attention},
-        "/v1/tasks": _get("The backbone, and every task with its scores and its price tag.", "401"),
-        "/v1/tasks/{name}": _get("A task with its card, its recipe and its leaderboard.", "401", "404", "503")
-        | {"parameters": [name]},
-        "/livez": _get("Whether the server lives; no token needed."),
-        "/readyz": _get("Whether it wants requests (503: not any more); no token needed."),
-        "/metrics": _get("For Prometheus.", "401", schema=text, media="text/plain"),
-    }
-    for path in ("/livez", "/readyz"):
-        paths[path]["get"]["security"] = []
+    text, sample = {"type": "string"}, {"text": "my card is lost"}
+    predict = _told(
+        "Answer one row or many, for one task, several or all.",
+        *ERRORS,
+        schema=_ref("AnsweredRows"),
+        requestBody=_body(_ref("Row", "ManyRows"), {"task": "*"} | sample),
+    )
+    attention = _told(
+        "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
+        *(code for code in ERRORS if code != "404"),
+        requestBody=_body(_ref("AttentionQuestion"), sample | {"block": 0, "head": 0}),
+    )
+    listed = _told("The backbone, and every task with its scores and its price tag.", "401")
+    task = _told("A task with its card, its recipe and its leaderboard.", "401", "404", "503")
+    name = {"name": "name", "in": "path", "required": True, "schema": text}
+    lives = _told("Whether the server lives; no token needed.", security=[])
+    ready = _told("Whether it wants requests (503: not any more); no token needed.", security=[])
     return {
         "openapi": "3.1.0",
         "info": {"title": "Graftwork", "version": __version__, "description": "Many tasks on one frozen backbone."},
         "security": [{"token": []}],
-        "paths": paths,
+        "paths": {
+            "/v1/predict": {"post": predict},
+            "/v1/attention": {"post": attention},
+            "/v1/tasks": {"get": listed},
+            "/v1/tasks/{name}": {"get": task, "parameters": [name]},
+            "/livez": {"get": lives},
+            "/readyz": {"get": ready},
+            "/metrics": {"get": _told("For Prometheus.", "401", schema=text, media="text/plain")},
+        },
         "components": {"schemas": SCHEMAS, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import pydantic_core
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
-from graftwork.io.files import finite
 from graftwork.serve.batching import Answers, Ticket
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.request_parsing import RequestRow, pieces_of, read_request
@@ -130,10 +129,7 @@ def _content(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> b
 
 def to_json(value: Any) -> bytes:
     """Encode as JSON in UTF-8; NaN and infinities become null."""
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:
-        return json.dumps(finite(value), ensure_ascii=False, allow_nan=False).encode()
+    return pydantic_core.to_json(value, inf_nan_mode="null")
 
 
 async def _aside(heavy: bool, work: Callable[[], T]) -> T:

@@ -21,6 +21,7 @@ class Records:
         self._stream = stream
         self._waiting: list[Mapping[str, Any]] = []
         self._lost = 0
+        self._lock = threading.Lock()  # held while a line is added, or all are taken
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="log", daemon=True)
 
@@ -39,10 +40,12 @@ class Records:
 
     def line(self, facts: Mapping[str, Any]) -> None:
         """Queue a line with the time, then `facts`."""
-        if len(self._waiting) >= KEPT:
-            self._lost += 1
-            return
-        self._waiting.append({"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | dict(facts))
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | dict(facts)
+        with self._lock:
+            if len(self._waiting) < KEPT:
+                self._waiting.append(line)
+            else:
+                self._lost += 1
 
     def _work(self) -> None:
         while not self._stop.wait(PAUSE_SECONDS):
@@ -50,8 +53,9 @@ class Records:
         self._write()
 
     def _write(self) -> None:
-        lines, self._waiting = self._waiting, []
-        lost, self._lost = self._lost, 0
+        with self._lock:
+            lines, self._waiting = self._waiting, []
+            lost, self._lost = self._lost, 0
         if lost:
             lines.append({"event": "log lines lost: its reader is too slow", "lines": lost})
         if lines:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from graftwork.core.example import Example
-from graftwork.errors import ConfigError, clip
+from graftwork.errors import ConfigError
 from graftwork.module.inputs import TAKEN_BY, example_of_given
 from graftwork.serve.catalogue import Catalogue, Listed
+from graftwork.serve.http_bodies import ManyRows, checked, checked_row, read_json
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.server_limits import ServerLimits
 
-TEXTS, LISTS = ("text", "text_a", "text_b", "question", "context"), ("words", "choices")
-INPUTS = "; ".join(" and ".join(sorted(names)) for names in TAKEN_BY)
 EVERY = "*"  # stands for every task that takes such inputs
 CHARACTERS_A_TOKEN = 4
 LETTERS_A_BYTE = 6  # at most: U+FDFA, three bytes, is normalised to 18 characters
@@ -45,62 +43,16 @@ def pieces_of(rows: Sequence[RequestRow]) -> list[Piece]:
     return [piece for row in rows for piece in row.pieces]
 
 
-def read_json(body: bytes) -> Any:
-    """Parse a body. Raises `HttpRefusal`, 400, unless it is JSON in UTF-8."""
-    try:
-        text = body.decode("utf-8")
-        value = json.loads(text, parse_constant=_no_constant)
-        if "\\ud" in text.lower():
-            json.dumps(value, ensure_ascii=False).encode()  # fails on an unpaired surrogate
-    except UnicodeDecodeError:
-        raise HttpRefusal(400, "the body is not UTF-8", where="body", do="send JSON in UTF-8") from None
-    except UnicodeEncodeError:
-        raise HttpRefusal(
-            400,
-            "the body has half a surrogate pair, which is no text",
-            where="body",
-            do="send characters whole, as UTF-8",
-        ) from None
-    except RecursionError:
-        raise HttpRefusal(
-            400, "the body is nested too deeply", where="body", do='send {"task": …, "text": …}, or a list of them'
-        ) from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise HttpRefusal(
-            400,
-            "the body is not JSON",
-            where="body",
-            got=f"{error.msg} at {place}",
-            do='send JSON: {"task": …, "text": …}',
-        ) from None
-    except ValueError:
-        raise HttpRefusal(
-            400, "the body has a number that can't be read", where="body", do="write numbers as JSON does"
-        ) from None
-    return value
-
-
 def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> list[RequestRow]:
     """Parse the rows of `POST /v1/predict`. Raises `HttpRefusal`: 400, 404, 413, 422, or 503 for an unopened task."""
     value = read_json(body)
-    if not isinstance(value, dict):
-        raise _wrong("the body is not an object", "body", value, '{"task": …, "text": …} or {"rows": […]}')
-    if "rows" not in value:
+    if not (isinstance(value, dict) and "rows" in value):
         return [_row(value, "body", 1, catalogue, limits)]
-    rows = value["rows"]
-    if len(value) > 1:
-        extra = next(name for name in value if name != "rows")
-        raise HttpRefusal(
-            422, "beside rows there is something else", where="body", got=clip(extra), expected="rows only"
-        )
-    if not isinstance(rows, list) or not rows:
-        raise _wrong("rows is not a list of rows", "rows", rows, '[{"task": …, "text": …}, …]')
-    if len(rows) > limits.rows:
-        raise _too_much("rows", len(rows), limits.rows, "rows", "split the request")
+    if isinstance(value["rows"], list) and len(value["rows"]) > limits.rows:
+        raise _too_much("rows", len(value["rows"]), limits.rows, "rows", "split the request")
     read: list[RequestRow] = []
     answers = 0
-    for i, row in enumerate(rows):
+    for i, row in enumerate(checked(ManyRows, value).rows):
         read.append(_row(row, f"rows[{i}]", i + 1, catalogue, limits))
         answers += len(read[-1].pieces)
         if answers > limits.answers:
@@ -109,11 +61,10 @@ def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> lis
 
 
 def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
-    if not isinstance(row, dict):
-        raise _wrong("a row is not an object", where, row, '{"task": …, "text": …}')
-    given = {name: value for name, value in row.items() if name != "task"}
-    _check_inputs(given, where, limits)
-    tasks = _tasks(row.get("task"), frozenset(given), where, catalogue)
+    given = dict(checked_row(row, where))
+    asked = given.pop("task")
+    _check_sizes(given, where, limits)
+    tasks = _tasks(asked, frozenset(given), where, catalogue)
     examples: dict[tuple[str, ...], Example] = {}  # one per set of roles: their tasks share its computation
     tokens: dict[int | None, int] = {}
     for task in tasks:
@@ -127,19 +78,14 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Server
     return RequestRow(given, pieces, tuple(doubtful.values()))
 
 
-def _tasks(asked: Any, names: frozenset[str], where: str, catalogue: Catalogue) -> list[Listed]:
+def _tasks(asked: Sequence[str], names: frozenset[str], where: str, catalogue: Catalogue) -> list[Listed]:
     """Return the tasks of a row without duplicates."""
-    if asked is None:
-        raise HttpRefusal(422, "task is missing", where=where, expected='a name, a list of names, or "*"')
-    if asked == EVERY:
-        found = catalogue.taking[names]
-        if not found:
-            raise HttpRefusal(404, f"no task takes {' and '.join(sorted(names))}", where=where, do="see GET /v1/tasks")
-        return [catalogue.tasks[name] for name in found]
-    listed = [asked] if isinstance(asked, str) else asked
-    if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
-        raise _wrong("task is wrong", f"{where}.task", asked, 'a name, a list of names, or "*"')
-    return [_fitting(name, names, where, catalogue) for name in dict.fromkeys(listed)]
+    if list(asked) != [EVERY]:
+        return [_fitting(name, names, where, catalogue) for name in dict.fromkeys(asked)]
+    found = catalogue.taking[names]
+    if not found:
+        raise HttpRefusal(404, f"no task takes {' and '.join(sorted(names))}", where=where, do="see GET /v1/tasks")
+    return [catalogue.tasks[name] for name in found]
 
 
 def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue) -> Listed:
@@ -158,16 +104,7 @@ def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue)
     return task
 
 
-def _check_inputs(given: Mapping[str, Any], where: str, limits: ServerLimits) -> None:
-    """Check the names, types and sizes of a row's inputs."""
-    if frozenset(given) not in TAKEN_BY:
-        got = ", ".join(clip(name, 40) for name in list(given)[:10]) or "none"
-        raise HttpRefusal(422, "these inputs fit no task", where=where, got=got, expected=INPUTS)
-    for name, value in given.items():
-        if name in TEXTS and not isinstance(value, str):
-            raise _wrong(f"{name} is not a text", f"{where}.{name}", value, "a string")
-        if name in LISTS and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            raise _wrong(f"{name} is not a list of texts", f"{where}.{name}", value, "a list of strings")
+def _check_sizes(given: Mapping[str, Any], where: str, limits: ServerLimits) -> None:
     sizes = {
         "characters": (_characters(given), limits.characters),
         "words": (len(given.get("words", ())), limits.words),
@@ -213,16 +150,5 @@ def _tokens(characters: int) -> int:
     return characters // CHARACTERS_A_TOKEN + 3  # two of them special tokens
 
 
-def _wrong(what: str, where: str, value: Any, expected: str) -> HttpRefusal:
-    """Return the error for a value of the wrong type, or an empty one."""
-    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-    got = "nothing" if value in ([], {}) else names.get(type(value), "a number")
-    return HttpRefusal(422, what, where=where, got=got, expected=expected)
-
-
 def _too_much(noun: str, size: int, most: int, where: str, do: str) -> HttpRefusal:
     return HttpRefusal(413, f"too many {noun}", where=where, got=f"{size:,}", expected=f"at most {most:,}", do=do)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise HttpRefusal(400, f"{name} is not JSON", where="body", do="write it as JSON")

@@ -9,6 +9,7 @@ import numpy as np
 from graftwork.core.example import Example
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.load import digest
+from graftwork.io.extras import extra
 from graftwork.pretrained.media_files import identify
 from graftwork.registry import kinds
 
@@ -20,7 +21,8 @@ CLASSES = {"image": tuple(COLOURS), "sound": tuple(PITCHES)}
 
 def write_image(path: Path, label: str, number: int) -> Path:
     """Write a noisy image of the class's colour; `number` seeds the noise."""
-    from PIL import Image
+    with extra("images", "writing images"):
+        from PIL import Image
 
     random = np.random.default_rng([number, len(label)])
     noise = random.normal(0, 25, (SIDE, SIDE + 2 * (number % 3), 3))
@@ -31,7 +33,8 @@ def write_image(path: Path, label: str, number: int) -> Path:
 
 def write_sound(path: Path, label: str, number: int, rate: int = RATE) -> Path:
     """Write a noisy tone of the class's pitch; `number` seeds the noise and sets the length."""
-    import soundfile
+    with extra("sound", "writing sound"):
+        import soundfile
 
     random = np.random.default_rng([number, len(label)])
     times = np.arange(int(rate * (SECONDS + 0.02 * (number % 4)))) / rate

@@ -15,6 +15,7 @@ from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.parquet import ROWS_AT_ONCE, row_of
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
+from graftwork.io.extras import extra
 from graftwork.pretrained.download_policy import may_fetch
 
 if TYPE_CHECKING:
@@ -120,15 +121,9 @@ def _set(path: Path) -> Dataset:
 def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
     """Map each split to its rows, memory-mapped."""
     where = f"{SCHEME}{name}" + (f":{config}" if config else "")
-    try:
+    with extra("hub", "reading sets of the hub", where=where):
         from datasets import config as settings
         from datasets import load_dataset
-    except ImportError:
-        raise ConfigError(
-            "reading sets of the hub needs the library datasets",
-            where=where,
-            do='install it: pip install "graftwork[hub]"',
-        ) from None
     if not (Path(name).is_dir() or settings.HF_HUB_OFFLINE or may_fetch(name)):
         raise StorageError(
             "a file that names a set of the hub starts no download",

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.data.readers.rejects import Bad
-from graftwork.errors import ConfigError, DataError, clip
+from graftwork.errors import DataError, clip
+from graftwork.io.extras import extra
 from graftwork.io.files import storage_errors
 
 if TYPE_CHECKING:
@@ -92,14 +93,8 @@ def _is_nan(value: Any) -> bool:
 
 
 def _open(path: Path) -> ParquetFile:
-    try:
+    with extra("parquet", "reading Parquet", where=str(path), instead="write the table as CSV (UTF-8)"):
         from pyarrow import parquet
-    except ImportError:
-        raise ConfigError(
-            "reading Parquet needs pyarrow",
-            where=str(path),
-            do='install it: pip install "graftwork[parquet]", or write the table as CSV (UTF-8)',
-        ) from None
     if path.suffix.lower() == ".gz":
         raise DataError(
             "a packed Parquet file", where=str(path), expected="one that is not packed: it is by itself", do="unpack it"

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graftwork.doctor.check import Check, Finding, Intended
-from graftwork.doctor.tested import installed, of_extra
+from graftwork.doctor.tested import EXTRAS, installed, of_extra
 from graftwork.registry import checks
-
-EXTRAS = {
-    "elmo": "ELMo's published weights, which are HDF5",
-    "hub": "data sets by name, hub:NAME",
-    "parquet": "data in Parquet files",
-    "vectors": "training of word vectors; opening them needs nothing more",
-}
 
 
 def look(asked: Intended) -> Iterator[Finding]:

@@ -9,13 +9,18 @@ from packaging.requirements import Requirement
 
 from graftwork import __version__
 from graftwork.doctor.check import Check, Finding, Intended
-from graftwork.doctor.tested import installed, of_extra, versions_tested
+from graftwork.doctor.tested import EXTRAS, installed, of_extra, versions_tested
 from graftwork.registry import checks
 
 
 def look(asked: Intended) -> Iterator[Finding]:
-    """Report "fails" where a library is missing or too old; a note where it is not the tested version."""
-    needed, tested = of_extra(""), versions_tested()
+    """Report "fails" where a library is missing or too old; a note where it is not the tested version.
+
+    Of an extra the libraries that are installed count, and none that is missing: see the check `optional`.
+    """
+    needed = of_extra("")
+    needed += [one for extra in EXTRAS for one in of_extra(extra) if installed(one.name) is not None]
+    tested = versions_tested()
     here = {one.name: installed(one.name) for one in needed}
     pinned = {name: tested.get(name) for name in here}
     facts = {"graftwork": __version__, "python": platform.python_version(), "installed": here, "tested": pinned}

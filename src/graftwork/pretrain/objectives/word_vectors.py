@@ -21,6 +21,7 @@ from torch import Tensor
 from graftwork.core.meter import Stopwatch
 from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import ConfigError, DataError
+from graftwork.io.extras import extra
 from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.objective import Bench, Learned
 from graftwork.pretrain.portions import Portion, portions
@@ -250,12 +251,8 @@ def _ngrams_of_a_word(model: Any) -> float:
 
 
 def _gensim() -> Any:
-    try:
+    with extra("vectors", "training word vectors"):
         import gensim.models
-    except ImportError:
-        raise ConfigError(
-            "training word vectors needs gensim", do='install it: pip install "graftwork[vectors]"'
-        ) from None
     return gensim.models
 
 

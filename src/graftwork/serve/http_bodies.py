@@ -1,0 +1,127 @@
+"""Bodies of requests and answers as pydantic models, which check what is sent and from which the schema is made."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
+from pydantic_core import from_json
+
+from graftwork.errors import clip
+from graftwork.serve.http_errors import HttpRefusal
+
+REF = "#/components/schemas/"
+SAMPLE = '{"task": …, "text": …}'
+Given = Annotated[str, Field(min_length=1)]
+TaskNames = Annotated[
+    list[str],
+    Field(min_length=1),
+    BeforeValidator(
+        lambda asked: [asked] if isinstance(asked, str) else asked,
+        json_schema_input_type=str | Annotated[list[str], Field(min_length=1)],
+    ),
+    Field(description='A task, a list of tasks, or "*": every task that takes such inputs.'),
+]
+Place = Annotated[int, Field(ge=0)]
+
+
+def _row(name: str, says: str, **inputs: Any) -> type[BaseModel]:
+    fields: dict[str, Any] = {field: (kind, ...) for field, kind in ({"task": TaskNames} | inputs).items()}
+    return create_model(name, __doc__=says, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+
+
+ROWS = (
+    _row("Text", "A text; of a tagging task it is cut into words.", text=Given),
+    _row("Pair", "Two texts.", text_a=Given, text_b=Given),
+    _row("Words", "The words of a text, for tagging.", words=Annotated[list[Given], Field(min_length=1)]),
+    _row("Question", "A question and the passage that answers it.", question=Given, context=Given),
+    _row("Choices", "A text and its choices.", text=Given, choices=Annotated[list[Given], Field(min_length=2)]),
+)
+BY_INPUTS = {frozenset(model.model_fields) - {"task"}: model for model in ROWS}
+INPUTS = "; ".join(" and ".join(sorted(names)) for names in BY_INPUTS)
+
+
+class ManyRows(BaseModel, extra="forbid", strict=True):
+    """Many rows, answered in their order."""
+
+    rows: Annotated[list[Annotated[Any, WithJsonSchema({"$ref": f"{REF}Row"})]], Field(min_length=1)]
+
+
+class AttentionQuestion(BaseModel, extra="forbid", strict=True):
+    """A text, and the block and the head whose attention weights are asked for, both counted from 0."""
+
+    text: Given
+    block: Place = 0
+    head: Place = 0
+
+
+class AnsweredRow(BaseModel):
+    """The answers to a row."""
+
+    answers: Annotated[
+        dict[str, dict[str, Any]],
+        Field(description="By task: a label and probabilities, a value, tags, spans, … by its kind."),
+    ]
+    cut: Annotated[bool, Field(description="Longer than the backbone reads: its end was not.")]
+
+
+class AnsweredRows(BaseModel):
+    """The answers to all rows, in order."""
+
+    rows: list[AnsweredRow]
+
+
+class ErrorParts(BaseModel):
+    """What is wrong and where, what was sent and is expected, and what to do."""
+
+    what: str
+    where: str = ""
+    got: str = ""
+    expected: str = ""
+    do: str = ""
+
+
+class ErrorBody(BaseModel):
+    """A refused request."""
+
+    error: ErrorParts
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_json(body: bytes) -> Any:
+    """Parse a body. Raises `HttpRefusal`, 400, unless it is JSON in UTF-8."""
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        what = "the body is not JSON in UTF-8"
+        raise HttpRefusal(400, what, where="body", got=str(error), do=f"send JSON: {SAMPLE}") from None
+
+
+def checked(model: type[M], value: Any, at: str = "body") -> M:
+    """Return the parsed value at the place `at` as a `model`. Raises `HttpRefusal`, 422, for the first fault in it."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+    where = at + "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"])
+    where = "rows" if where == "body.rows" else where  # as in the place of a row, rows[0]
+    got = "nothing" if first["type"] == "missing" else _kind(first["input"])
+    expected = first["msg"].removeprefix("Input should be ")
+    raise HttpRefusal(422, "the body has another shape", where=where, got=got, expected=expected)
+
+
+def checked_row(row: Any, at: str) -> dict[str, Any]:
+    """Return the tasks and the inputs of a row, by name. Raises `HttpRefusal`, 422."""
+    model = BY_INPUTS.get(frozenset(row) - {"task"}) if isinstance(row, dict) else None
+    if model is None:
+        raise HttpRefusal(422, "these inputs fit no task", where=at, got=_kind(row), expected=INPUTS)
+    return vars(checked(model, row, at))
+
+
+def _kind(given: Any) -> str:
+    if isinstance(given, dict) and given:
+        return f"an object of {', '.join(clip(name, 40) for name in list(given)[:10])}"
+    told = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return "nothing" if given in ([], {}, "") else told.get(type(given), "a number")
