@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import json
 import lzma
@@ -147,6 +148,20 @@ def test_another_encoding_is_told_with_its_place_and_can_be_named(tmp_path: Path
     path.write_bytes(b"caf\xc3")  # ends inside a character
     with pytest.raises(DataError, match="byte 3 of the text"):
         texts(path)
+
+
+@pytest.mark.parametrize(("encoding", "bom"), [("utf-16", 2), ("utf-16-le", 0), ("utf-8", 3)])
+def test_the_line_of_what_is_wrong_is_counted_in_characters(
+    tmp_path: Path, encoding: str, bom: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "BLOCK", 8)
+    path, good = tmp_path / "a.txt", "Ċone\n\u0a0atwo\n".encode(encoding)
+    wrong = b"\xff" if encoding == "utf-8" else "\udc00".encode("utf-16-le", "surrogatepass")
+    path.write_bytes((codecs.BOM_UTF8 if encoding == "utf-8" else b"") + good + wrong + b"x\0")
+    with pytest.raises(DataError) as caught:
+        texts(path, encoding=encoding)
+    assert caught.value.where == f"{path}:3"
+    assert f"byte {len(good) + (bom if encoding == 'utf-8' else 0)} of" in caught.value.what
 
 
 def test_a_nul_is_told_with_its_line(tmp_path: Path) -> None:

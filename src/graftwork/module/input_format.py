@@ -10,7 +10,7 @@ from graftwork.core.example import Example, Input, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.rejects import Bad
 from graftwork.data.readers.table import DataRow, Table
-from graftwork.errors import ConfigError, DataError, nearest
+from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.units import several
 
 GivenInputs = str | Sequence[str] | Mapping[str, Any]  # a text, a pair, a list of words, or role -> input
@@ -83,6 +83,13 @@ def columns_called(table: Table, roles: Sequence[str], named: Mapping[str, str])
                 do=f"did you mean {flag(role)} {near}?" if near else f"name it: {flag(role)} COLUMN",
             )
     return [named.get(role, role) for role in roles]
+
+
+def require_texts(number: int, given: Iterable[Any]) -> None:
+    """Raise `ConfigError` unless these parts of the `number`th input from Python are texts."""
+    for part in given:
+        if not isinstance(part, str):
+            raise ConfigError(f"input {number} is no text", got=clip(repr(part)), expected="a text: str(…) makes one")
 
 
 def require_text(given: Input, where: str) -> None:

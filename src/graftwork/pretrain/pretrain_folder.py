@@ -57,7 +57,7 @@ class Filling:
     def begin(self, recipe: PretrainingRecipe, progress: Reached) -> None:
         """Start timing the steps."""
         self._began, self._interval = self._watch.read(), Interval(self._every_seconds)
-        self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
+        self._recipe, self._from = recipe, positions(recipe, progress.step, progress.planned)
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to log.jsonl and flush it."""
@@ -89,7 +89,7 @@ class Filling:
         """Update the live line: step, loss, tokens per second, and the price so far."""
         if time.monotonic() - self._told > TOLD_SECONDS:
             self._price, self._told = price(), time.monotonic()
-        seen = positions(self._recipe, progress.step, progress.steps) - self._from
+        seen = positions(self._recipe, progress.step, progress.planned) - self._from
         speed = scaled(seen / max(1e-9, self.took().wall_seconds), "tokens/s")
         words = f"step {progress.step:,} of {progress.steps:,} · loss {loss:.3f} · {speed} · {self._price}"
         self._progress(progress.step / progress.steps, words)

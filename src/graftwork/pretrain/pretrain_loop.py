@@ -234,7 +234,7 @@ def _take(training: PretrainState, progress: Reached, keeping: LoopHooks) -> Non
     """Take, log and report one step; make it the last one if the budget is spent."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
-    seen = positions(training.course.recipe, progress.step, progress.steps)
+    seen = positions(training.course.recipe, progress.step, progress.planned)
     keeping.log({**line, "tokens": seen})
     keeping.tell(progress, line["loss"])
     if keeping.spent() and progress.step < progress.steps:

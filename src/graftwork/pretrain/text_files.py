@@ -184,18 +184,18 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
     read, number = 0, 1  # bytes before this block, and the line number at its beginning
     with unpacked(path) as stream:
         while True:
-            block = stream.read(BLOCK)
-            pending = decoder.getstate()[0]
+            block, state = stream.read(BLOCK), decoder.getstate()
             try:
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                before = read - len(pending) + error.start
-                line = number + error.object[: error.start].count(b"\n")
-                raise _not_text(path, line, before, error, encoding) from None
+                place = len(block) - len(error.object) + error.start  # below 0 if it began in an earlier block
+                decoder.setstate(state)
+                line = number + decoder.decode(block[: max(0, place)]).count("\n")
+                raise _not_text(path, line, read + place, error, encoding) from None
             yield text
             if not block:
                 return
-            read, number = read + len(block), number + block.count(b"\n")
+            read, number = read + len(block), number + text.count("\n")
 
 
 def _not_text(path: Path, line: int, place: int, error: UnicodeDecodeError, encoding: str) -> DataError:

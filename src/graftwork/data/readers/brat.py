@@ -6,6 +6,7 @@ A row is a line of a text; lines that a span crosses are one row. Relations, eve
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,11 +42,10 @@ def rows(folder: Path) -> Iterator[Found | Bad]:
             marks = _marks(path.with_suffix(".ann"), text)
         except DataError as error:
             wrong = error
-        for first, last, start, end in _pieces(lines, marks):
+        for first, last, start, end, inside in _pieces(lines, marks):
             piece = text[start:end]
             if not piece.strip():
                 continue
-            inside = [mark for mark in marks if start <= mark.start < end]
             try:
                 if wrong is not None:
                     raise wrong
@@ -69,16 +69,19 @@ def _require_texts(folder: Path) -> None:
             )
 
 
-def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the first and last line numbers and the start and end character (exclusive) of every row."""
-    crossed = sorted((mark.start, mark.end) for mark in marks)
-    number, begin, at = 1, 0, 0
+def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int, int, list[Mark]]]:
+    """Yield the first and last line, the start and end character (exclusive), and the marks of every row."""
+    waiting = deque(sorted(marks, key=lambda mark: mark.start))
+    number, begin, at, reach = 1, 0, 0, 0
+    inside: list[Mark] = []
     for place, line in enumerate(lines, 1):
         at += len(line)
-        if any(start < at < end for start, end in crossed):
-            continue
-        yield number, place, begin, at
-        number, begin = place + 1, at
+        while waiting and waiting[0].start < at:
+            inside.append(waiting.popleft())
+            reach = max(reach, inside[-1].end)
+        if reach <= at:
+            yield number, place, begin, at, inside
+            number, begin, inside = place + 1, at, []
 
 
 def _marks(path: Path, text: str) -> list[Mark]:
