@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain import corpus_cache
+from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain.corpus_cache import CachedCorpus, clear, corpora_folder, kept
 from graftwork.pretrain.corpus_tokens import tokenise
 from graftwork.pretrain.vocabulary_training import learn

@@ -64,19 +64,19 @@ def test_jsonl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": "a"', "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        ('{"text": "a"', "not a whole JSON object"),
+        ("[" * 100_000, "not a whole JSON object"),
         ('["a"]', "not a JSON object"),
         ('{"body": "a"}', "got:      the fields body\n  do:       name it with --field"),
         ('{"text": 3}', "the field 'text' is no text"),
-        ('{"text": "\\ud83d"}', "half a character"),
+        ('{"text": "\\ud83d"}', "half of a character"),
     ],
 )
 def test_what_is_wrong_in_jsonl_is_told_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "a.jsonl").write_text(f'{{"text": "fine"}}\n{line}\n')
     with pytest.raises(DataError, match=message) as caught:
         texts(tmp_path / "a.jsonl")
-    assert caught.value.where.endswith("a.jsonl:2")
+    assert "a.jsonl:2" in caught.value.where
 
 
 def test_a_line_of_json_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def _list(folder: Path, name: str) -> Path | None:
 
 
 def _in_folders(folder: Path) -> Iterator[Row]:
-    for _, cells in class_folder.rows(folder):
+    for _, cells, *_ in class_folder.rows(folder):
         yield {**cells, "image": str((folder / cells["image"]).resolve())}
 
 

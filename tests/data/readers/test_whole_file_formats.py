@@ -69,7 +69,7 @@ def test_spans_of_label_studio(tmp_path: Path) -> None:
     ]
     wrong = refusal(studio(tmp_path / "b.json", (CARD, []), (LOST, [region(0, 3, "PER", text="nn ")])), "tokens")
     assert "own text is another" in wrong.what
-    assert wrong.where.endswith("b.json:13 (task 2)")
+    assert wrong.where.endswith("b.json: [1] (task 2)")
 
 
 def test_annotators_of_label_studio_who_agree_are_one(tmp_path: Path) -> None:

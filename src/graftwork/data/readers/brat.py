@@ -13,11 +13,9 @@ from pathlib import Path
 
 from graftwork.data.readers.character_offsets import Mark, tagged
 from graftwork.data.readers.lines import each_line, read_lines, without_eol
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.rejects import Bad, Named
 from graftwork.errors import DataError, clip
 
-HEADER = ("tokens", "tags")
-Found = tuple[int, tuple[tuple[str, ...], tuple[str, ...]], int, int]  # line, words and tags, rounded spans, last line
 _SPAN = re.compile(r"(T[0-9]+)\t(\S+) ([0-9]{1,12}) ([0-9]{1,12})\t(.*)")
 _OTHER = re.compile(r"(?:[REAMN#][0-9]+|\*)\t.*")
 
@@ -27,8 +25,8 @@ def is_brat(path: Path) -> bool:
     return path.is_dir() and any(path.glob("*.ann"))
 
 
-def rows(folder: Path) -> Iterator[Found | Bad]:
-    """Yield the first line, words and tags, number of rounded spans, and last line of every row, file by file.
+def rows(folder: Path) -> Iterator[Named | Bad]:
+    """Yield every row, file by file.
 
     Where an annotation is broken, or of another text, all rows of the text are bad: any of them may lack it.
     """
@@ -55,7 +53,7 @@ def rows(folder: Path) -> Iterator[Found | Bad]:
             except DataError as error:
                 yield Bad(path, first, error, last)
             else:
-                yield first, (found.words, found.tags), found.rounded, last
+                yield first, found.cells, found.rounded, last
 
 
 def _require_texts(folder: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.class_folder import files_in, media_of
-from graftwork.data.readers.table import DataRow, open_table
+from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, clip
 from graftwork.module.input_format import GivenInputs, Rows, check_named, columns_called, each, require_text
 from graftwork.pretrained.media_files import identify

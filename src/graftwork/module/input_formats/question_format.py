@@ -7,9 +7,9 @@ from pathlib import Path
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.data.readers.squad import questions
-from graftwork.data.readers.table import DataRow, open_table
+from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text, require_texts, two_and_two
 from graftwork.targets.passages import Passage, question_of

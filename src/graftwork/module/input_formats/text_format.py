@@ -8,7 +8,8 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.data.readers.table import DataRow, open_table
+from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError
 from graftwork.module.input_format import (
     GivenInputs,

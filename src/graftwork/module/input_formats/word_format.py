@@ -9,7 +9,8 @@ from pathlib import Path
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.data.load import check_words
-from graftwork.data.readers.table import DataRow, Table, open_table
+from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.table import Table, open_table
 from graftwork.errors import ConfigError, DataError
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, flag, require_text, require_texts
 from graftwork.targets.words import example_of
