@@ -27,7 +27,7 @@ from graftwork.pretrain.objective import (
     Writes,
 )
 from graftwork.pretrain.parallel import ALONE, JointWatch, Peers
-from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_folder import Reached
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
 from graftwork.pretrain.validation_loss import Held, validate
 from graftwork.pretrain.vocabulary import Vocabulary
