@@ -13,6 +13,7 @@ import pytest
 import graftwork as gw
 from graftwork.doctor import examine
 from graftwork.doctor.check import GROUPS, Check, Finding, Intended
+from graftwork.errors import StorageError
 from graftwork.registry import checks
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,17 @@ def test_a_check_that_breaks_is_told_and_stops_no_other(monkeypatch: pytest.Monk
     [one] = examine.advice(told["checks"], "fails")
     assert one["checks"] == ["cores", "load"] and "libtorch.so" in one["says"]
     assert told["checks"]["memory"]["findings"]
+
+
+def test_an_error_of_ours_is_told_by_its_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(asked: Intended) -> Iterator[Finding]:
+        raise StorageError("permission denied", where="/there", expected="a folder", do="ask for it")
+
+    monkeypatch.setitem(checks._parts, "cache", Check("folders", refuse))
+    told = gw.doctor(backbone="tiny_text", runs=tmp_path, cache=tmp_path, seconds=0)
+    [one] = examine.advice(told["checks"], "fails")
+    assert (one["says"], one["why"], one["do"]) == ("/there: permission denied", "expected a folder", "ask for it")
+    assert not any("\n" in finding["says"] for check in told["checks"].values() for finding in check["findings"])
 
 
 def test_the_page_lists_every_check() -> None:

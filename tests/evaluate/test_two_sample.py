@@ -70,3 +70,9 @@ def test_areas_are_those_of_scikit_learn_and_their_error_that_of_independent_row
     assert mannwhitneyu(scores[new[:, 0], 0], scores[~new[:, 0], 0]).statistic == pytest.approx(
         _areas(scores, new)[0] * new[:, 0].sum() * (~new[:, 0]).sum()
     )
+
+
+def test_rows_of_one_cluster_tell_nothing() -> None:
+    features = np.random.default_rng(0).normal(size=(60, 4))
+    found = two_sample(features[:30], features[30:], np.zeros(60, dtype=np.int64))
+    assert found.auc == 0.5 and found.p == 1.0

@@ -49,3 +49,9 @@ def test_other_questions_fall_to_the_window() -> None:
     answers = Span().decode(rule.logits(asked), tiny_dataset("span").task, asked)
     assert [answer["answer"] for answer in answers] == ["command module", "CM"]
     assert answers[0]["probability"] > 0.9
+
+
+def test_a_plural_has_one_s_more() -> None:
+    text = "cascading style sheets (CSS)"
+    assert stands_for("C", text) is None
+    assert stands_for("css", text) == stands_for("CSSs", text) == (0, 22)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.errors import ConfigError
 from graftwork.module.input_format import Form
 from graftwork.module.inputs import FORMS, asking, example_of_given, takes
 from graftwork.testing.tiny_media import write_image, write_sound
@@ -56,3 +57,18 @@ def test_what_a_form_is_asked_on_a_command_line_is_of_it(
     assert (graft, predict, folder) == ("graft", "predict", str(tmp_path / "a module"))
     [given] = form.arguments(texts)
     assert set(form.example(1, given).inputs) == set(form.roles)
+
+
+@pytest.mark.parametrize("given", [None, 7, 2.5, [1, 2], (1, "a"), ("a", None), ("a", [1, "b"]), {"text": 7}, {1: "a"}])
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: "+".join(form.roles))
+def test_what_is_no_text_is_told(form: Form, given: Any) -> None:
+    by_name = [] if isinstance(given, dict) else [dict.fromkeys(form.names[0], given)]
+    for one in (given, *by_name):
+        with pytest.raises(ConfigError):
+            example_of_given(form.roles, 1, one)
+
+
+def test_the_input_that_is_no_text_is_named() -> None:
+    with pytest.raises(ConfigError, match="input 3 is no text") as caught:
+        example_of_given(("text",), 3, 2.5)
+    assert caught.value.got == "'2.5'"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from graftwork.pretrain import corpus_cache
 from graftwork.pretrain.corpus import open_corpus
-from graftwork.pretrain.corpus_cache import clear, corpora_folder, kept
+from graftwork.pretrain.corpus_cache import CachedCorpus, clear, corpora_folder, kept
 from graftwork.pretrain.corpus_tokens import tokenise
 from graftwork.pretrain.vocabulary_training import learn
 
@@ -57,3 +60,30 @@ def test_using_it_counts(root: Path, tmp_path: Path) -> None:
 def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
     assert kept(corpora_folder(tmp_path / "nowhere")) == []
     assert clear(corpora_folder(tmp_path / "nowhere")) == []
+
+
+def test_two_may_clear_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = kept(root)
+
+    def late(root: Path) -> list[CachedCorpus]:
+        """List the entries, of which another process then removes one and begins to remove another."""
+        shutil.rmtree(entries[0].path)
+        return entries
+
+    monkeypatch.setattr(corpus_cache, "kept", late)
+    assert clear(root) == entries[1:]
+    monkeypatch.undo()
+    assert [*root.glob("*/*"), *root.glob("*/.*")] == [] == kept(root)
+
+
+def test_an_entry_that_goes_while_they_are_listed_is_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = kept(root)
+    listed = Path.iterdir
+
+    def gone(path: Path) -> Iterator[Path]:
+        if path == first.path:
+            shutil.rmtree(path)
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", gone)
+    assert kept(root) == [second]

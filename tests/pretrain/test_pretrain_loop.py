@@ -17,7 +17,7 @@ from graftwork.pretrain.objective import Batch, ByGradient
 from graftwork.pretrain.objectives.causal import Causal
 from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.objectives.replaced_token import ReplacedToken
-from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_folder import Reached
 from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
 from graftwork.pretrain.validation_loss import Held
 from graftwork.pretrain.vocabulary import Vocabulary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import json
 import lzma
@@ -63,19 +64,19 @@ def test_jsonl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": "a"', "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        ('{"text": "a"', "not a whole JSON object"),
+        ("[" * 100_000, "not a whole JSON object"),
         ('["a"]', "not a JSON object"),
         ('{"body": "a"}', "got:      the fields body\n  do:       name it with --field"),
         ('{"text": 3}', "the field 'text' is no text"),
-        ('{"text": "\\ud83d"}', "half a character"),
+        ('{"text": "\\ud83d"}', "half of a character"),
     ],
 )
 def test_what_is_wrong_in_jsonl_is_told_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "a.jsonl").write_text(f'{{"text": "fine"}}\n{line}\n')
     with pytest.raises(DataError, match=message) as caught:
         texts(tmp_path / "a.jsonl")
-    assert caught.value.where.endswith("a.jsonl:2")
+    assert "a.jsonl:2" in caught.value.where
 
 
 def test_a_line_of_json_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +148,20 @@ def test_another_encoding_is_told_with_its_place_and_can_be_named(tmp_path: Path
     path.write_bytes(b"caf\xc3")  # ends inside a character
     with pytest.raises(DataError, match="byte 3 of the text"):
         texts(path)
+
+
+@pytest.mark.parametrize(("encoding", "bom"), [("utf-16", 2), ("utf-16-le", 0), ("utf-8", 3)])
+def test_the_line_of_what_is_wrong_is_counted_in_characters(
+    tmp_path: Path, encoding: str, bom: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "BLOCK", 8)
+    path, good = tmp_path / "a.txt", "Ċone\n\u0a0atwo\n".encode(encoding)
+    wrong = b"\xff" if encoding == "utf-8" else "\udc00".encode("utf-16-le", "surrogatepass")
+    path.write_bytes((codecs.BOM_UTF8 if encoding == "utf-8" else b"") + good + wrong + b"x\0")
+    with pytest.raises(DataError) as caught:
+        texts(path, encoding=encoding)
+    assert caught.value.where == f"{path}:3"
+    assert f"byte {len(good) + (bom if encoding == 'utf-8' else 0)} of" in caught.value.what
 
 
 def test_a_nul_is_told_with_its_line(tmp_path: Path) -> None:

@@ -91,3 +91,11 @@ def test_what_is_no_list_or_no_folder(flowers: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StorageError, match="no daisy"):
         benchmark("flowers", tmp_path / "empty")
+
+
+def test_a_path_may_hold_spaces(flowers: Path) -> None:
+    (flowers / "daisy" / "1.png").rename(flowers / "daisy" / "1 of 2.png")
+    (flowers / "train_list.txt").write_text("daisy/1 of 2.png daisy\n")
+    (flowers / "val_list.txt").write_text("daisy/3.png daisy\n")
+    [row] = suites.get("flowers").tasks(flowers)[0].train.read()
+    assert row == {"image": str((flowers / "daisy" / "1 of 2.png").resolve()), "label": "daisy"}

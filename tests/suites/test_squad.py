@@ -34,9 +34,12 @@ def test_a_row_per_question(tmp_path: Path) -> None:
     assert second["answers"] == {"text": [], "answer_start": []}
 
 
-@pytest.mark.parametrize("content", ["[]", '{"data": 1}', '{"data": [{"title": "a"}]}'])
-def test_what_is_no_file_of_squad(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [("[]", "no list of articles"), ('{"data": 1}', "no list of articles"), ('{"data": [{}]}', "no list 'paragraphs'")],
+)
+def test_what_is_no_file_of_squad(tmp_path: Path, content: str, what: str) -> None:
     path = tmp_path / "train-v1.1.json"
     path.write_text(content)
-    with pytest.raises(DataError, match="not a file of SQuAD"):
+    with pytest.raises(DataError, match=what):
         list(suites.get("squad").tasks(tmp_path)[0].train.read())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 from graftwork.targets.passages import Gold, Golds, Passage
 
@@ -38,3 +39,10 @@ def test_an_answer_within_a_stretch_of_an_unspaced_script_is_found_alone() -> No
     for answer in ("1879年", "德国乌尔姆", "美国"):
         start = passage.text.index(answer)
         assert passage.between(*passage.words_at(start, start + len(answer))) == answer
+
+
+def test_golds_are_pickled_with_their_passage() -> None:
+    golds = Golds([Gold("Rome", 34)], PASSAGE)
+    again, other = pickle.loads(pickle.dumps([golds, Golds([], PASSAGE)]))
+    assert again == golds and isinstance(again, Golds) and again.passage.text == PASSAGE.text
+    assert again.passage is other.passage

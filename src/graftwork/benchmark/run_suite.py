@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.benchmark.hand_in import write_answers
 from graftwork.benchmark.official import Written, write_task
 from graftwork.benchmark.published_scores import PublishedEntry, best_on_validation, of_published, over_tasks, spread
 from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
 from graftwork.compare.majority_floor import MAJORITY
+from graftwork.core.example import Example
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress, silent
-from graftwork.core.suite import OfficialTask, Suite
+from graftwork.core.suite import OfficialTask, Row, Source, Suite
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.evaluate.score import scores_on
-from graftwork.io.files import read_toml, write_json
+from graftwork.io.files import read_toml, storage_errors, write_json, writing
+from graftwork.module.predict_many import answer_windows
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds, suites
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
@@ -238,8 +239,32 @@ def _submission(
                 missing.append(name)
                 continue
             module = runs / entry.runs[min(entry.runs)]
-            write_answers(
+            _write_answers(
                 module, task.official, source, partial(suite.hand_in, name), out / "submission" / name, device
             )
             written.append(name)
     return {"folder": str(out / "submission"), "files": written, "missing": missing}
+
+
+def _write_answers(
+    run: Path,
+    task: OfficialTask,
+    source: Source,
+    lines: Callable[[Iterable[tuple[Row, Any]]], Iterator[str]],
+    path: Path,
+    device: str,
+) -> None:
+    """Predict every row of `source` with a run's module and write `lines` of rows and answers to `path`."""
+    module = TaskModule.load(run, device=device)
+    rows = [row for row in source.read() if row is not None]
+    if task.ask is not None:
+        examples = module.examples([task.ask(row) for row in rows])
+    else:  # not `module.examples`: rows whose text is missing in the distribution need an answer too
+        examples = [Example(f"row/{row['index']}", {role: row[role] for role in module.roles}) for row in rows]
+    answers = (answer for window in answer_windows([module], examples) for answer in window.answers[0])
+    answered = ((row, next(iter(answer.values()))) for row, answer in zip(rows, answers, strict=True))
+    with storage_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as stream:
+        for line in lines(answered):
+            stream.write(f"{line}\n".encode())

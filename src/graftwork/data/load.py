@@ -20,8 +20,8 @@ from graftwork.data.readers.class_folder import media_of
 from graftwork.data.readers.columns import column_of, find_columns, table_of
 from graftwork.data.readers.hub_datasets import with_splits
 from graftwork.data.readers.questions import read_questions
-from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_rejects
-from graftwork.data.readers.table import DataRow, Table
+from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
+from graftwork.data.readers.table import Table
 from graftwork.data.readers.whole_file_formats import ROUNDED
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.splits.split_folder import with_split_files

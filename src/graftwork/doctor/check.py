@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import DEFAULT_BACKBONE
+from graftwork.errors import GraftworkError
 
 GROUPS = ("machine", "speed", "software", "folders")  # in the order of the report
 
@@ -31,6 +32,12 @@ class Finding:
     why: str = ""
     do: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)  # the same as numbers, for JSON
+
+
+def refused(error: GraftworkError, else_do: str = "") -> Finding:
+    """Return the finding "fails" that an error gives; `else_do` is the remedy where it has none."""
+    where, why = f"{error.where}: " if error.where else "", f"expected {error.expected}" if error.expected else ""
+    return Finding(f"{where}{error.what}", "fails", why, error.do or else_do)
 
 
 @dataclass(frozen=True)

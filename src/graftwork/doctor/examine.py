@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import DEFAULT_BACKBONE
-from graftwork.doctor.check import GROUPS, Finding, Intended
+from graftwork.doctor.check import GROUPS, Finding, Intended, refused
+from graftwork.errors import GraftworkError
 from graftwork.registry import checks
 
 FORMAT = 1
@@ -35,14 +36,16 @@ def doctor(
 
 
 def examined(name: str, asked: Intended) -> dict[str, Any]:
-    """Run one check. An exception becomes a finding, so that a broken library does not stop the other checks."""
+    """Run one check. An exception becomes a finding of one line, so that a broken library stops no other check."""
     group = GROUPS[0]
     try:
         check = checks.get(name)
         group = check.group
         findings = list(check.look(asked))
+    except GraftworkError as error:
+        findings = [refused(error)]
     except Exception as error:
-        what = f"cannot be looked at: {type(error).__name__}: {error}"
+        what = " ".join(f"cannot be looked at: {type(error).__name__}: {error}".split())
         do = "install the library anew" if isinstance(error, ImportError) else "see graft doctor --json"
         findings = [Finding(what, "fails", do=do)]
     return {"group": group, "findings": [asdict(finding) for finding in findings]}

@@ -179,7 +179,7 @@ def _new_words(module: TaskModule, known: Reference, fresh: Sequence[Example]) -
     for name, examples in (("new", fresh), ("held_out", known.held)):
         counts = Counter(word for example in examples for word in _words(example))
         unseen = Counter({word: count for word, count in counts.items() if word not in seen})
-        if counts:
+        if examples:  # each has a word: of signs alone, the whole text is one
             found[name] = {"words": unseen.total() / counts.total()}
         if name == "new":
             listed = sorted(unseen.items(), key=lambda item: (-item[1], item[0]))[:LISTED]

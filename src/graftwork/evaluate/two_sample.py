@@ -71,7 +71,7 @@ def _out_of_fold(features: Floats, labels: Floats, folds: NDArray[np.int64]) -> 
     spread = features.std(axis=0)
     inputs = (features - features.mean(axis=0)) / np.where(spread < 1e-9, 1.0, spread)
     scores = np.zeros_like(labels)
-    for fold in np.unique(folds):
+    for fold in np.unique(folds) if np.ptp(folds) else ():  # of a single cluster no row is left to fit to
         held = folds == fold
         fitted = inputs[~held]
         penalty = RIDGE * len(fitted) * np.eye(inputs.shape[1])

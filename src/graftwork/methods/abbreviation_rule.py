@@ -72,7 +72,8 @@ def stands_for(short: str, text: str) -> tuple[int, int] | None:
     An exact match takes precedence over one that differs in case or by a plural s; of several the first is returned.
     """
     found = definitions(text)
-    alike = [definition for definition in found if definition.short.lower().rstrip("s") == short.lower().rstrip("s")]
+    plain = short.lower()
+    alike = [one for one in found if {plain, f"{plain}s"} & {one.short.lower(), f"{one.short.lower()}s"}]
     chosen = next((definition for definition in found if definition.short == short), next(iter(alike), None))
     return (chosen.start, chosen.end) if chosen else None
 
@@ -82,7 +83,7 @@ def stands_for(short: str, text: str) -> tuple[int, int] | None:
 class AbbreviationRule:
     """The abbreviation rule; only the window that answers other questions is chosen on training data."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     uses_backbone: ClassVar[bool] = False
     LADDER: ClassVar[Entries] = AS_IT_COMES
     CURVE: ClassVar[Entries] = AS_IT_COMES

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.task import Task
-from graftwork.data.readers.rejects import Bad
-from graftwork.data.readers.table import DataRow, Table
-from graftwork.errors import ConfigError, DataError, nearest
+from graftwork.data.readers.columns import column_of
+from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.table import Table
+from graftwork.errors import ConfigError, DataError, clip
 from graftwork.units import several
 
 GivenInputs = str | Sequence[str] | Mapping[str, Any]  # a text, a pair, a list of words, or role -> input
@@ -70,19 +71,16 @@ def check_named(named: Mapping[str, str], allowed: Sequence[str], expected: str 
 
 
 def columns_called(table: Table, roles: Sequence[str], named: Mapping[str, str]) -> list[str]:
-    """Return the columns of the roles: those `named`, else of the role's name. Raises `DataError` for a missing one."""
-    for role in roles:
-        column = named.get(role, role)
-        if column not in table.header:
-            near = nearest(column, table.header)
-            raise DataError(
-                f"no column {column!r}",
-                where=f"{table.path}:1",
-                got=f"columns: {', '.join(table.header)}",
-                expected=f"columns called {' and '.join(roles)}" if len(roles) > 1 else f"a column called {role}",
-                do=f"did you mean {flag(role)} {near}?" if near else f"name it: {flag(role)} COLUMN",
-            )
-    return [named.get(role, role) for role in roles]
+    """Return the columns of the roles: those `named`, else of the role's name. Raises as `column_of`."""
+    expected = " and ".join(roles)
+    return [column_of(table, role, named.get(role, role), named.get(role), expected) for role in roles]
+
+
+def require_texts(number: int, given: Iterable[Any]) -> None:
+    """Raise `ConfigError` unless these parts of the `number`th input from Python are texts."""
+    for part in given:
+        if not isinstance(part, str):
+            raise ConfigError(f"input {number} is no text", got=clip(repr(part)), expected="a text: str(…) makes one")
 
 
 def require_text(given: Input, where: str) -> None:

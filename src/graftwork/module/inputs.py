@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA
-from graftwork.module.input_format import Form, GivenInputs
+from graftwork.module.input_format import Form, GivenInputs, require_texts
 from graftwork.module.input_formats.choice_format import CHOICES
 from graftwork.module.input_formats.media_format import IMAGE, SOUND
 from graftwork.module.input_formats.question_format import QUESTIONS
@@ -29,10 +29,13 @@ TAKEN_BY: Mapping[frozenset[str], tuple[tuple[str, ...], ...]] = {
 def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Example:
     """Convert an input to the `number`th example (1 is the first) with these roles.
 
-    Raises `ConfigError` for inputs that don't match the roles, `DataError` or `StorageError` for a bad or missing
-    file.
+    Raises `ConfigError` for inputs that don't match the roles or are no texts, `DataError` or `StorageError` for a bad
+    or missing file.
     """
-    return OF_ROLES[roles].example(number, str(given) if isinstance(given, Path) else given)
+    given = str(given) if isinstance(given, Path) else given
+    if isinstance(given, Mapping) or not isinstance(given, Sized):
+        require_texts(number, given if isinstance(given, Mapping) else [given])  # the names of inputs, or no input
+    return OF_ROLES[roles].example(number, given)
 
 
 def asking(roles: Sequence[str], *module: str | Path) -> str:

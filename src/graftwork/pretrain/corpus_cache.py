@@ -41,20 +41,32 @@ def touch(file: Path) -> None:
 def kept(root: Path) -> list[CachedCorpus]:
     """List the cache entries, least recently used first. Raises `StorageError`."""
     with storage_errors(root):
-        found = [_kept(path) for path in root.glob("*/*") if KEY.fullmatch(path.name)]
+        found = [one for path in root.glob("*/*") if KEY.fullmatch(path.name) and (one := _kept(path))]
     return sorted(found, key=lambda one: (one.used, one.path.name))
 
 
 def clear(root: Path, unused_seconds: float = 0.0) -> list[CachedCorpus]:
-    """Remove and return the entries unused for that long; existing memory maps stay valid. Raises `StorageError`."""
+    """Remove and return the entries unused for that long; existing memory maps stay valid. Raises `StorageError`.
+
+    Processes may clear at the same time: each entry is removed, and returned, by one of them.
+    """
     latest = time.time() - unused_seconds
-    removed = [one for one in kept(root) if one.used <= latest]
     with storage_errors(root):
-        for one in removed:
-            shutil.rmtree(one.path)
-        for folder in root.glob("*"):
+        removed = [one for one in kept(root) if one.used <= latest and _remove(one.path)]
+        for folder in root.glob("*/"):
             sweep(folder)
     return removed
+
+
+def _remove(path: Path) -> bool:
+    """Remove an entry, renamed before so that none is ever found half removed; return False if it is gone."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")  # what is left of it, `sweep` removes
+    try:
+        path.rename(part)
+    except FileNotFoundError:
+        return False
+    shutil.rmtree(part, ignore_errors=True)
+    return True
 
 
 def sweep(folder: Path) -> None:
@@ -70,6 +82,10 @@ def _written(path: Path) -> float:
     return max(one.stat().st_mtime for one in (path, *path.iterdir()))
 
 
-def _kept(path: Path) -> CachedCorpus:
-    files = [file.stat() for file in path.iterdir()]
+def _kept(path: Path) -> CachedCorpus | None:
+    """Describe an entry; None if another process removes it meanwhile."""
+    try:
+        files = [file.stat() for file in path.iterdir()]
+    except FileNotFoundError:
+        return None
     return CachedCorpus(path, sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0))

@@ -14,8 +14,8 @@ from graftwork.core.run import RunResult, RunSpec
 from graftwork.machine.signals import waiting
 from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.objective import AtOnce, Bench
-from graftwork.pretrain.pretrain_checkpoint import Reached
 from graftwork.pretrain.pretrain_facts import notes_of, text_of
+from graftwork.pretrain.pretrain_folder import Reached
 from graftwork.pretrain.pretrain_run import PretrainOrder, allowance_of, filling_of, finished, placed
 from graftwork.pretrain.training_text import Material
 from graftwork.pretrained.open_backbone import PRETRAINED

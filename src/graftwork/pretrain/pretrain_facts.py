@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graftwork.pretrain.objective import Remarks
-from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_folder import Reached
 from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
 from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.training_text import Material

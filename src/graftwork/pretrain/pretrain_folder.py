@@ -1,4 +1,4 @@
-"""The folder of a pre-training in progress: its log, its checkpoint and its costs so far."""
+"""The progress of a pre-training, and its folder: its log, its checkpoint and its costs so far."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graftwork.budget.purse import Clock
 from graftwork.config import Prices
+from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.meter import Phase, Readings
 from graftwork.io.files import finite, storage_errors
 from graftwork.pretrain.objective import PretrainingRecipe
-from graftwork.pretrain.pretrain_checkpoint import Reached
 from graftwork.pretrain.schedule import positions
 from graftwork.run.price_tag import read_costs
 from graftwork.train.checkpoint_files import Checkpoints, Interval
@@ -25,6 +26,33 @@ if TYPE_CHECKING:
 LOG, CHECKPOINT = "log.jsonl", "checkpoint"
 Tensors = Mapping[str, "Tensor"]
 TOLD_SECONDS = 1.0  # between two updates of the price on the live line
+
+
+@dataclass
+class Reached:
+    """The progress of a pre-training, without its tensors."""
+
+    step: int = 0  # steps done
+    steps: int = 0  # steps in total
+    owes_validation: bool = False  # True if the validation due after `step` is not done yet
+    log_bytes: int = 0  # size of log.jsonl at the checkpoint
+    fit: Phase = field(default_factory=Phase)  # time and resources used so far, over all attempts
+    attempts: int = 1
+    facts: dict[str, Any] = field(default_factory=dict)  # JSON used later in the receipt
+
+    @property
+    def planned(self) -> int:
+        """The number of steps without a stop by the budget; the schedule and the short rows depend on it."""
+        return int(self.facts.get("planned", self.steps))
+
+    def checkpoint(self, tensors: Mapping[str, Tensor]) -> Checkpoint:
+        """Return a checkpoint with the tensors of this step."""
+        return Checkpoint(asdict(self), tensors)
+
+    @classmethod
+    def of(cls, found: Checkpoint) -> Reached:
+        """Restore the progress from a checkpoint."""
+        return cls(**{**found.numbers, "fit": Phase(**found.numbers["fit"])})
 
 
 class Filling:
@@ -57,7 +85,7 @@ class Filling:
     def begin(self, recipe: PretrainingRecipe, progress: Reached) -> None:
         """Start timing the steps."""
         self._began, self._interval = self._watch.read(), Interval(self._every_seconds)
-        self._recipe, self._from = recipe, positions(recipe, progress.step, progress.steps)
+        self._recipe, self._from = recipe, positions(recipe, progress.step, progress.planned)
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append a line to log.jsonl and flush it."""
@@ -89,7 +117,7 @@ class Filling:
         """Update the live line: step, loss, tokens per second, and the price so far."""
         if time.monotonic() - self._told > TOLD_SECONDS:
             self._price, self._told = price(), time.monotonic()
-        seen = positions(self._recipe, progress.step, progress.steps) - self._from
+        seen = positions(self._recipe, progress.step, progress.planned) - self._from
         speed = scaled(seen / max(1e-9, self.took().wall_seconds), "tokens/s")
         words = f"step {progress.step:,} of {progress.steps:,} · loss {loss:.3f} · {speed} · {self._price}"
         self._progress(progress.step / progress.steps, words)

@@ -27,7 +27,7 @@ from graftwork.pretrain.objective import (
     Writes,
 )
 from graftwork.pretrain.parallel import ALONE, JointWatch, Peers
-from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_folder import Reached
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
 from graftwork.pretrain.validation_loss import Held, validate
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -234,7 +234,7 @@ def _take(training: PretrainState, progress: Reached, keeping: LoopHooks) -> Non
     """Take, log and report one step; make it the last one if the budget is spent."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
-    seen = positions(training.course.recipe, progress.step, progress.steps)
+    seen = positions(training.course.recipe, progress.step, progress.planned)
     keeping.log({**line, "tokens": seen})
     keeping.tell(progress, line["loss"])
     if keeping.spent() and progress.step < progress.steps:

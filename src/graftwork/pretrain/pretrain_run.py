@@ -25,9 +25,8 @@ from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.duration import Allowance, Extent, flop_of, mixed, paid_by, steps_of
 from graftwork.pretrain.objective import ByGradient, ContinuedNetwork, InOrder, Objective, PretrainingRecipe
 from graftwork.pretrain.parallel import JointWatch, Peers
-from graftwork.pretrain.pretrain_checkpoint import Reached
 from graftwork.pretrain.pretrain_facts import facts_of, scores_of
-from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, price_so_far
+from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, Reached, price_so_far
 from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
 from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.training_text import Material

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from graftwork.errors import UnknownName
 from graftwork.methods.ulmfit import slanted_triangular
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.train.optimiser import warm_up_then_linear
@@ -21,12 +20,6 @@ def rate(recipe: PretrainingRecipe, step: int, steps: int) -> float:
     if step < max(1, round(steps * recipe.warm_up)) or recipe.schedule == "linear":
         return linear
     return 1.0 if recipe.schedule == "constant" else 0.5 - 0.5 * math.cos(math.pi * linear)
-
-
-def check_schedule(name: str) -> None:
-    """Raise `UnknownName` for an unknown schedule."""
-    if name not in SCHEDULES:
-        raise UnknownName("schedule", name, SCHEDULES)
 
 
 def short_steps(recipe: PretrainingRecipe, steps: int) -> int:

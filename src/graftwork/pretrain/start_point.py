@@ -12,7 +12,7 @@ from graftwork.core.part_settings import chosen_settings
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.io.files import digest, file_digest, read_json, read_toml
 from graftwork.pretrain.objective import Objective, PretrainingRecipe
-from graftwork.pretrain.schedule import check_schedule
+from graftwork.pretrain.schedule import SCHEDULES
 from graftwork.pretrained.model_folder import reading_files, weight_files
 from graftwork.pretrained.open_backbone import backbone_folder
 from graftwork.registry import objectives
@@ -65,7 +65,8 @@ def recipe_of(default: PretrainingRecipe, changes: Mapping[str, Any]) -> Pretrai
         if name not in {item.name for item in fields(default)}:
             raise UnknownName("setting of a recipe", name, [item.name for item in fields(default)])
     recipe = replace(default, **given)
-    check_schedule(recipe.schedule)
+    if recipe.schedule not in SCHEDULES:
+        raise UnknownName("schedule", recipe.schedule, SCHEDULES)
     least = {
         "batch": 1,
         "length": 8,

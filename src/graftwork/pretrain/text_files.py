@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from graftwork.data.readers.json_text import DECODER, reason, shown
+from graftwork.data.readers.json_text import json_object, shown
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import FORMATS, unpacked
 
@@ -91,24 +91,9 @@ def _of_objects(path: Path, field: str, encoding: str) -> Iterator[DocumentPart]
 
 
 def _text_of(line: str, field: str, where: str) -> str:
-    try:
-        row = DECODER.decode(line.strip())
-    except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"not JSON: {reason(error)}",
-            where=where,
-            got=clip(line.strip()),
-            expected="an object per line",
-            do="mend the line or remove it",
-        ) from None
-    if not isinstance(row, dict):
-        raise DataError(
-            "not a JSON object",
-            where=where,
-            got=clip(line.strip()),
-            expected=f'{{"{field}": "…"}}',
-            do="mend the line or remove it",
-        )
+    row = json_object(line.strip(), where)
+    if isinstance(row, DataError):
+        raise row
     if field not in row:
         keys = ", ".join(row) or "none"
         raise DataError(f"no field {field!r}", where=where, got=f"the fields {keys}", do="name it with --field")
@@ -120,16 +105,6 @@ def _text_of(line: str, field: str, where: str) -> str:
             expected="a text",
             do="mend the line or remove it, or name another with --field",
         )
-    try:
-        row[field].encode()
-    except UnicodeEncodeError as error:  # half of a surrogate pair such as \ud83d\ude00
-        raise DataError(
-            "half a character",
-            where=where,
-            got=ascii(row[field][error.start]),
-            expected="both halves of a pair such as \\ud83d\\ude00",
-            do="write the character itself in UTF-8",
-        ) from None
     return str(row[field])
 
 
@@ -184,18 +159,18 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
     read, number = 0, 1  # bytes before this block, and the line number at its beginning
     with unpacked(path) as stream:
         while True:
-            block = stream.read(BLOCK)
-            pending = decoder.getstate()[0]
+            block, state = stream.read(BLOCK), decoder.getstate()
             try:
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                before = read - len(pending) + error.start
-                line = number + error.object[: error.start].count(b"\n")
-                raise _not_text(path, line, before, error, encoding) from None
+                place = len(block) - len(error.object) + error.start  # below 0 if it began in an earlier block
+                decoder.setstate(state)
+                line = number + decoder.decode(block[: max(0, place)]).count("\n")
+                raise _not_text(path, line, read + place, error, encoding) from None
             yield text
             if not block:
                 return
-            read, number = read + len(block), number + block.count(b"\n")
+            read, number = read + len(block), number + text.count("\n")
 
 
 def _not_text(path: Path, line: int, place: int, error: UnicodeDecodeError, encoding: str) -> DataError:

@@ -1,7 +1,8 @@
 """Flower photos, a folder of images per class (The TensorFlow Team, "Flowers", 2019).
 
 If lists of files exist beside the folders, they give the split: `train_list` with `test_list`, `val_list` (or
-`validate_list`) or both, as `.txt` (path, space, label) or `.tsv` (a header with file and label).
+`validate_list`) or both, as `.txt` (path, which may hold spaces, then a space and the label) or `.tsv` (a header with
+file and label).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _list(folder: Path, name: str) -> Path | None:
 
 
 def _in_folders(folder: Path) -> Iterator[Row]:
-    for _, cells in class_folder.rows(folder):
+    for _, cells, *_ in class_folder.rows(folder):
         yield {**cells, "image": str((folder / cells["image"]).resolve())}
 
 
@@ -53,7 +54,7 @@ def _listed(path: Path) -> Iterator[Row]:
     """Yield the rows of a list. Raises `DataError` with file:line for a line that is not a path and a label."""
     is_table = path.suffix == ".tsv"
     for number, line in read_lines(path):
-        fields = line.rstrip("\r\n").split("\t") if is_table else line.split()
+        fields = line.rstrip("\r\n").split("\t") if is_table else line.strip().rsplit(maxsplit=1)
         if (is_table and number == 1) or not fields or fields == [""]:
             continue
         if len(fields) != 2:

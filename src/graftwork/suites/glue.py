@@ -144,14 +144,6 @@ def columns_of(
                 expected="the official GLUE file",
                 do="take it from the download of GLUE as it is",
             )
-        if names.count(column) > 1:
-            raise DataError(
-                f"two columns are called {column!r}",
-                where=f"{path}:1",
-                got=f"columns: {clip(' | '.join(names), 200)}",
-                expected="the official GLUE file",
-                do="take it from the download of GLUE as it is",
-            )
     places = {role: names.index(column) for role, column in columns.items()}
     for number, fields in lines:
         if len(fields) != len(names) and not (torn and len(fields) < len(names)):

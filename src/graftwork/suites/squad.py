@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
-from graftwork.data.readers.json_text import whole_json
-from graftwork.errors import DataError
+from graftwork.data.readers.rejects import none_bad
+from graftwork.data.readers.squad import questions
 from graftwork.registry import suites
 
 TITLE = "SQuAD (Rajpurkar et al. 2016, 2018)"
 VERSIONS = ("1.1", "2.0")
 METRICS = ("span_f1", "exact_match")
-REMEDY = "take it from the site of SQuAD as it is"
 
 
 def tasks(folder: Path) -> list[OfficialTask]:
@@ -34,40 +32,15 @@ def _task(folder: Path, version: str) -> OfficialTask:
 
 def _rows(path: Path) -> Iterator[Row]:
     """Yield a row per question. Raises `DataError` for a file that is not in SQuAD's format."""
-    content = whole_json(path, REMEDY)
-    articles = content.get("data") if isinstance(content, dict) else None
-    if not isinstance(articles, list):
-        _refuse(path, "no list of articles called data")
-    for at, article in enumerate(articles, 1):
-        try:
-            for paragraph in article["paragraphs"]:
-                yield from (_row(asked, paragraph["context"], article["title"]) for asked in paragraph["qas"])
-        except (KeyError, TypeError, AttributeError) as error:
-            _refuse(path, f"article {at}: {error} is missing or of another type")
-
-
-def _row(asked: dict[str, Any], context: str, title: str) -> Row:
-    """Convert a question to a row; if it is marked as impossible, its answers are ignored."""
-    answers = [] if asked.get("is_impossible") else asked["answers"]
-    return {
-        "id": asked["id"],
-        "title": title,
-        "context": context,
-        "question": asked["question"],
-        "answers": {
-            "text": [answer["text"] for answer in answers],
-            "answer_start": [answer["answer_start"] for answer in answers],
-        },
-    }
-
-
-def _refuse(path: Path, what: str) -> NoReturn:
-    raise DataError(
-        f"not a file of SQuAD: {what}",
-        where=str(path),
-        expected='{"data": [{"title": "…", "paragraphs": [{"context": "…", "qas": […]}]}]}',
-        do=REMEDY,
-    )
+    for asked in none_bad(questions(path)):
+        texts, starts = zip(*asked.answers, strict=True) if asked.answers else ((), ())
+        yield {
+            "id": asked.id,
+            "title": asked.title,
+            "context": asked.context,
+            "question": asked.question,
+            "answers": {"text": list(texts), "answer_start": list(starts)},
+        }
 
 
 suites.register("squad")(Suite(TITLE, tasks))

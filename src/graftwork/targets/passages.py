@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graftwork.core.example import Example
 from graftwork.targets.words import cut_words, word_places
@@ -67,6 +67,9 @@ class Golds(tuple[Gold, ...]):
         made = super().__new__(cls, golds)
         made.passage = passage
         return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), self.passage
 
     @property
     def texts(self) -> list[str]:

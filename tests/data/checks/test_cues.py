@@ -131,3 +131,16 @@ def test_a_word_of_an_unspaced_script_is_a_cue() -> None:
         ("text_b", "没", "no"),
         ("text_b", "都", "yes"),
     }
+
+
+def test_a_word_that_gives_a_class_away_is_warned_of_behind_ten_stronger_ones() -> None:
+    labels = ["a"] * 1000 + ["b"] * 1000 + ["c"] * 350
+    topic = " ".join(f"topic{i}" for i in range(12))  # in most rows of a, and in a few of b
+    texts = [
+        f"{text} {topic}" if i < 900 or 1000 <= i < 1100 else f"{text} given" if i >= 2000 else text
+        for i, text in enumerate(random_texts(2350, 0))
+    ]
+    found = cues(listed([{"text": text} for text in texts], labels), ("a", "b", "c"))
+    assert all(cue["word"].startswith("topic") for cue in found["strongest"][:10])
+    assert [cue["word"] for cue in found["strongest"][10:]] == ["given"]
+    assert "'given' (350 of 350 rows are c" in next(cue_warnings(found))

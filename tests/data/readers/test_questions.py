@@ -170,6 +170,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"answers": [{"text": "the Romans", "answer_start": -3}]}, ["no whole number"]),
     ({"is_impossible": True}, ["it has answers and is said to have none"]),
     ({"answers": [], "is_impossible": False}, ["said to have an answer and has none"]),
+    ({"is_impossible": 0}, ["is_impossible is neither true nor false"]),
     ({"id": "q2"}, ["the id 'q2' stands twice", "it stands at"]),
 ]
 

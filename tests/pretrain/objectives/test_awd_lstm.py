@@ -21,7 +21,7 @@ from graftwork.pretrain.nt_asgd import NtAsgd
 from graftwork.pretrain.objective import Batch, InOrder, Loss, OwnOptimiser, Writes
 from graftwork.pretrain.objectives.awd_lstm import AwdLstmObjective, LanguageModel, Varied, discriminative
 from graftwork.pretrain.packing import Streams
-from graftwork.pretrain.pretrain_checkpoint import Reached
+from graftwork.pretrain.pretrain_folder import Reached
 from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
 from graftwork.pretrain.validation_loss import Held
 from graftwork.pretrain.vocabulary import BERT, Vocabulary

@@ -20,7 +20,7 @@ from graftwork.targets.words import LETTERS, TOKEN
 
 FEWEST = 5  # fewest distinct rows that contain the word
 CHANCE = 0.01  # probability that any word at all is reported when the labels are random
-MOST = 10  # most words listed per side
+MOST = 10  # most words listed per side; and as many more that give a class away
 GIVES_AWAY, OF_CLASS = 0.95, 0.2  # single texts: least share and least part of a class; below, a word of the topic
 _TOKEN = re.compile(rf"{LETTERS}(?:['’]{LETTERS})*+|{TOKEN}")
 
@@ -46,7 +46,7 @@ def cues(examples: Sequence[Example], labels: Sequence[str]) -> dict[str, Any]:
     counted = [_counted(side) for side in sides]
     tests = sum(rows.size * len(side.labels) for side, (_, rows, _) in zip(sides, counted, strict=True))
     found = [_listed(side, *count, tests) for side, count in zip(sides, counted, strict=True)]
-    listed = [cue for cues_of_side in found for cue in cues_of_side[:MOST]]
+    listed = [cue for cues_of_side in found for cue in _strongest(cues_of_side)]
     return {"words": sum(map(len, found)), "tests": tests, "strongest": listed} if sides else {}
 
 
@@ -129,12 +129,21 @@ def _listed(
     ]
 
 
+def _strongest(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first cues of a side, and of the others the first that give a class away, which are warned of."""
+    return [*found[:MOST], *[cue for cue in found[MOST:] if _gives_away(cue)][:MOST]]
+
+
+def _gives_away(cue: dict[str, Any]) -> bool:
+    return bool(cue["share_at_least"] >= GIVES_AWAY and cue["of_the_label"] >= OF_CLASS)
+
+
 def cue_warnings(found: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence for one side of a pair, choices alone, or single words that predict labels by themselves."""
     for side in dict.fromkeys(cue["side"] for cue in found.get("strongest", [])):
         own = [cue for cue in found["strongest"] if cue["side"] == side]
         if side == "text":
-            own = [c for c in own if c["share_at_least"] >= GIVES_AWAY and c["of_the_label"] >= OF_CLASS]
+            own = list(filter(_gives_away, own))
             start = "One word gives a class away"
         else:
             start = f"Words of {'the choices' if side == 'choices' else side} alone give answers away"

@@ -246,21 +246,17 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     yield from _rejected_warnings(found.get("rejected", {}), task)
     for name, count in found["duplicates_across"]["rows"].items():
         if count:
-            yield (
-                f"{_rows(count)} of {name} ({_share(count, rows[name])}) {'has' if count == 1 else 'have'} the same "
-                f"{noun} as a row of train: kept, and the score looks better for it than it is."
-            )
+            told = _of(count, name, rows, "has", "have")
+            yield f"{told} the same {noun} as a row of train: kept, and the score looks better for it than it is."
     if count := found["test_in_validation"]["rows"]:
         yield (
-            f"{_rows(count)} of test ({_share(count, rows['test'])}) {'has' if count == 1 else 'have'} the same {noun} "
-            "as a row of validation: choices are made on what is tested on, and the score looks better for it than it "
-            "is."
+            f"{_of(count, 'test', rows, 'has', 'have')} the same {noun} as a row of validation: choices are made on "
+            "what is tested on, and the score looks better for it than it is."
         )
     yield from _near_warnings(found, noun)
     for name, count in found["duplicates_within"].items():
         if count:
-            verb = "repeats" if count == 1 else "repeat"
-            yield f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} the {noun} of an earlier row."
+            yield f"{_of(count, name, rows, 'repeats', 'repeat')} the {noun} of an earlier row."
     if found["conflicts"]["groups"]:
         yield (
             f"{noun.capitalize()}s that stand in several rows with different targets: {found['conflicts']['groups']:,} "
@@ -273,8 +269,8 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     for name, count in found.get("passages_across", {}).items():
         if count:
             yield (
-                f"{_rows(count)} of {name} ({_share(count, rows[name])}) ask about a passage that train asks about "
-                "too: the score looks better for it than it is."
+                f"{_of(count, name, rows, 'asks', 'ask')} about a passage that train asks about too: the score looks "
+                "better for it than it is."
             )
     if found["words"]["over_1000"]:
         yield (
@@ -299,24 +295,21 @@ def _rejected_warnings(rejected: Mapping[str, int], task: Task) -> Iterable[str]
 
 
 def _near_warnings(found: Mapping[str, Any], noun: str) -> Iterable[str]:
-    near, rows = found.get("near_duplicates"), found["rows"]
+    near, rows, verbs = found.get("near_duplicates"), found["rows"], ("nearly repeats", "nearly repeat")
     for name, count in near["across"]["rows"].items() if near else ():
         if count:
-            verb = "nearly repeats" if count == 1 else "nearly repeat"
             yield (
-                f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} a row of train: the score may look "
-                "better for it than it is; --drop-leaks takes such rows out of train."
+                f"{_of(count, name, rows, *verbs)} a row of train: the score may look better for it than it is; "
+                "--drop-leaks takes such rows out of train."
             )
     if near and (count := near["test_in_validation"]["rows"]):
-        verb = "nearly repeats" if count == 1 else "nearly repeat"
         yield (
-            f"{_rows(count)} of test ({_share(count, rows['test'])}) {verb} a row of validation, on which choices are "
-            "made: the score may look better for it than it is."
+            f"{_of(count, 'test', rows, *verbs)} a row of validation, on which choices are made: the score may look "
+            "better for it than it is."
         )
     for name, count in near["within"].items() if near else ():
         if count:
-            verb = "nearly repeats" if count == 1 else "nearly repeat"
-            yield f"{_rows(count)} of {name} ({_share(count, rows[name])}) {verb} the {noun} of another row."
+            yield f"{_of(count, name, rows, *verbs)} the {noun} of another row."
     if near and near["conflicts"]["rows"]:
         a, b, _ = near["conflicts"]["examples"][0]
         yield (
@@ -372,8 +365,10 @@ def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
             yield f"The labels {' and '.join(map(clip, same))} differ only in case or spaces and are kept apart."
 
 
-def _share(count: int, rows: int) -> str:
-    return f"{count / rows:.1%}" if count >= rows / 1000 else "under 0.1%"
+def _of(count: int, split: str, rows: Mapping[str, int], one: str, many: str) -> str:
+    """Return the rows with their share of a split, and the verb for one of them or for many."""
+    share = f"{count / rows[split]:.1%}" if count >= rows[split] / 1000 else "under 0.1%"
+    return f"{_rows(count)} of {split} ({share}) {one if count == 1 else many}"
 
 
 def _rows(count: int) -> str:

@@ -6,24 +6,20 @@ doccano's labelled texts are ordinary JSONL and are not read here.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graftwork.data.readers.character_offsets import Mark, tagged
-from graftwork.data.readers.json_text import DECODER, json_object, reason, require_characters, shown
-from graftwork.data.readers.lines import LONGEST_DOCUMENT, each_line, read_lines
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.character_offsets import Mark, Tagged, tagged
+from graftwork.data.readers.json_text import json_object, shown, whole_json
+from graftwork.data.readers.lines import each_line
+from graftwork.data.readers.rejects import Bad, Named
 from graftwork.errors import DataError, clip
 
 Item = Mapping[str, Any]
-Cells = dict[str, Any]  # column -> cell
-Found = tuple[int, Cells, int, int]  # line, cells, number of rounded spans, last line
 MARKED = ("label", "labels", "entities")  # keys of the spans in doccano's versions
 TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
 SAID = ("type", "from_name", "to_name", "value")  # keys with a result's content; the others are its id and origin
-_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def spans_key(path: Path) -> str | None:
@@ -40,28 +36,27 @@ def spans_key(path: Path) -> str | None:
     return None
 
 
-def doccano_rows(path: Path) -> Iterator[Found | Bad]:
-    """Yield the line, words and tags, and number of rounded spans of every text."""
+def doccano_rows(path: Path) -> Iterator[Named | Bad]:
+    """Yield the words and tags of every text."""
     for number, line in each_line(path):
         if isinstance(line, str) and not line.strip():
             continue
         try:
-            cells, rounded = _of_doccano(line, f"{path}:{number}")
+            found = _of_doccano(line, f"{path}:{number}")
         except DataError as error:
             yield Bad(path, number, error, number)
         else:
-            yield number, cells, rounded, number
+            yield number, found.cells, found.rounded, number
 
 
-def _of_doccano(line: str | DataError, where: str) -> tuple[Cells, int]:
+def _of_doccano(line: str | DataError, where: str) -> Tagged:
     item = json_object(line, where) if isinstance(line, str) else line
     if isinstance(item, DataError):
         raise item
     text, given = item.get("text"), _marked(item)[1]
     if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
         _refuse("not a row of doccano's spans", where, shown(item), '{"text": "…", "label": [[0, 5, "TYPE"]]}')
-    found = tagged(text, [_mark(mark, where) for mark in given])
-    return {"tokens": found.words, "tags": found.tags}, found.rounded
+    return tagged(text, [_mark(mark, where) for mark in given])
 
 
 def _marked(item: Item) -> tuple[str | None, Any]:
@@ -107,8 +102,8 @@ def label_studio_header(path: Path) -> tuple[str, ...] | None:
     )
 
 
-def label_studio_rows(path: Path) -> Iterator[Found | Bad]:
-    """Yield the line, cells and number of rounded spans of every task. Errors give file:line and the task's id."""
+def label_studio_rows(path: Path) -> Iterator[Named | Bad]:
+    """Yield the text, label, words and tags of every task, numbered from 1. Errors give its place and its id."""
     for number, where, task in _tasks(path):
         try:
             if isinstance(task, DataError):
@@ -121,13 +116,22 @@ def label_studio_rows(path: Path) -> Iterator[Found | Bad]:
             yield Bad(path, number, error)
             continue
         label = choices[0] if len(choices) == 1 else tuple(choices)
-        yield number, {"text": text, "label": label, "tokens": found.words, "tags": found.tags}, found.rounded, 0
+        yield number, {"text": text, "label": label, **found.cells}, found.rounded, 0
 
 
 def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataError]]:
-    """Yield the line and location of every task with its text and results, or with its error."""
-    for number, item in _items(path):
-        where = f"{path}:{number}"
+    """Yield the number and location of every task with its text and results, or with its error."""
+    content = whole_json(path, "export it again; if it has an object on every line, rename the file to .jsonl")
+    if not isinstance(content, list):
+        _refuse(
+            "not a list of tasks",
+            str(path),
+            shown(content),
+            "the JSON export of Label Studio; for that of SQuAD: --kind span",
+            "rename the file to .jsonl, if it has an object on every line",
+        )
+    for number, item in enumerate(content, 1):
+        where = f"{path}: [{number - 1}]"
         try:
             if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
                 remedy = "of a list of rows make JSONL: an object on every line, in a file called .jsonl"
@@ -207,62 +211,6 @@ def _region(result: Item, text: str, where: str) -> Mark:
             "offsets that count characters; those of texts with emoji may count half characters",
         )
     return Mark(start, end, types[0], where)
-
-
-def _items(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the line and value of every item of a JSON list. Raises `DataError` where it is truncated."""
-    text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
-    at, line, counted, comma = _past(text, 0), 1, 0, False
-    if text[at : at + 1] != "[":
-        if not text.strip():
-            return
-        _refuse(
-            "not a list of tasks",
-            f"{path}:1",
-            clip(text[at : at + 200]),
-            "the JSON export of Label Studio; for that of SQuAD: --kind span",
-            "rename the file to .jsonl, if it has an object on every line",
-        )
-    at = _past(text, at + 1)
-    while comma or text[at : at + 1] != "]":
-        line, counted = line + text.count("\n", counted, at), at
-        item, at = _item(text, at, f"{path}:{line}")
-        yield line, item
-        at = _past(text, at)
-        comma = text[at : at + 1] == ","
-        if not comma and text[at : at + 1] != "]":
-            _refuse(
-                "a list that breaks off",
-                f"{path}:{line + text.count(chr(10), counted, at)}",
-                clip(text[at : at + 80]),
-                "a comma between tasks, and ] behind the last",
-            )
-        at = _past(text, at + 1) if comma else at
-    rest = _past(text, at + 1)
-    if text[rest:]:
-        place = f"{path}:{1 + text.count(chr(10), 0, rest)}"
-        _refuse("more stands behind the list of tasks", place, clip(text[rest : rest + 80]), "one list in a file")
-
-
-def _past(text: str, at: int) -> int:
-    """Return the position after the white space at `at`."""
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
-def _item(text: str, at: int, where: str) -> tuple[Any, int]:
-    try:
-        item, end = DECODER.raw_decode(text, at)
-        require_characters(item, text[at:end])
-    except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"not whole JSON: {reason(error)}",
-            where=f"{where}:{error.colno}" if isinstance(error, json.JSONDecodeError) else where,
-            got=clip(text[at : at + 200]),
-            expected=TASK,
-            do="export it again",
-        ) from None
-    return item, end
 
 
 def _refuse(what: str, where: str, got: str, expected: str, do: str = "mend it, or export it again") -> NoReturn:

@@ -6,17 +6,16 @@ A row is a line of a text; lines that a span crosses are one row. Relations, eve
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from graftwork.data.readers.character_offsets import Mark, tagged
 from graftwork.data.readers.lines import each_line, read_lines, without_eol
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.rejects import Bad, Named
 from graftwork.errors import DataError, clip
 
-HEADER = ("tokens", "tags")
-Found = tuple[int, tuple[tuple[str, ...], tuple[str, ...]], int, int]  # line, words and tags, rounded spans, last line
 _SPAN = re.compile(r"(T[0-9]+)\t(\S+) ([0-9]{1,12}) ([0-9]{1,12})\t(.*)")
 _OTHER = re.compile(r"(?:[REAMN#][0-9]+|\*)\t.*")
 
@@ -26,8 +25,8 @@ def is_brat(path: Path) -> bool:
     return path.is_dir() and any(path.glob("*.ann"))
 
 
-def rows(folder: Path) -> Iterator[Found | Bad]:
-    """Yield the first line, words and tags, number of rounded spans, and last line of every row, file by file.
+def rows(folder: Path) -> Iterator[Named | Bad]:
+    """Yield every row, file by file.
 
     Where an annotation is broken, or of another text, all rows of the text are bad: any of them may lack it.
     """
@@ -41,11 +40,10 @@ def rows(folder: Path) -> Iterator[Found | Bad]:
             marks = _marks(path.with_suffix(".ann"), text)
         except DataError as error:
             wrong = error
-        for first, last, start, end in _pieces(lines, marks):
+        for first, last, start, end, inside in _pieces(lines, marks):
             piece = text[start:end]
             if not piece.strip():
                 continue
-            inside = [mark for mark in marks if start <= mark.start < end]
             try:
                 if wrong is not None:
                     raise wrong
@@ -55,7 +53,7 @@ def rows(folder: Path) -> Iterator[Found | Bad]:
             except DataError as error:
                 yield Bad(path, first, error, last)
             else:
-                yield first, (found.words, found.tags), found.rounded, last
+                yield first, found.cells, found.rounded, last
 
 
 def _require_texts(folder: Path) -> None:
@@ -69,16 +67,19 @@ def _require_texts(folder: Path) -> None:
             )
 
 
-def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the first and last line numbers and the start and end character (exclusive) of every row."""
-    crossed = sorted((mark.start, mark.end) for mark in marks)
-    number, begin, at = 1, 0, 0
+def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int, int, list[Mark]]]:
+    """Yield the first and last line, the start and end character (exclusive), and the marks of every row."""
+    waiting = deque(sorted(marks, key=lambda mark: mark.start))
+    number, begin, at, reach = 1, 0, 0, 0
+    inside: list[Mark] = []
     for place, line in enumerate(lines, 1):
         at += len(line)
-        if any(start < at < end for start, end in crossed):
-            continue
-        yield number, place, begin, at
-        number, begin = place + 1, at
+        while waiting and waiting[0].start < at:
+            inside.append(waiting.popleft())
+            reach = max(reach, inside[-1].end)
+        if reach <= at:
+            yield number, place, begin, at, inside
+            number, begin, inside = place + 1, at, []
 
 
 def _marks(path: Path, text: str) -> list[Mark]:

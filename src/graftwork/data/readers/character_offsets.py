@@ -29,6 +29,11 @@ class Tagged:
     tags: tuple[str, ...]
     rounded: int  # number of spans with a border inside a word, widened to whole words
 
+    @property
+    def cells(self) -> dict[str, tuple[str, ...]]:
+        """The words and tags by column."""
+        return {"tokens": self.words, "tags": self.tags}
+
 
 def tagged(text: str, marks: Sequence[Mark]) -> Tagged:
     """Split `text` into words and tag them by its `marks`, the first word of each B-TYPE, the others I-TYPE.

@@ -13,10 +13,10 @@ from itertools import chain
 from typing import Any
 
 from graftwork.core.task import Split, Task
-from graftwork.data.readers.columns import columns_told
-from graftwork.data.readers.rejects import Bad
-from graftwork.data.readers.table import Cell, DataRow, Table
-from graftwork.errors import ConfigError, DataError, clip, nearest
+from graftwork.data.readers.columns import column_of, columns_told
+from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.data.readers.table import Table
+from graftwork.errors import ConfigError, DataError, clip
 from graftwork.targets.choices import check_choices, parse_marks
 
 TEXTS = ("text", "premise", "query", "context", "question", "sentence")
@@ -34,18 +34,20 @@ _NUMBER = re.compile("[0-9]{1,4}")
 def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task:
     """Return `task` with `text`, `choices` and, if `labelled`, `label` set to columns.
 
-    Raises `ConfigError` where a setting names no column, `DataError` where none is set and none is found by its name.
+    Raises `DataError` for a column that is not there, `ConfigError` for settings that contradict.
     """
     if task.text_a is not None or task.text_b is not None:
         raise ConfigError(f"the kind {task.kind!r} reads one text with its choices", do="set --text and --choices")
     choices = task.settings.choices or _found_choices(table)
     text = task.text or _found_text(table, choices)
-    for name in (*choices, *_parts(text, table)):
-        _require(table, "choices" if name in choices else "text", name)
+    for name in choices:
+        column_of(table, "choices", name, None)
+    for name in _parts(text, table):
+        column_of(table, "text", name, None, ", ".join(TEXTS) if name == TEXTS[0] else name)
     if not labelled:
         return task.resolved(text=text, choices=choices)
     label = task.label or next((name for name in LABELS if name in table.header), LABELS[0])
-    _require(table, "label", label)
+    column_of(table, "label", label, None)
     twice = [name for name, count in Counter([*_parts(text, table), *choices, label]).items() if count > 1]
     if twice:
         raise ConfigError(f"the column {twice[0]!r} is used twice", where=str(table.path), do="name each part's own")
@@ -89,19 +91,6 @@ def _found_choices(table: Table) -> tuple[str, ...]:
             do="say which: --choices COLUMN, or --choices FIRST,SECOND,… for a column each",
         )
     return found[0]
-
-
-def _require(table: Table, role: str, name: str) -> None:
-    if name in table.header:
-        return
-    near = nearest(name, table.header)
-    raise DataError(
-        f"no column {name!r}",
-        where=f"{table.path}:1",
-        got=columns_told(table),
-        expected=f"a column called {', '.join(TEXTS)}" if name == TEXTS[0] else "",
-        do=f"did you mean --{role} {near}?" if near else f"name it: --{role} COLUMN",
-    )
 
 
 def _is_json(table: Table) -> bool:

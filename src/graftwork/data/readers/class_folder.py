@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from graftwork.core.media import MEDIA, SUFFIXES, Media
+from graftwork.data.readers.rejects import Named
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
 from graftwork.pretrained.media_files import identify
@@ -22,14 +23,14 @@ def header_of(path: Path) -> tuple[str, ...]:
     return (_listed(path)[0], LABEL)
 
 
-def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number and cells of every file: its path inside the folder, and its label.
+def rows(path: Path) -> Iterator[Named]:
+    """Yield every file, numbered from 1: its path inside the folder, and its label.
 
     Raises `DataError` where there are no class folders, or one holds a file that is neither image nor sound.
     """
     role, found = _listed(path)
     for number, (file, label) in enumerate(found, 1):
-        yield number, {role: str(file.relative_to(path)), LABEL: label}
+        yield number, {role: str(file.relative_to(path)), LABEL: label}, 0, 0
 
 
 def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:

@@ -96,14 +96,17 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
     return found[0] if found else {"text": column_of(table, "text", COLUMNS[per_word][0], None)}
 
 
-def column_of(table: Table, role: str, name: str, setting: str | None) -> str:
-    """Return `name` if the table has it; else raise an error that lists the columns and suggests the nearest."""
+def column_of(table: Table, role: str, name: str, setting: str | None, known: str = "") -> str:
+    """Return `name` if the table has it; else raise an error that lists the columns and suggests the nearest.
+
+    `known` are the usual names, in words; the default is that of a text, or of words.
+    """
     if name in table.header:
         return name
     near = nearest(name, table.header)
     flag = f"--{role.replace('_', '-')} {near or 'COLUMN'}"
-    known = {"text": "text, sentence, or text_a and text_b", "tokens": "tokens or words"}.get(name, name)
-    do = f"did you mean {flag}?" if near else f"name it: {flag}{OTHERS if name == 'text' else ''}"
+    do = f"did you mean {flag}?" if near else f"name it: {flag}{OTHERS if name == 'text' and not known else ''}"
+    known = known or {"text": "text, sentence, or text_a and text_b", "tokens": "tokens or words"}.get(name, name)
     if setting is None and any(len(cell.split()) >= MOST_WORDS for cell in table.header):
         do = "the first line looks like a row: put a header above it, such as text and label"
     error = ConfigError if setting is not None else DataError

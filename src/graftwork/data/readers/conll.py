@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from graftwork.data.readers.lines import each_line, without_eol
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.rejects import Bad, Named
 from graftwork.errors import DataError, clip
 from graftwork.units import several
 
@@ -25,63 +25,45 @@ _SPACES = " \t\r\n"
 _NO_WORD = re.compile(r"\d+[-.]\d+")  # an id such as 3-4 or 8.1
 _COMMENT = re.compile(r"#\s*(\S+\s*=|newdoc\b|newpar\b)")  # such as # text = …; a lone # is a word
 
-Sentence = tuple[int, list[tuple[str, ...]], int]  # first line's number, fields of each word, last line's number
-
 
 def header_of(path: Path) -> tuple[str, ...] | None:
     """Return the column names: `tokens`, 2, 3, …, `tags`; None for a file without words."""
     if _universal(path):
         return UNIVERSAL
-    first = next(_fields(path), None)
-    if first is None:
-        return None
-    if isinstance(first[1], DataError):
-        raise first[1]
-    count = len(first[1])
-    return (WORDS, *(str(column) for column in range(2, count)), TAGS)[: max(1, count)]
+    first = next((fields for _, fields in _fields(path) if fields), None)
+    if isinstance(first, DataError):
+        raise first
+    return None if first is None else (WORDS, *map(str, range(2, len(first))), TAGS)[: len(first)]
 
 
-def columns_of(
-    path: Path, header: Sequence[str], wanted: Sequence[str]
-) -> Iterator[tuple[int, tuple[tuple[str, ...], ...], int] | Bad]:
-    """Yield every sentence's first line, the fields of each `wanted` column, and its last line.
+def rows(path: Path) -> Iterator[Named | Bad]:
+    """Yield the sentences, in each column the fields of all words; document markers are skipped.
 
     A sentence is bad where one of its lines has more or fewer fields than the file's first.
     """
-    chosen = [header.index(name) for name in wanted]
-    for found in sentences(path, len(header)):
-        if isinstance(found, Bad):
-            yield found
-        else:
-            line, words, last = found
-            yield line, tuple(tuple(fields[column] for fields in words) for column in chosen), last
-
-
-def sentences(path: Path, width: int) -> Iterator[Sentence | Bad]:
-    """Yield the sentences, `width` fields per word; document markers and sentences without words are skipped."""
+    header = header_of(path) or ()
     begun = last = 0
-    words: list[tuple[str, ...]] = []
+    words: list[list[str]] = []
     wrong: DataError | None = None
-    for number, fields in chain(_fields(path, blanks=True), [(0, [])]):
+    for number, fields in chain(_fields(path), [(0, [])]):
         if not fields:
             if wrong is not None:
                 yield Bad(path, begun, wrong, last)
             elif words:
-                yield begun, words, last
+                yield begun, dict(zip(header, zip(*words, strict=True), strict=True)), 0, last
             words, begun, wrong = [], 0, None
             continue
         begun, last = begun or number, number
         if isinstance(fields, DataError):
             wrong = wrong or fields
-        elif len(fields) != width or not all(fields):
-            wrong = wrong or _wrong_width(path, number, fields, width)
+        elif len(fields) != len(header) or not all(fields):
+            wrong = wrong or _wrong_width(path, number, fields, len(header))
         else:
-            words.append(tuple(fields))
+            words.append(fields)
 
 
-def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str] | DataError]]:
-    """Yield the number and fields, or error, of every line with a word; with `blanks`, no fields where a sentence
-    ends."""
+def _fields(path: Path) -> Iterator[tuple[int, list[str] | DataError]]:
+    """Yield the number and fields, or error, of every line with a word; and no fields where a sentence ends."""
     tabs: bool | None = None
     universal, at_start = _universal(path), True
     for number, line in each_line(path):
@@ -91,8 +73,7 @@ def _fields(path: Path, blanks: bool = False) -> Iterator[tuple[int, list[str] |
         content = line.strip(_SPACES)
         if not content:
             at_start = True
-            if blanks:
-                yield number, []
+            yield number, []
             continue
         if content == DOCUMENT or (content.startswith("#") and _is_comment(content, universal, tabs, at_start)):
             continue

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.parquet import ROWS_AT_ONCE, row_of
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
 from graftwork.io.extras import extra
 from graftwork.pretrained.download_policy import may_fetch
@@ -65,13 +65,8 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_set(path).column_names)
 
 
-def rows(
-    path: Path, wanted: Sequence[str], label: str | None, words: str | None = None
-) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
-    """Yield the number (from 1) and `wanted` cells of every row, in the form of a JSONL row.
-
-    A row is bad if its class is not published, or a cell is not text.
-    """
+def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+    """Yield every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
     found = _set(path).select_columns(list(dict.fromkeys(wanted)))
     names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
     number = 0

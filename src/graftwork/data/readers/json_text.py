@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 from graftwork.data.readers.lines import LONGEST_DOCUMENT, each_line, read_lines, without_eol
 from graftwork.errors import DataError, clip
 
-LONGEST_NUMBER = 1000  # most digits of an integer: more are slow to convert
 _LONE_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 Object = dict[str, Any]
@@ -35,13 +34,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Object:
     return item
 
 
-def _whole(digits: str) -> int:
-    if len(digits) > LONGEST_NUMBER:
-        raise ValueError(f"a number of {len(digits):,} digits")
-    return int(digits)
-
-
-DECODER = json.JSONDecoder(parse_int=_whole, parse_constant=_refuse_nan, object_pairs_hook=_unique)
+DECODER = json.JSONDecoder(parse_constant=_refuse_nan, object_pairs_hook=_unique)
 _LITERAL = json.JSONDecoder(
     parse_int=Literal, parse_float=Literal, parse_constant=_refuse_nan, object_pairs_hook=_unique
 )
@@ -69,11 +62,11 @@ def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> O
     try:
         item = decoder.decode(content)
         if isinstance(item, dict):
-            require_characters(item, content)
+            _require_characters(item, content)
     except (ValueError, RecursionError) as error:
         place = f":{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         return DataError(
-            f"not a whole JSON object: {reason(error)}",
+            f"not a whole JSON object: {_reason(error)}",
             where=f"{where}{place}",
             got=clip(content),
             expected="one JSON object per line",
@@ -95,11 +88,11 @@ def whole_json(path: Path, do: str) -> Any:
     text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
     try:
         found = DECODER.decode(text)
-        require_characters(found, text)
+        _require_characters(found, text)
     except (ValueError, RecursionError) as error:
         place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise DataError(
-            f"not whole JSON: {reason(error)}",
+            f"not whole JSON: {_reason(error)}",
             where=f"{path}{place}",
             got=clip(text[error.pos : error.pos + 80] if isinstance(error, json.JSONDecodeError) else text[:80]),
             expected="a file of JSON that is whole",
@@ -108,14 +101,14 @@ def whole_json(path: Path, do: str) -> Any:
     return found
 
 
-def reason(error: ValueError | RecursionError) -> str:
+def _reason(error: ValueError | RecursionError) -> str:
     """Describe why a text could not be decoded."""
     if isinstance(error, json.JSONDecodeError):
         return error.msg
     return "lists or objects too deep within one another" if isinstance(error, RecursionError) else str(error)
 
 
-def require_characters(item: Any, text: str) -> None:
+def _require_characters(item: Any, text: str) -> None:
     """Raise `ValueError` if `item`, which was decoded from `text`, has half of a surrogate pair."""
     if not _LONE_SURROGATE.search(text):
         return
@@ -128,12 +121,44 @@ def require_characters(item: Any, text: str) -> None:
         ) from None
 
 
+def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bool) -> str | tuple[str, ...]:
+    """Convert a JSON value, its numbers `Literal`, to a cell: a text, a label of any type, or a list of words.
+
+    Raises `DataError`.
+    """
+    if is_words:
+        if isinstance(value, list) and all(type(item) is str for item in value):  # no Literal, which is a str too
+            return tuple(value)
+        raise DataError(
+            f"the value of {column!r} is no list of strings",
+            where=where,
+            got=shown(value),
+            expected='a list of strings such as ["My", "card", "is", "lost"]',
+            do="write each of them as a string of its own",
+        )
+    if type(value) is str:
+        return value
+    if is_label and isinstance(value, Literal):
+        return str(value)
+    if is_label and isinstance(value, bool):
+        return "true" if value else "false"
+    if is_label and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(map(str, value))
+    raise DataError(
+        f"the value of {column!r} is {'null' if value is None else 'no text'}",
+        where=where,
+        got=shown(value),
+        expected="a string, a number, a boolean or a list of strings or numbers" if is_label else "a string",
+        do="remove the row or fill the value in" if value is None else "write it as a string",
+    )
+
+
 def shown(value: Any) -> str:
     """Return a JSON value as text for a message."""
     try:
-        return clip(value if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False))
+        return clip(value if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False, default=repr))
     except (RecursionError, ValueError, TypeError):
-        return clip(f"{type(value).__name__}")
+        return clip(type(value).__name__)
 
 
 def empty_line(path: Path, line: int) -> DataError:

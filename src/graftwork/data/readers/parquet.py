@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.json_text import Literal, cell_of
+from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.errors import DataError, clip
 from graftwork.io.extras import extra
 from graftwork.io.files import storage_errors
@@ -27,10 +28,8 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_open(path).schema_arrow.names)
 
 
-def rows(
-    path: Path, wanted: Sequence[str], label: str | None, words: str | None = None
-) -> Iterator[tuple[int, tuple[Any, ...]] | Bad]:
-    """Yield the number (from 1) and `wanted` cells of every row, in the form of a JSONL row.
+def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+    """Yield every row, numbered from 1.
 
     Texts are used unchanged, in the column `words` also lists of texts, and in the column `label` also lists, numbers
     and booleans as JSON writes them; a row with anything else is bad.
@@ -44,14 +43,22 @@ def rows(
 
 def row_of(
     values: Sequence[Any], wanted: Sequence[str], label: str | None, words: str | None, path: Path, number: int
-) -> tuple[int, tuple[Any, ...]] | Bad:
+) -> DataRow | Bad:
     """Return row `number` of values as cells, or the bad row."""
-    where = f"{path}:{number}"
     try:
-        cells = (_cell(value, name, label, words, where) for value, name in zip(values, wanted, strict=True))
-        return number, tuple(cells)
+        cells = [
+            cell_of(
+                _as_json(value),
+                name,
+                f"{path}:{number}",
+                is_label=name == label,
+                is_words=name == words and isinstance(value, list),
+            )
+            for value, name in zip(values, wanted, strict=True)
+        ]
     except DataError as error:
         return Bad(path, number, error)
+    return DataRow(number, tuple(cells))
 
 
 def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
@@ -62,34 +69,13 @@ def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
             yield [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
 
 
-def _cell(value: Any, column: str, label: str | None, words: str | None, where: str) -> str | tuple[str, ...]:
-    """Convert a value to a cell. Raises `DataError`."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and column in (label, words):
-        items = [repr(item) if column == label and _is_number(item) else item for item in value]
-        if all(isinstance(item, str) for item in items):
-            return tuple(items)
-    if column == label and isinstance(value, bool):
-        return "true" if value else "false"
-    if column == label and _is_number(value):
-        return repr(value)
-    raise DataError(
-        f"the value of {column!r} is {'null' if value is None else 'no number' if _is_nan(value) else 'no text'}",
-        where=where,
-        got=clip(repr(value)),
-        expected="a string, or of the target a number, true or false, or a list of strings or numbers",
-        do="remove the row or fill the value in" if value is None or _is_nan(value) else "write it as a string",
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
-
-
-def _is_nan(value: Any) -> bool:
-    """Return whether the value is NaN or infinite, as missing numbers of a table are."""
-    return isinstance(value, float) and not math.isfinite(value)
+def _as_json(value: Any) -> Any:
+    """Return the value with numbers as literals; NaN and infinity, a table's missing numbers, become null."""
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if type(value) in (int, float):
+        return Literal(repr(value)) if math.isfinite(value) else None
+    return value
 
 
 def _open(path: Path) -> ParquetFile:

@@ -1,4 +1,4 @@
-"""Unreadable rows: the first stops a command, or all are set aside in a file and the rest is used."""
+"""Rows as readers give them; of unreadable ones the first stops a command, or all are set aside in a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from graftwork.data.readers.lines import raw_lines
 from graftwork.errors import ConfigError, DataError
@@ -15,6 +15,20 @@ from graftwork.io.files import writing
 
 T = TypeVar("T")
 LONGEST = 10_000  # most characters of a row that are written
+
+
+Cell = str | tuple[str, ...]  # a tuple for a list of JSONL, and in CoNLL, where a row is a sentence
+Named = tuple[int, Mapping[str, Any], int, int]  # first line, column -> cell, rounded spans and last line as in DataRow
+
+
+@dataclass(frozen=True, slots=True)
+class DataRow:
+    """One data row."""
+
+    line: int  # its first line, counted from 1; in files without lines its row number
+    cells: tuple[Cell, ...]  # in the order of the requested columns
+    rounded: int = 0  # number of spans with a border inside a word
+    last: int = 0  # its last line; 0 where the row has no lines of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def _question(
     where = where if name is None else f"{where} (id {clip(str(name))})"
     context, question = _text(around, "context", where), _text(item, "question", where)
     impossible = item.get("is_impossible")
-    if impossible not in (None, True, False):
+    if not isinstance(impossible, bool | None):
         _refuse(where, "is_impossible is neither true nor false", impossible, "is_impossible: true or false")
     if labelled and "answers" not in item and not impossible:
         _refuse(where, "the key 'answers' is missing", item, '"answers": […]', do="write [] where there is no answer")

@@ -15,23 +15,11 @@ from typing import Any, NoReturn
 
 from graftwork.core.task import builtin_names
 from graftwork.data.readers import whole_file_formats
-from graftwork.data.readers.json_text import Literal, json_objects, shown
-from graftwork.data.readers.rejects import Bad, none_bad
+from graftwork.data.readers.json_text import cell_of, json_objects
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, none_bad
 from graftwork.data.readers.separated import records
 from graftwork.errors import DataError, StorageError, clip, nearest
 from graftwork.units import several
-
-Cell = str | tuple[str, ...]  # a tuple for a list of JSONL, and in CoNLL, where a row is a sentence
-
-
-@dataclass(frozen=True, slots=True)
-class DataRow:
-    """One data row."""
-
-    line: int  # its first line, counted from 1
-    cells: tuple[Cell, ...]  # in the order of the requested columns
-    rounded: int = 0  # number of spans with a border inside a word
-    last: int = 0  # its last line; 0 where the row has no lines of its own
 
 
 @dataclass(frozen=True)
@@ -64,8 +52,7 @@ class Table:
         own, empty = whole_file_formats.format_of(self.path, self.spans), True
         found: Iterator[DataRow | Bad]
         if own is not None:
-            of_format = own.rows(self.path, self.header, columns, label, words)
-            found = (reading if isinstance(reading, Bad) else DataRow(*reading) for reading in of_format)
+            found = own.rows(self.path, columns, label, words)
         else:
             is_json = _format(self.path) == ".jsonl"
             found = self._objects(columns, label, words, family) if is_json else self._records(columns)
@@ -121,10 +108,7 @@ class Table:
         for column in columns:
             if column not in item:
                 _refuse_missing(column, item, where)
-            is_words = column == words
-            yield (
-                _words(item[column], column, where) if is_words else _cell(item[column], column, column == label, where)
-            )
+            yield cell_of(item[column], column, where, is_label=column == label, is_words=column == words)
 
     def _refuse_further(self, family: re.Pattern[str], item: dict[str, Any], line: int) -> None:
         further = [key for key in item if key not in self.header and family.fullmatch(key)]
@@ -281,38 +265,6 @@ def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
                 expected=f"{_READ[suffix]} columns, as {suffix} says",
                 do=do,
             )
-
-
-def _cell(value: Any, column: str, is_label: bool, where: str) -> Cell:
-    """Convert a JSON value to a cell. A bool is an int in Python and a `Literal` a str: hence the exact types."""
-    if type(value) is str:
-        return value
-    if is_label and isinstance(value, Literal):
-        return str(value)
-    if is_label and isinstance(value, bool):
-        return "true" if value else "false"
-    if is_label and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(map(str, value))
-    raise DataError(
-        f"the value of {column!r} is {'null' if value is None else 'no text'}",
-        where=where,
-        got=shown(value),
-        expected="a string, a number, a boolean or a list of strings or numbers" if is_label else "a string",
-        do="remove the line or fill the value in" if value is None else "write it as a string",
-    )
-
-
-def _words(value: Any, column: str, where: str) -> tuple[str, ...]:
-    """Convert a JSON list of strings to a tuple."""
-    if isinstance(value, list) and all(type(item) is str for item in value):
-        return tuple(value)
-    raise DataError(
-        f"the value of {column!r} is no list of strings",
-        where=where,
-        got=shown(value),
-        expected='a list of strings such as ["My", "card", "is", "lost"]',
-        do="write each of them as a string of its own",
-    )
 
 
 def _refuse_missing(column: str, item: dict[str, Any], where: str) -> NoReturn:

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.data.readers import annotation_exports, brat, class_folder, conll, hub_datasets, parquet
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.rejects import Bad, DataRow, Named
 
-Cells = tuple[Any, ...]
-Reading = tuple[int, Cells, int, int] | Bad  # line, cells, number of spans rounded to whole words, last line
 ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # its name in the data report
 
 
@@ -20,8 +18,8 @@ class FileFormat:
     """The reader of one file format."""
 
     header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
-    rows: Callable[[Path, Sequence[str], Sequence[str], str | None, str | None], Iterator[Reading]]
-    # (path, its header, the columns wanted, the column of the target, the column that may hold lists)
+    rows: Callable[[Path, Sequence[str], str | None, str | None], Iterator[DataRow | Bad]]
+    # (path, the columns wanted, the column of the target, the column that may hold lists)
 
 
 def format_of(path: Path, spans: bool = True) -> FileFormat | None:
@@ -41,68 +39,27 @@ def format_of(path: Path, spans: bool = True) -> FileFormat | None:
     return BY_SUFFIX.get(suffix)
 
 
-def _conll(
-    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
-) -> Iterator[Reading]:
-    for found in conll.columns_of(path, header, wanted):
-        yield found if isinstance(found, Bad) else (found[0], found[1], 0, found[2])
+def _named(rows: Callable[[Path], Iterator[Named | Bad]]) -> Any:
+    """Return the `rows` of a `FileFormat` whose reader yields all columns of a row by name."""
 
-
-def _parquet(
-    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
-) -> Iterator[Reading]:
-    return map(_without_lines, parquet.rows(path, wanted, label, words))
-
-
-def _hub(
-    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
-) -> Iterator[Reading]:
-    return map(_without_lines, hub_datasets.rows(path, wanted, label, words))
-
-
-def _without_lines(found: tuple[int, Cells] | Bad) -> Reading:
-    return found if isinstance(found, Bad) else (*found, 0, 0)
-
-
-def _brat(
-    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
-) -> Iterator[Reading]:
-    places = [brat.HEADER.index(name) for name in wanted]
-    for found in brat.rows(path):
-        if isinstance(found, Bad):
-            yield found
-        else:
-            line, cells, rounded, last = found
-            yield line, tuple(cells[place] for place in places), rounded, last
-
-
-def _folder(
-    path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
-) -> Iterator[Reading]:
-    return ((number, tuple(cells[name] for name in wanted), 0, 0) for number, cells in class_folder.rows(path))
-
-
-def _named(rows: Callable[[Path], Iterator[tuple[int, dict[str, Any], int, int] | Bad]]) -> Any:
-    def read(
-        path: Path, header: Sequence[str], wanted: Sequence[str], label: str | None, words: str | None
-    ) -> Iterator[Reading]:
+    def read(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
         for found in rows(path):
             if isinstance(found, Bad):
                 yield found
             else:
                 line, cells, rounded, last = found
-                yield line, tuple(cells[name] for name in wanted), rounded, last
+                yield DataRow(line, tuple(cells[name] for name in wanted), rounded, last)
 
     return read
 
 
-BRAT = FileFormat(lambda path: brat.HEADER, _brat)
-FOLDER = FileFormat(class_folder.header_of, _folder)
-HUB = FileFormat(hub_datasets.header_of, _hub)
+BRAT = FileFormat(lambda path: ("tokens", "tags"), _named(brat.rows))
+FOLDER = FileFormat(class_folder.header_of, _named(class_folder.rows))
+HUB = FileFormat(hub_datasets.header_of, hub_datasets.rows)
 DOCCANO = FileFormat(lambda path: ("tokens", "tags"), _named(annotation_exports.doccano_rows))
 BY_SUFFIX: Mapping[str, FileFormat] = {
-    **dict.fromkeys(conll.SUFFIXES, FileFormat(conll.header_of, _conll)),
-    ".parquet": FileFormat(parquet.header_of, _parquet),
+    **dict.fromkeys(conll.SUFFIXES, FileFormat(conll.header_of, _named(conll.rows))),
+    ".parquet": FileFormat(parquet.header_of, parquet.rows),
     ".json": FileFormat(annotation_exports.label_studio_header, _named(annotation_exports.label_studio_rows)),
 }
 WHAT: Mapping[str, str] = {

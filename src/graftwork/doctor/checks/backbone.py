@@ -8,7 +8,7 @@ from pathlib import Path
 
 import huggingface_hub
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, Intended, refused
 from graftwork.errors import GraftworkError
 from graftwork.machine.environment import numerics
 from graftwork.pretrained.model_folder import HUB_NAME
@@ -24,16 +24,13 @@ def look(asked: Intended) -> Iterator[Finding]:
         yield Finding(f"{asked.backbone} is not on this machine", "note", why, "see hub for what is")
         return
     begun = time.perf_counter()
+    precision = numerics("auto", "cpu", network=False)["precision"]  # it computes nothing here
     try:
-        precision = numerics("auto", "cpu", network=False)["precision"]  # it computes nothing here
-        opened = open_backbone(asked.backbone, precision=precision)
+        card = open_backbone(asked.backbone, precision=precision).card
     except GraftworkError as error:
-        where = f"{error.where}: " if error.where else ""
-        expected = f"expected {error.expected}" if error.expected else ""
-        yield Finding(f"{where}{error.what}", "fails", expected, error.do or "name another by --backbone")
+        yield refused(error, "name another by --backbone")
         return
     seconds = time.perf_counter() - begun
-    card = opened.card
     facts = {"id": card.id, "revision": card.revision, "parameters": card.parameters, "seconds": seconds}
     size = f"{show(card.parameters, 'parameters')} parameters"
     yield Finding(f"{card.id} opens in {duration(seconds)}: {size}, reads {card.modality}s", facts=facts)

@@ -9,7 +9,8 @@ from graftwork.core.example import Example
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
-from graftwork.data.readers.table import DataRow, open_table
+from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, clip
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text
 from graftwork.targets.choices import check_choices

@@ -9,8 +9,9 @@ from pathlib import Path
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.class_folder import files_in, media_of
-from graftwork.data.readers.table import DataRow, open_table
-from graftwork.errors import ConfigError
+from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.table import open_table
+from graftwork.errors import ConfigError, clip
 from graftwork.module.input_format import GivenInputs, Rows, check_named, columns_called, each, require_text
 from graftwork.pretrained.media_files import identify
 
@@ -47,7 +48,7 @@ class File:
         if isinstance(given, Mapping) and set(given) == {self.role}:
             given = given[self.role]
         if not isinstance(given, str) or not given.strip():
-            got = "nothing" if isinstance(given, str) else ", ".join(map(str, given))
+            got = "nothing" if isinstance(given, str) else clip(str(given))
             raise ConfigError(f"wrong inputs: input {number} is no {self.role}", got=got, expected="the path of a file")
         return Example(f"input/{number}", {self.role: identify(Path(given), self.role)})
 

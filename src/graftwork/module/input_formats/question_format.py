@@ -7,11 +7,11 @@ from pathlib import Path
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
-from graftwork.data.readers.rejects import Bad
+from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.data.readers.squad import questions
-from graftwork.data.readers.table import DataRow, open_table
+from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, DataError, nearest
-from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text, two_and_two
+from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text, require_texts, two_and_two
 from graftwork.targets.passages import Passage, question_of
 
 COLUMNS = ("question", "context")
@@ -40,6 +40,7 @@ class Questions:
                 got="one text" if isinstance(given, str) else f"{len(given)} texts",
                 do='write predict([("the question?", "the passage")])',
             )
+        require_texts(number, given)
         question, context = given
         if not (question.strip() and context.strip()):
             raise ConfigError(f"text {number} is empty", do="write: a question, then its passage")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.data.readers.table import DataRow, open_table
+from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError
 from graftwork.module.input_format import (
     GivenInputs,
@@ -17,6 +18,7 @@ from graftwork.module.input_format import (
     columns_called,
     each,
     require_text,
+    require_texts,
     two_and_two,
 )
 
@@ -54,6 +56,7 @@ class TextFormat:
             given = dict(zip(self.roles, given, strict=True))
         if set(given) != set(self.roles):
             raise ConfigError("wrong inputs", got=", ".join(given), expected=", ".join(self.roles))
+        require_texts(number, given.values())
         if not all(value.strip() for value in given.values()):
             raise ConfigError(f"text {number} is empty", do="write a text between the quotes")
         return Example(f"input/{number}", given)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.data.load import check_words
-from graftwork.data.readers.table import DataRow, Table, open_table
+from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.table import Table, open_table
 from graftwork.errors import ConfigError, DataError
-from graftwork.module.input_format import GivenInputs, Rows, check_named, each, flag, require_text
+from graftwork.module.input_format import GivenInputs, Rows, check_named, each, flag, require_text, require_texts
 from graftwork.targets.words import example_of
 
 COLUMNS = ("tokens", "words", "text", "sentence")
@@ -34,7 +35,9 @@ class WordFormat:
             if len(given) != 1 or not given.keys() <= {"text", "words"}:
                 raise ConfigError("wrong inputs", got=", ".join(given), expected="words, or text")
             given = next(iter(given.values()))
-        example = example_of(f"input/{number}", given if isinstance(given, str) else tuple(given))
+        given = given if isinstance(given, str) else tuple(given if isinstance(given, Iterable) else [given])
+        require_texts(number, given)
+        example = example_of(f"input/{number}", given)
         words = example.inputs["words"]
         if not words or not all(word.strip() for word in words):
             raise ConfigError(

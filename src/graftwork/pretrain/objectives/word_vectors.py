@@ -24,7 +24,6 @@ from graftwork.errors import ConfigError, DataError
 from graftwork.io.extras import extra
 from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.objective import Bench, Learned
-from graftwork.pretrain.portions import Portion, portions
 from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.registry import objectives
 from graftwork.train.seeds import derive
@@ -218,6 +217,35 @@ class _Words:
     def known(self, tokens: SplitTokens) -> float:
         """Return the share of a split's tokens that have a vector."""
         return float((self.counts[np.asarray(tokens.ids, dtype=np.int64)] > 0).mean()) if len(tokens.ids) else 0.0
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Tokens `start … end - 1` of all training tokens, with the passes end to end."""
+
+    start: int
+    end: int
+    parts: tuple[tuple[int, int, int], ...]  # (document, start, end) in tokens of the document, end exclusive
+
+
+def portions(tokens: SplitTokens, seed: int, count: int, size: int) -> Iterator[Portion]:
+    """Yield `count` tokens in portions of `size`, documents reshuffled in every pass; a pure function of the seed."""
+    start, end, parts, epoch = 0, 0, [], 0
+    lengths = np.diff(tokens.starts)
+    while end < count:
+        order = np.random.default_rng(derive(seed, f"pass {epoch}")).permutation(tokens.documents)
+        for document in order.tolist():
+            place, length = 0, int(lengths[document])
+            while place < length and end < count:
+                taken = min(length - place, size - (end - start), count - end)
+                parts.append((document, place, place + taken))
+                place, end = place + taken, end + taken
+                if end - start == size:
+                    yield Portion(start, end, tuple(parts))
+                    start, parts = end, []
+        epoch += 1
+    if parts:
+        yield Portion(start, end, tuple(parts))
 
 
 def _width(size: Mapping[str, Any]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graftwork.pretrain.corpus_tokens import SplitTokens
-from graftwork.pretrain.portions import portions
+from graftwork.pretrain.objectives.word_vectors import portions
 
 STARTS = np.array([0, 5, 6, 30, 31, 40])
 TOKENS = SplitTokens(np.arange(40, dtype=np.uint16), STARTS, bytes=40, words=40)
