@@ -13,9 +13,9 @@ import pytest
 
 FILES = {
     "__init__.py": '"""All."""\nfrom small.one import first\n',
-    "one.py": '"""One.\n\nMore."""\n\n# why\nimport small.room.two\n\ndef first():\n    return small.room.two.second()\n',
+    "one.py": '"""One.\n\nMore."""\n\n# why\nfrom small.room import two\n\ndef first():\n    return two.second()\n',
     "room/two.py": "from small.room import three\n\ndef second():\n    from small import one\n    return three.Third",
-    "room/three.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import small.room.two\nclass Third: pass\n",
+    "room/three.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import small.one\nclass Third: pass\n",
 }
 
 
