@@ -6,7 +6,10 @@ INSTALLED := .venv/.installed
 ADAPTERS := .venv-adapters/.installed
 CODE := src tests $(wildcard benchmarks)
 # In this order; one that fails does not stop the others, and is told at the end.
-ROBUST := kills crowd full_disk hostile malformed fuzz properties soak
+ROBUST := kills full_disk hostile
+# The tests of PART, a file of src/graftwork (methods/lora) or a room of it (methods).
+OF_PART = $(if $(wildcard src/graftwork/$(PART).py),$(wildcard tests/$(dir $(PART))test_$(notdir $(PART)).py),\
+	$(if $(wildcard src/graftwork/$(PART)/.),$(wildcard tests/$(PART))))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test real browser adapters robust check fix clean
@@ -26,8 +29,14 @@ setup: $(INSTALLED) ## build .venv with the pinned versions; afterwards .venv/bi
 demo: $(INSTALLED) ## which method to use on the built-in tickets, at most 3 seeds of 5 epochs; the report is demo/report.html
 	$(BIN)/graft compare builtin:tickets --seeds 3 --epochs 5 --out demo
 
-test: $(INSTALLED) ## unit tests: four minutes on 2 cores, no network
+test: $(INSTALLED) ## unit tests: four minutes on 2 cores, no network; PART=methods/lora: of one part, in seconds
+ifdef PART
+	@test -n "$(strip $(OF_PART))" || { echo "no tests of $(PART): PART is a file of src/graftwork without .py that has \
+	tests/FOLDER/test_NAME.py, or a folder that has tests/FOLDER" >&2; exit 2; }
+	$(BIN)/pytest -n 0 -m "not real and not slow" $(OF_PART)
+else
 	$(BIN)/pytest -n 2 --dist worksteal -m "not real and not slow"
+endif
 
 real: $(INSTALLED) ## slow tests, and tests on real data and weights, which skip when ../shared is missing
 	$(BIN)/pytest -n 2 --dist worksteal -m "(real or slow) and not browser"

@@ -9,16 +9,7 @@ from typing import Any
 from graftwork.io.files import read_json
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {
-    "kills": "Killed at any point",
-    "crowd": "Many processes at once",
-    "full_disk": "Full disks",
-    "hostile": "Hostile files",
-    "malformed": "Malformed data",
-    "fuzz": "Random bytes for the readers",
-    "properties": "What holds of all rows, splits, batches, scores and prices",
-    "soak": "Half an hour of everything",
-}
+PARTS = {"kills": "Killed at any point", "full_disk": "Full disks", "hostile": "Hostile files"}
 Result = Mapping[str, Any]
 
 

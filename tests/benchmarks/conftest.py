@@ -21,7 +21,7 @@ def forgotten() -> dict[str, ModuleType]:
 
 @pytest.fixture(scope="module")
 def imported() -> Iterator[Callable[[str], ModuleType]]:
-    """`imported("robust/soak")` is benchmarks/robust/soak.py as a module, which finds the scripts beside it.
+    """`imported("robust/kills")` is benchmarks/robust/kills.py as a module, which finds the scripts beside it.
 
     They are forgotten after the tests of a file: several folders have a `table`, and other tests a `boards`.
     """

@@ -98,6 +98,13 @@ def test_whatever_is_cut_is_torn(disks: ModuleType, tmp_path: Path, name: str) -
     assert not disks.whole(tmp_path / name)
 
 
+def test_every_line_is_looked_at(disks: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{}\n{"a": 1}\n')
+    assert disks.whole(tmp_path / "x.jsonl")
+    (tmp_path / "x.jsonl").write_text('{}\n{"a": \n')
+    assert not disks.whole(tmp_path / "x.jsonl")
+
+
 def test_a_command_that_fails_at_every_write(disks: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "scene").mkdir()
     found, sites = disks.every_site(disks.Case("create", disks.CREATE), tmp_path / "scene", tmp_path / "tried")

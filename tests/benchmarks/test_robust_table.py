@@ -34,7 +34,7 @@ def test_a_result_says_what_the_table_prints(
     content, brief = result_file.result_of(*asked), result_file.result_of(*asked, result_file.BRIEF, cases=[1])
     assert "cores" in content["environment"] and brief["environment"].keys() == {*result_file.BRIEF}
     assert brief.keys() == content.keys() | {"cases"} and content["commit"] == content["environment"]["commit"]
-    (tmp_path / "crowd.json").write_text(json.dumps(content))
+    (tmp_path / "hostile.json").write_text(json.dumps(content))
     assert "| failures | 0 | 3 |" in script.table()
 
 
@@ -43,15 +43,15 @@ def test_nothing_measured_is_nothing_told(script: ModuleType) -> None:
 
 
 def test_every_bar_stands_beside_what_was_measured(script: ModuleType, tmp_path: Path) -> None:
-    write(tmp_path, "soak", status="failed", bar={"failures": 0, "growth_bytes": 50_000_000},
+    write(tmp_path, "hostile", status="failed", bar={"failures": 0, "growth_bytes": 50_000_000},
           measured={"failures": 3, "rounds": 17}, environment={"time": "2026-11-22T08:03:05+00:00"})  # fmt: skip
     write(tmp_path, "kills", bar="every run equal", measured={"runs": 200})
     told = script.table()
-    assert "| Half an hour of everything | failed |" in told and "| Killed at any point | ok |" in told
+    assert "| Hostile files | failed |" in told and "| Killed at any point | ok |" in told
     assert "| failures | 0 | 3 |" in told and "| growth bytes | 50,000,000 | – |" in told
     assert "| bar | every run equal | ok |" in told and "Also: rounds 17." in told and "Also: runs 200." in told
     assert "Commit 01234567, 2026-11-22." in told
-    assert told.index("Killed at any point") < told.index("Half an hour")
+    assert told.index("Killed at any point") < told.index("Hostile")
 
 
 def test_what_was_measured_is_found_under_the_words_of_its_bar(script: ModuleType, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How many examples: 25 of each property in `make test`; 10,000 with `--hypothesis-profile=thorough`."""
+"""How many examples: 25 of each property in `make test`; 10,000 with HYPOTHESIS_PROFILE=thorough."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graftwork.benchmark.run_suite import PUBLISHED
 from graftwork.io.files import read_toml
 from graftwork.registry import kinds, metrics, suites
 from graftwork.testing.require import require
@@ -16,6 +15,8 @@ def check_suite(name: str, empty: Path) -> None:
     The tasks can be listed without their files, each reports its missing files, metrics are registered if the kind is,
     no task is both included and left out, and every published figure is one of a task's scores.
     """
+    from graftwork.benchmark.run_suite import PUBLISHED  # local: it imports all comparisons, and scipy, for every test
+
     suite = suites.get(name)
     tasks = suite.tasks(empty)
     require(bool(tasks) and bool(suite.title), f"the suite {name} has no title or no tasks")

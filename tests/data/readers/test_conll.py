@@ -82,6 +82,7 @@ def test_only_spaces_and_tabs_separate(tmp_path: Path) -> None:
         ("a\tO\nb\n", 2, "too few fields"),
         ("a O\nb c O\n", 2, "too many fields"),
         ("a\tO\n\tO\n", 2, "a field is empty"),
+        ("a O\nb O\rc O\n", 2, "a carriage return"),
         ("a\tO\nb\t\n", 2, "a field is empty"),
     ],
 )

@@ -51,6 +51,11 @@ def test_same_rows_from_every_format(tmp_path: Path, suffix: str, eol: str, bom:
         assert [line for line, _ in rows] == ([1, 2] if name == "jsonl" else [2, 3])
 
 
+def test_a_label_of_more_digits_than_python_reads(tmp_path: Path) -> None:
+    digits = "9" * 5000
+    assert read(write(tmp_path, "t.jsonl", f'{{"text": "a", "label": {digits}}}\n')) == [(1, ("a", digits))]
+
+
 def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
     table = open_table(write(tmp_path, "t.csv", "id,text,label\n1,a,x\n"))
     assert [row.cells for row in table.rows(["label", "text"])] == [("x", "a")]

@@ -101,6 +101,10 @@ def test_annotators_of_label_studio_who_agree_are_one(tmp_path: Path) -> None:
         ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": {}}]}]}]', "objects with a type"),
         ('[{"id": 1, "data": {"a": "a", "b": "b"}, "annotations": [{"result": []}]}]', "no text, or more than one"),
         ('[{"id": 1, "data": {"text": 5, "url": "b"}, "annotations": [{"result": []}]}]', "the text is no string"),
+        (
+            '[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": "rating"}]}]}]',
+            "neither choices nor",
+        ),
         ("[{", "not whole JSON"),
         ("[]", "the file is empty"),
     ],
@@ -199,10 +203,18 @@ def test_a_broken_annotation(tmp_path: Path, line: str, what: str) -> None:
     assert error.where.endswith("a.ann:2")
 
 
-def test_a_text_without_annotations(tmp_path: Path) -> None:
+def test_an_id_of_brat_that_stands_twice(tmp_path: Path) -> None:
+    error = refusal(brat(tmp_path / "c", LOST, "T1\tPER 0 3\tAnn", "T1\tPER 4 8\tlost"), "tokens")
+    assert "T1 stands twice" in error.what and error.where.endswith("a.ann:2")
+
+
+def test_a_text_without_annotations_and_annotations_without_a_text(tmp_path: Path) -> None:
     folder = brat(tmp_path / "c", LOST)
     (folder / "b.txt").write_text(CARD)
     assert "without its annotations" in refusal(folder, "tokens").what
+    (folder / "b.txt").rename(folder / "c.ann")
+    error = refusal(folder, "tokens")
+    assert "without their text" in error.what and error.where.endswith("c.ann")
 
 
 def test_the_report_tells_what_was_widened(tmp_path: Path) -> None:
@@ -256,6 +268,13 @@ def test_parquet_that_is_none_and_pyarrow_that_is_missing(tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install .graftwork\[parquet\]."):
         open_table(path)
+
+
+def test_a_packed_parquet_file_is_to_be_unpacked(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "a.parquet.gz"
+    path.write_bytes(b"")
+    assert "packed Parquet" in refusal(path, "text").what
 
 
 def test_a_spreadsheet_says_what_to_do(tmp_path: Path) -> None:
