@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
+from graftwork.cli.options import json_option, print_json
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import percent, several, show
 
@@ -32,11 +32,15 @@ def command() -> None:
 @click.argument("bank")
 @click.option("--backbone", metavar="NAME", help="minilm, hf:FOLDER, ….  [default: that of the first task]")
 @click.option("--precision", default="auto", metavar="NAME", help="bf16 or fp32.  [default: that of the first task]")
-def create(bank: str, backbone: str | None, precision: str) -> None:
+@json_option("bank.json")
+def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> None:
     """Create an empty bank in the folder BANK."""
     from graftwork.bank.bank import Bank
 
     made = Bank.create(bank, backbone=backbone, precision=precision)
+    if as_json:
+        print_json({"bank": str(made.path)} | asdict(_folder(bank).state()))
+        return
     named = f"backbone {made.card.id}, revision {made.card.revision[:16]}" if made.card else "no backbone yet"
     click.echo(f"{made.path}: a bank, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
 
@@ -46,7 +50,8 @@ def create(bank: str, backbone: str | None, precision: str) -> None:
 @click.argument("module")
 @click.option("--task", metavar="NAME", help="Its name in the bank.  [default: that of the module's task]")
 @click.option("--board", metavar="DIR", help="Keep the leaderboard of this comparison with the task.")
-def add(bank: str, module: str, task: str | None, board: str | None) -> None:
+@json_option("the task and its version as JSON")
+def add(bank: str, module: str, task: str | None, board: str | None, as_json: bool) -> None:
     """Copy MODULE, a task module or a run's folder, into BANK.
 
     If the task is already in the bank, the copy is its next version. It is tested before it becomes visible.
@@ -54,46 +59,60 @@ def add(bank: str, module: str, task: str | None, board: str | None) -> None:
     from graftwork.bank.bank import Bank
 
     done = added(Bank.open(bank), Path(module), task, Path(board) if board else None)
-    click.echo(printable("\n".join(done.lines)))
+    if as_json:
+        print_json(done.as_json)
+    else:
+        click.echo(printable("\n".join(done.lines)))
 
 
 @command.command("remove")
 @click.argument("bank")
 @click.argument("task")
-def remove(bank: str, task: str) -> None:
+@json_option("the removed task as JSON")
+def remove(bank: str, task: str, as_json: bool) -> None:
     """Remove TASK with all its versions; only the ledger still records it."""
-    folder = _folder(bank)
-    folder.remove(task)
-    click.echo(f"removed {task} from {bank}")
+    _folder(bank).remove(task)
+    if as_json:
+        print_json({"bank": bank, "removed": task})
+    else:
+        click.echo(f"removed {task} from {bank}")
 
 
 @command.command("rename")
 @click.argument("bank")
 @click.argument("task")
 @click.argument("name")
-def rename(bank: str, task: str, name: str) -> None:
+@json_option("the old and the new name as JSON")
+def rename(bank: str, task: str, name: str, as_json: bool) -> None:
     """Rename TASK to NAME."""
     _folder(bank).rename(task, name)
-    click.echo(f"{task} is {name} now")
+    if as_json:
+        print_json({"bank": bank, "renamed": task, "to": name})
+    else:
+        click.echo(f"{task} is {name} now")
 
 
 @command.command("rollback")
 @click.argument("bank")
 @click.argument("task")
 @click.option("--to", type=int, metavar="N", help="The version that is to answer.  [default: the one before]")
-def rollback(bank: str, task: str, to: int | None) -> None:
+@json_option("the task and its version as JSON")
+def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
     """Make an older version of TASK the current one; newer versions are kept."""
     from graftwork.bank.bank import Bank
 
     opened = Bank.open(bank)
     before = opened.tasks[task].version if task in opened.tasks else None
     entry = opened.rollback(task, to)
-    click.echo(f"{task}: version {entry.version} answers; version {before} is kept")
+    if as_json:
+        print_json({"bank": bank} | _as_json(entry) | {"before": before})
+    else:
+        click.echo(f"{task}: version {entry.version} answers; version {before} is kept")
 
 
 @command.command("ls")
 @click.argument("bank")
-@click.option("--json", "as_json", is_flag=True, help="Print the tasks as JSON.")
+@json_option("the tasks as JSON")
 def ls(bank: str, as_json: bool) -> None:
     """List the tasks of BANK: version, kind, method, score, parameters, bytes."""
     folder = _folder(bank)
@@ -109,7 +128,7 @@ def ls(bank: str, as_json: bool) -> None:
             rows.append((name, str(placed.version), "damaged", "–", "–", "–", show(placed.bytes, "bytes")))
             problems += [error.message, ""]
     if as_json:
-        _print_json(listed)
+        print_json(listed)
         return
     header = ("task", "version", "kind", "method", "test", "trained", "bytes")
     lines = [*table([header, *rows], right=(1, 5, 6)), "", *problems] if rows else []
@@ -121,7 +140,7 @@ def ls(bank: str, as_json: bool) -> None:
 @command.command("show")
 @click.argument("bank")
 @click.argument("task", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print bank.json, or the task with its module.json.")
+@json_option("bank.json, or the task with its module.json")
 def show_command(bank: str, task: str | None, as_json: bool) -> None:
     """Show BANK, or one of its tasks: TASK, or TASK@2 for one of its kept versions."""
     folder = _folder(bank)
@@ -133,14 +152,14 @@ def show_command(bank: str, task: str | None, as_json: bool) -> None:
         content = _as_json(entry) | {"module": entry.description, "versions": folder.versions(entry.name)}
         lines = _task_lines(entry, folder.versions(entry.name))
     if as_json:
-        _print_json(content)
+        print_json(content)
     else:
         click.echo(printable("\n".join(lines)))
 
 
 @command.command("check")
 @click.argument("bank")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found of each version as JSON.")
+@json_option("what was found of each version as JSON")
 def check(bank: str, as_json: bool) -> None:
     """Recompute and check the ledger, the digest of every file and the self-test of every version.
 
@@ -155,7 +174,7 @@ def check(bank: str, as_json: bool) -> None:
         if not as_json:
             click.echo(printable(_finding_line(finding)))
     if as_json:
-        _print_json([asdict(finding) for finding in found])
+        print_json([asdict(finding) for finding in found])
     bad = sum(bool(finding.problem) for finding in found)
     if bad:
         raise IncompatibleModule(
@@ -171,7 +190,7 @@ def check(bank: str, as_json: bool) -> None:
 @click.argument("first")
 @click.argument("second")
 @click.argument("third", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print what differs as JSON.")
+@json_option("what differs as JSON")
 def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
     """Show the differences between two banks (A B), or two tasks or versions of one bank (BANK TASK@2 TASK@3).
 
@@ -187,7 +206,7 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
         content = of_tasks(_entry(folder, second), _entry(folder, third))
         lines = [_difference_line(name, pair) for name, pair in content.items()]
     if as_json:
-        _print_json(content)
+        print_json(content)
     else:
         click.echo(printable("\n".join(lines or ["no difference"])))
 
@@ -313,7 +332,3 @@ def _value(aspect: str, value: Any) -> str:
     if aspect == "scores" and value is not None:
         return percent(value)
     return "–" if value is None else str(value)[:16] if aspect in ("delta", "files") else str(value)
-
-
-def _print_json(content: Any) -> None:
-    click.echo(json.dumps(content, indent=1, ensure_ascii=False))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import Command, RunFlags, jobs_option, progress_bar, run_options, use_threads
+from graftwork.cli.options import (
+    Command,
+    RunFlags,
+    jobs_option,
+    json_option,
+    print_json,
+    progress_bar,
+    run_options,
+    use_threads,
+)
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run_suite import Benchmark
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
 @jobs_option
-@click.option("--json", "as_json", is_flag=True, help="Print benchmark.json instead of the table.")
+@json_option("benchmark.json instead of the table")
 @run_options
 def command(
     suite: str,
@@ -75,7 +83,7 @@ def command(
 
 def _show(done: Benchmark, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))
+        print_json(done.content)
         return
     from rich.console import Console
 

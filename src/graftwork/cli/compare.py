@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,8 @@ from graftwork.cli.options import (
     Command,
     RunFlags,
     jobs_option,
+    json_option,
+    print_json,
     progress_bar,
     run_options,
     task_flags,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 )
 @jobs_option
 @click.option("--verbose", is_flag=True, help="Verdicts, the price of the search, notes and what is in the data too.")
-@click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json, or tasks.json, instead of the table.")
+@json_option("leaderboard.json, or tasks.json, instead of the table")
 @run_options
 def command(
     data: tuple[str, ...],
@@ -133,7 +134,7 @@ def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFla
 
 def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) -> None:
     if as_json:
-        click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
+        print_json(board.content)
         return
     from rich.console import Console
 
@@ -158,7 +159,7 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(over.content, indent=1, ensure_ascii=False))
+        print_json(over.content)
         return
     from rich.console import Console
 

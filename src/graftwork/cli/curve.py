@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,8 @@ from graftwork.cli.options import (
     Command,
     RunFlags,
     jobs_option,
+    json_option,
+    print_json,
     progress_bar,
     run_options,
     seed_option,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 @seed_option("the draws")
 @jobs_option
 @click.option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
-@click.option("--json", "as_json", is_flag=True, help="Print curve.json instead of the table.")
+@json_option("curve.json instead of the table")
 @run_options
 def command(
     data: str,
@@ -89,7 +90,7 @@ def command(
 
 def _show(found: Curves, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(found.content, indent=1, ensure_ascii=False))
+        print_json(found.content)
         return
     from rich.console import Console
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from graftwork.cli.options import Command, task_from_flags, task_options
+from graftwork.cli.options import Command, json_option, print_json, task_from_flags, task_options
 from graftwork.errors import printable
 
 WIDTH = 28  # characters of the first column
@@ -20,7 +19,7 @@ MOST_CLASSES = 20  # printed at most; --json has all
 @task_options
 @click.option("--backbone", metavar="NAME", help="Count lengths in its tokens, and what it cuts.  [default: words]")
 @click.option("--html", metavar="FILE", help="Write the whole report as a page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
+@json_option("the whole report as JSON")
 def command(data: str, backbone: str | None, html: str | None, as_json: bool, **flags: str | None) -> None:
     """Describe DATA and its splits, and report problems that could make scores misleading.
 
@@ -36,7 +35,7 @@ def command(data: str, backbone: str | None, html: str | None, as_json: bool, **
 
         write_data_report(found, Path(html))
     if as_json:
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        print_json(found)
         return
     click.echo(printable("\n".join(report_lines(found))))
     if html is not None:

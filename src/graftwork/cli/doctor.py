@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.errors import ConfigError, printable
 
@@ -24,7 +23,7 @@ CLOSING = {
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs would be kept.")
 @click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
 @click.option("--seconds", default=0.3, show_default=True, metavar="S", help="Of each measurement; 0 measures nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@json_option("all of it as JSON")
 def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json: bool) -> int:
     """Check this machine before a run: processor, memory, disks, libraries, and their speed.
 
@@ -35,7 +34,10 @@ def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json
     from graftwork.doctor.examine import doctor
 
     told = doctor(backbone=backbone, runs=runs, cache=cache, seconds=seconds)
-    click.echo(json.dumps(told, indent=1, ensure_ascii=False) if as_json else printable("\n".join(report_lines(told))))
+    if as_json:
+        print_json(told)
+    else:
+        click.echo(printable("\n".join(report_lines(told))))
     return 0 if told["well"] else 1
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from graftwork.cli.in_bank import added, place_in_bank
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
@@ -19,7 +19,8 @@ from graftwork.errors import ConfigError, clip, printable
 @click.argument("task")
 @click.argument("folder", metavar="DIR")
 @click.option("--format", "format", required=True, metavar="NAME", help="peft (LoRA) or adapters (bottlenecks).")
-def export_task(bank: str, task: str, folder: str, format: str) -> None:
+@json_option("the folder, task and format as JSON")
+def export_task(bank: str, task: str, folder: str, format: str, as_json: bool) -> None:
     """Write TASK, or TASK@2 for one of its kept versions, as a folder DIR that another library loads.
 
     DIR/README.md has the Python code that loads it and gives the same logits.
@@ -28,8 +29,20 @@ def export_task(bank: str, task: str, folder: str, format: str) -> None:
     from graftwork.bank.exchange.exchange_formats import write_folder
 
     name, version = version_of(task)
-    write_folder(Bank.open(bank).module(name, version), Path(folder), format)
-    click.echo(printable(f"{folder}: {name}, for {format}; README.md says how it is loaded"))
+    opened = Bank.open(bank)
+    write_folder(opened.module(name, version), Path(folder), format)
+    if as_json:
+        print_json(
+            {
+                "folder": folder,
+                "bank": bank,
+                "task": name,
+                "version": version or opened.tasks[name].version,
+                "format": format,
+            }
+        )
+    else:
+        click.echo(printable(f"{folder}: {name}, for {format}; README.md says how it is loaded"))
 
 
 @click.command("import", cls=Command)
@@ -39,7 +52,10 @@ def export_task(bank: str, task: str, folder: str, format: str) -> None:
 @click.option("--backbone", metavar="NAME", help="The network it was trained on, hf:FOLDER.  [default: the bank's]")
 @click.option("--labels", metavar="A,B,…", help="The classes, in order.  [default: those that DIR names]")
 @click.option("--pair", is_flag=True, help="It answers pairs of texts.")
-def import_task(bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool) -> None:
+@json_option("the task and its version as JSON")
+def import_task(
+    bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool, as_json: bool
+) -> None:
     """Add to BANK what peft or adapters saved in DIR: LoRA or bottlenecks, and a text classifier.
 
     Its predictions are the same as in that library. Its scores and costs stay unknown.
@@ -76,7 +92,10 @@ def import_task(bank: str, folder: str, name: str, backbone: str | None, labels:
             precision=precision,
         )
         done = added(opened or Bank.create(bank), module, name)
-    click.echo(printable("\n".join(done.lines)))
+    if as_json:
+        print_json(done.as_json)
+    else:
+        click.echo(printable("\n".join(done.lines)))
 
 
 def version_of(words: str) -> tuple[str, int | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.errors import ConfigError, DataError, UnknownName, printable
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ BOARD = "leaderboard.json"
 @click.command("experience", cls=Command)
 @click.argument("action", default="ls")
 @click.argument("names", nargs=-1)
-def command(action: str, names: tuple[str, ...]) -> None:
+@json_option("the boards as JSON")
+def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
     """ACTION is ls (the default), add (NAMES are folders of boards) or forget (NAMES are boards).
 
     The expected scores that a choice starts from are learnt from earlier boards. Some boards come with graft.
@@ -42,6 +43,7 @@ def command(action: str, names: tuple[str, ...]) -> None:
     if action == "add":
         records = [record for name in names for record in _records(Path(name))]
         keep(records)
+        content: Any = {"added": [record.content() for record in records]}
         lines = [f"added {record.name}: {_told(record)}" for record in records]
     elif action == "forget":
         kept = own()
@@ -49,12 +51,21 @@ def command(action: str, names: tuple[str, ...]) -> None:
         if unknown:
             raise UnknownName("board of your own", unknown[0], [task.name for task in kept.tasks])
         keep((), without=names)
+        content = {"forgotten": list(names)}
         lines = [f"forgot {name}" for name in names]
     else:
         ours, theirs = shipped()[1].tasks, own().tasks
+        content = {
+            "shipped": [task.content() for task in ours],
+            "own": [task.content() for task in theirs],
+            "own_file": str(own_file()),
+        }
         lines = [f"{task.name:<50} {_told(task)}" for task in (*ours, *theirs)]
         lines.append(f"{len(ours)} come with graft; {len(theirs)} of your own in {own_file()}")
-    click.echo(printable("\n".join(lines)))
+    if as_json:
+        print_json(content)
+    else:
+        click.echo(printable("\n".join(lines)))
 
 
 def _records(folder: Path) -> Iterator[TaskRecord]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.errors import ConfigError, printable
 
 
@@ -19,7 +17,7 @@ from graftwork.errors import ConfigError, printable
 @click.option("--same-word", is_flag=True, help="With --in: only where the same word stands.")
 @click.option("--depth", type=int, help="With --in: blocks to read after.  [default: all]")
 @click.option("--count", default=10, show_default=True, help="How many neighbours.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@json_option("what was found as JSON")
 def command(
     backbone: str,
     words: tuple[str, ...],
@@ -66,4 +64,7 @@ def _by_vector(backbone: str, words: tuple[str, ...], minus: tuple[str, ...], co
 
 
 def _say(as_json: bool, listed: list[dict[str, object]], lines: list[str]) -> None:
-    click.echo(json.dumps(listed, ensure_ascii=False) if as_json else printable("\n".join(lines)))
+    if as_json:
+        print_json(listed)
+    else:
+        click.echo(printable("\n".join(lines)))

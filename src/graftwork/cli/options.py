@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import click
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
+from graftwork.io.files import finite
 from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,6 +32,16 @@ def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
 def seed_option(decides: str) -> Callable[[F], F]:
     """Return the option `--seed`; its help says what the seed decides."""
     return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Decides {decides}.")
+
+
+def json_option(prints: str) -> Callable[[F], F]:
+    """Return the option `--json` as the argument `as_json`; its help says what the JSON document is."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {prints}.")
+
+
+def print_json(content: Any) -> None:
+    """Print one JSON document to stdout; NaN and infinity become null."""
+    click.echo(json.dumps(finite(content), indent=1, ensure_ascii=False))
 
 
 runs_option = _setting("runs", metavar="DIR")

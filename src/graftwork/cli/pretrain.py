@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -11,8 +10,10 @@ import click
 from graftwork.cli.options import (
     Command,
     device_option,
+    json_option,
     precision_option,
     prices_option,
+    print_json,
     progress_bar,
     runs_option,
     seed_option,
@@ -20,7 +21,6 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.errors import printable
-from graftwork.io.files import finite
 
 RECIPE = (  # flags of these names override fields of the objective's recipe
     "batch", "rows_at_once", "length", "short_length", "short_share", "learning_rate", "warm_up", "schedule", "beta",
@@ -69,7 +69,7 @@ RECIPE = (  # flags of these names override fields of the objective's recipe
 @threads_option
 @click.option("--cache", metavar="DIR", help="Where tokenised corpora are kept.  [default: ~/.cache/graftwork]")
 @prices_option
-@click.option("--json", "as_json", is_flag=True, help="Print result.json.")
+@json_option("result.json")
 def command(corpus: tuple[str, ...], threads: int | None, as_json: bool, **flags: Any) -> None:
     """Train a backbone on the texts of CORPUS: files and folders of plain text or JSONL, compressed or not.
 
@@ -87,7 +87,7 @@ def command(corpus: tuple[str, ...], threads: int | None, as_json: bool, **flags
         return
     if as_json:
         found = {"folder": str(done.folder), "reused": done.reused}
-        click.echo(json.dumps(finite(asdict(done.result) | found), indent=1, ensure_ascii=False))
+        print_json(asdict(done.result) | found)
         return
     from graftwork.cli.show import pretraining_lines
 

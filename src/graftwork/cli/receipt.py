@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.cli.verify import run_folder
 from graftwork.errors import ConfigError, GraftworkError, printable
 from graftwork.units import named_scores, show
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("what")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")
-@click.option("--json", "as_json", is_flag=True, help="Print receipt.json as it is.")
+@json_option("receipt.json as it is")
 def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
     """WHAT is a run: its id, a prefix of it, or its folder.
 
@@ -38,7 +38,7 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
     receipt = read_receipt(folder)
     wrong = problems(receipt)
     if as_json:
-        click.echo(json.dumps(receipt, indent=1, ensure_ascii=False))
+        print_json(receipt)
     elif wrong:
         raise GraftworkError(
             "the receipt is not whole",

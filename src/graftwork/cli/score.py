@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,16 @@ from typing import Any
 import click
 
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import Command, column_options, device_option, progress_bar, threads_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    column_options,
+    device_option,
+    json_option,
+    print_json,
+    progress_bar,
+    threads_option,
+    use_threads,
+)
 from graftwork.errors import printable
 from graftwork.units import percent, several
 
@@ -45,7 +53,7 @@ ENOUGH_ROWS = 20  # an interval over fewer rows is rough
 )
 @device_option
 @threads_option
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@json_option("what was found as JSON")
 def command(
     module: str,
     file: tuple[str, ...],
@@ -73,7 +81,7 @@ def command(
     with progress_bar() as progress:
         found = score(opened[0], source, also=opened[1:], columns=named, rejects=rejects, progress=progress)
     if as_json:
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        print_json(found)
         return
     click.echo(printable("\n".join(score_lines(found))))
     if found["rows"]["rejected"]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import Command, column_options, device_option, threads_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    column_options,
+    device_option,
+    json_option,
+    print_json,
+    threads_option,
+    use_threads,
+)
 from graftwork.errors import printable
 
 
@@ -22,7 +29,7 @@ from graftwork.errors import printable
 @column_options
 @device_option
 @threads_option
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@json_option("what was found as JSON")
 def command(
     module: str,
     file: tuple[str, ...],
@@ -45,7 +52,7 @@ def command(
 
     found = shift(opened, source, reference=reference, columns=columns, rows=rows, furthest=furthest)
     if as_json:
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        print_json(found)
         return
     click.echo(printable("\n".join(shift_lines(found))))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
 from graftwork.io.files import read_json
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("what")
 @click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @click.option("--profile", is_flag=True, help="Of a run: where its time went.")
-@click.option("--json", "as_json", is_flag=True, help="Print spec.json and result.json, or module.json.")
+@json_option("spec.json and result.json, or module.json")
 def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
     """WHAT is a run (its id, a prefix of it, or its folder) or the folder of a task module."""
     folder = named_folder(what, runs, "run or module")
@@ -42,7 +41,7 @@ def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
         content: dict[str, Any] = {}
         for name in names:
             content |= read_json(folder / name)
-        click.echo(json.dumps(content, indent=1, ensure_ascii=False))
+        print_json(content)
         return
     lines = run_lines(folder) if is_run else module_lines(folder)
     click.echo(printable("\n".join(lines + (profile_lines(folder) if is_run and profile else []))))

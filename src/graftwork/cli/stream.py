@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,16 @@ from typing import Any
 import click
 
 from graftwork.cli.in_bank import asking_in_bank
-from graftwork.cli.options import Command, RunFlags, progress_bar, run_options, seed_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    RunFlags,
+    json_option,
+    print_json,
+    progress_bar,
+    run_options,
+    seed_option,
+    use_threads,
+)
 from graftwork.errors import printable
 from graftwork.units import percent, show
 
@@ -26,7 +34,7 @@ from graftwork.units import percent, show
 @click.option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
 @click.option("--strict", is_flag=True, help="Stop at the first task that can't be learnt.")
 @click.option("--out", metavar="DIR", help="Folder for stream.json.  [default: where the bank stands]")
-@click.option("--json", "as_json", is_flag=True, help="Print stream.json instead of the table.")
+@json_option("stream.json instead of the table")
 @run_options
 def command(
     tasks: tuple[str, ...],
@@ -60,7 +68,7 @@ def command(
             told=table.row, progress=progress, **running.given,
         )  # fmt: skip
     if as_json:
-        click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))
+        print_json(done.content)
     else:
         _end(done.content, bank)
         click.echo(f"Written: {done.path}")

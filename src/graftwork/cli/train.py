@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -13,6 +12,8 @@ from graftwork.cli.in_bank import PlaceInBank, place_in_bank
 from graftwork.cli.options import (
     Command,
     RunFlags,
+    json_option,
+    print_json,
     progress_bar,
     run_options,
     seed_option,
@@ -23,7 +24,6 @@ from graftwork.cli.options import (
 from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
-from graftwork.io.files import finite
 from graftwork.run.settings import RunSettings, over
 from graftwork.units import named_scores, percent, show
 
@@ -48,7 +48,7 @@ from graftwork.units import named_scores, percent, show
 @click.option("--bank", metavar="DIR", help="Add the task module to this bank, which is made where it is missing.")
 @click.option("--task", "called", metavar="NAME", help="The task's name in the bank.  [default: the name of DATA]")
 @click.option("--profile", is_flag=True, help="Print where the run's time went.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result, or ladder.json, as JSON.")
+@json_option("the result, or ladder.json, as JSON")
 @run_options
 def command(
     data: str,
@@ -126,7 +126,7 @@ def _train(
     if as_json:
         told = {"reused": run.reused, "warnings": run.warnings, "unused": run.unused}
         found = {"module": str(run.folder / "module")} | told | banked.as_json
-        click.echo(json.dumps(finite(asdict(run.result) | found), indent=1, ensure_ascii=False))
+        print_json(asdict(run.result) | found)
         return
     from graftwork.cli.show import profile_lines, run_lines
 
@@ -156,7 +156,7 @@ def _climb(
     module = ladder.run.folder / "module"
     banked = place.add(module)
     if as_json:
-        click.echo(json.dumps({**ladder.content, **banked.as_json}, indent=1, ensure_ascii=False))
+        print_json({**ladder.content, **banked.as_json})
         return
     from graftwork.cli.show import profile_lines
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.errors import printable
 from graftwork.units import percent
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     help="Ratings of pairs of words (WordSim-353, SimLex-999), or analogies; any number of times.",
 )
 @click.option("--to", metavar="PATH", help="Write them: a folder, or a file .txt, .vec or .bin, or .gz of these.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@json_option("what was found as JSON")
 def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: bool) -> None:
     """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain."""
     from graftwork.data.readers.word_vector_files import SUFFIXES, write_word_vectors
@@ -46,7 +45,7 @@ def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: b
     if as_json:
         found = {"words": len(vectors.words), "width": vectors.width, "dropped": vectors.dropped}
         listed = [dataclasses.asdict(score) for score in scores]
-        click.echo(json.dumps(found | {"scores": listed}, indent=1, ensure_ascii=False))
+        print_json(found | {"scores": listed})
     else:
         click.echo(printable("\n".join([*about(vectors), *map(line, scores)])))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.errors import GraftworkError, StorageError, printable
 from graftwork.units import percent, show
 
@@ -34,7 +33,7 @@ GROUPS = {  # group of differences -> its name, and the text where there are non
 @click.option("--test", metavar="FILE", help="Where the test rows are now.")
 @click.option("--backbone", metavar="NAME", help="What the backbone is called now, if it was moved.")
 @click.option("--record", is_flag=True, help="Keep the verdict beside the run, in verified.jsonl.")
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+@json_option("the verdict as JSON")
 def command(
     what: str,
     runs: str,
@@ -69,7 +68,7 @@ def command(
                 click.echo(printable(_row(folder, verdict)))
     if as_json:
         content = [_as_json(folder, verdict) for folder, verdict in found]
-        click.echo(json.dumps(content if board else content[0], indent=1, ensure_ascii=False))
+        print_json(content if board else content[0])
     elif board:
         click.echo(_summary([verdict for _, verdict in found]))
     else:
