@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import click
@@ -81,21 +80,6 @@ def test_options_stand_below_headings(capsys: pytest.CaptureFixture[str]) -> Non
     assert "DATA\n" not in own
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
-        ("graft compare --m", "--methods"),
-        ("graft bank ", "rollback"),
-        ("graft ", "predict"),
-        ("graft bank add --", "--task"),
-    ],
-)
-def test_shells_complete_commands_and_options(typed: str, found: str) -> None:
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1), main.COMPLETE: "bash_complete"}
-    done = subprocess.run([sys.executable, "-m", "graftwork"], env=os.environ | words, capture_output=True, text=True)
-    assert f"plain,{found}" in done.stdout.splitlines()
-
-
 def test_no_arguments_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([]) == 0
     assert "Usage: graft" in capsys.readouterr().out
@@ -122,13 +106,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_is_instant() -> None:
-    """0.1 s on a quiet machine; the bound leaves room for a busy one."""
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "graftwork", "--help"], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.6
+    """0.1 s of processor time; the bound leaves room for a slower processor."""
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "graftwork", "--help"], check=True, stdout=subprocess.DEVNULL)
+    after = os.times()
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.6
 
 
 def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

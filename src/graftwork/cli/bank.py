@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
-from graftwork.cli.options import json_option, print_json
+from graftwork.cli.options import json_option, option, print_json
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import percent, several, show
 
@@ -29,9 +30,11 @@ def command() -> None:
 
 
 @command.command("create")
-@click.argument("bank")
-@click.option("--backbone", metavar="NAME", help="minilm, hf:FOLDER, ….  [default: that of the first task]")
-@click.option("--precision", default="auto", metavar="NAME", help="bf16 or fp32.  [default: that of the first task]")
+@click.argument("bank", shell_complete=paths)
+@option("--backbone", metavar="BACKBONE", help="minilm, hf:FOLDER, ….  [default: that of the first task]")
+@option(
+    "--precision", default="auto", metavar="auto|bf16|fp32", help="bf16 or fp32.  [default: that of the first task]"
+)
 @json_option("bank.json")
 def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> None:
     """Create an empty bank in the folder BANK."""
@@ -46,10 +49,10 @@ def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> No
 
 
 @command.command("add")
-@click.argument("bank")
-@click.argument("module")
-@click.option("--task", metavar="NAME", help="Its name in the bank.  [default: that of the module's task]")
-@click.option("--board", metavar="DIR", help="Keep the leaderboard of this comparison with the task.")
+@click.argument("bank", shell_complete=paths)
+@click.argument("module", shell_complete=paths)
+@option("--task", metavar="NAME", help="Its name in the bank.  [default: that of the module's task]")
+@option("--board", metavar="DIR", help="Keep the leaderboard of this comparison with the task.")
 @json_option("the task and its version as JSON")
 def add(bank: str, module: str, task: str | None, board: str | None, as_json: bool) -> None:
     """Copy MODULE, a task module or a run's folder, into BANK.
@@ -66,8 +69,8 @@ def add(bank: str, module: str, task: str | None, board: str | None, as_json: bo
 
 
 @command.command("remove")
-@click.argument("bank")
-@click.argument("task")
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
 @json_option("the removed task as JSON")
 def remove(bank: str, task: str, as_json: bool) -> None:
     """Remove TASK with all its versions; only the ledger still records it."""
@@ -79,8 +82,8 @@ def remove(bank: str, task: str, as_json: bool) -> None:
 
 
 @command.command("rename")
-@click.argument("bank")
-@click.argument("task")
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
 @click.argument("name")
 @json_option("the old and the new name as JSON")
 def rename(bank: str, task: str, name: str, as_json: bool) -> None:
@@ -93,9 +96,9 @@ def rename(bank: str, task: str, name: str, as_json: bool) -> None:
 
 
 @command.command("rollback")
-@click.argument("bank")
-@click.argument("task")
-@click.option("--to", type=int, metavar="N", help="The version that is to answer.  [default: the one before]")
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
+@option("--to", type=int, metavar="N", help="The version that is to answer.  [default: the one before]")
 @json_option("the task and its version as JSON")
 def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
     """Make an older version of TASK the current one; newer versions are kept."""
@@ -111,7 +114,7 @@ def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
 
 
 @command.command("ls")
-@click.argument("bank")
+@click.argument("bank", shell_complete=paths)
 @json_option("the tasks as JSON")
 def ls(bank: str, as_json: bool) -> None:
     """List the tasks of BANK: version, kind, method, score, parameters, bytes."""
@@ -138,8 +141,8 @@ def ls(bank: str, as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("bank")
-@click.argument("task", required=False)
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", required=False, shell_complete=tasks_of_bank)
 @json_option("bank.json, or the task with its module.json")
 def show_command(bank: str, task: str | None, as_json: bool) -> None:
     """Show BANK, or one of its tasks: TASK, or TASK@2 for one of its kept versions."""
@@ -158,7 +161,7 @@ def show_command(bank: str, task: str | None, as_json: bool) -> None:
 
 
 @command.command("check")
-@click.argument("bank")
+@click.argument("bank", shell_complete=paths)
 @json_option("what was found of each version as JSON")
 def check(bank: str, as_json: bool) -> None:
     """Recompute and check the ledger, the digest of every file and the self-test of every version.
@@ -187,8 +190,8 @@ def check(bank: str, as_json: bool) -> None:
 
 
 @command.command("diff")
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", shell_complete=paths)
+@click.argument("second", shell_complete=paths)
 @click.argument("third", required=False)
 @json_option("what differs as JSON")
 def diff(first: str, second: str, third: str | None, as_json: bool) -> None:

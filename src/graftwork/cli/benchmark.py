@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.completion import paths, suites
 from graftwork.cli.options import (
     Command,
     RunFlags,
     jobs_option,
     json_option,
+    option,
     print_json,
     progress_bar,
     run_options,
@@ -22,18 +24,18 @@ if TYPE_CHECKING:
 
 
 @click.command("benchmark", cls=Command)
-@click.argument("suite")
-@click.argument("dir")
-@click.option("--tasks", metavar="A,B,…", help="Tasks as the suite calls them.  [default: all whose files are there]")
-@click.option("--methods", metavar="A,B,…", help="Methods to run; majority always does.  [default: all that fit]")
-@click.option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
-@click.option("--limit", type=int, metavar="ROWS", help="At most so many rows of each file, for a first look.")
-@click.option(
+@click.argument("suite", shell_complete=suites)
+@click.argument("dir", shell_complete=paths)
+@option("--tasks", metavar="A,B,…", help="Tasks as the suite calls them.  [default: all whose files are there]")
+@option("--methods", metavar="METHOD,…", help="Methods to run; majority always does.  [default: all that fit]")
+@option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
+@option("--limit", type=int, metavar="ROWS", help="At most so many rows of each file, for a first look.")
+@option(
     "--exhaustive",
     is_flag=True,
     help="Every method with every seed, as a paper needs it.",
 )
-@click.option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
+@option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
 @jobs_option
 @json_option("benchmark.json instead of the table")
 @run_options

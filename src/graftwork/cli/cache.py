@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.completion import one_of
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import duration, parse_bytes, read_amount, several, show
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command("cache", cls=Command)
-@click.argument("action", default="ls")
-@click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
-@click.option("--older-than", metavar="TIME", help="Clear only what was not used for that long, e.g. 7d or 12h.")
+@click.argument("action", default="ls", shell_complete=one_of("ls", "clear"))
+@option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@option("--older-than", metavar="TIME", help="Clear only what was not used for that long, e.g. 7d or 12h.")
 @json_option("the entries that are there, or that were removed, as JSON")
 def command(action: str, cache: str | None, older_than: str | None, as_json: bool) -> None:
     """ACTION is ls (the default: list the cache entries, most recently used first) or clear.

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.completion import paths
 from graftwork.cli.live import watching
 from graftwork.cli.options import (
     Command,
     RunFlags,
     jobs_option,
     json_option,
+    option,
     print_json,
     progress_bar,
     run_options,
@@ -31,35 +33,35 @@ if TYPE_CHECKING:
 
 
 @click.command("compare", cls=Command)
-@click.argument("data", nargs=-1, required=True)
+@click.argument("data", nargs=-1, required=True, shell_complete=paths)
 @task_flags
-@click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
-@click.option("--no-transfer", is_flag=True, help="Methods on random weights too: those named, else full.")
-@click.option("--seeds", type=int, help="Runs of a method, at most.  [default: 5]")
-@click.option(
+@option("--methods", metavar="METHOD,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
+@option("--no-transfer", is_flag=True, help="Methods on random weights too: those named, else full.")
+@option("--seeds", type=int, help="Runs of a method, at most.  [default: 5]")
+@option(
     "--worth",
     type=float,
     metavar="POINTS",
     help="By how many points a dearer method must be better; 0: the best at any price.  [default: 0.5]",
 )
-@click.option(
+@option(
     "--vary",
     metavar="A,B,…",
     help="What seeds draw anew: init, order, augmentation; the rest as by seed 0.  [default: all]",
 )
-@click.option(
+@option(
     "--exhaustive",
     is_flag=True,
     help="Every method with every seed, as a paper needs it.",
 )
-@click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
-@click.option(
+@option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
+@option(
     "--out",
     metavar="DIR",
     help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
 )
 @jobs_option
-@click.option("--verbose", is_flag=True, help="Verdicts, the price of the search, notes and what is in the data too.")
+@option("--verbose", is_flag=True, help="Verdicts, the price of the search, notes and what is in the data too.")
 @json_option("leaderboard.json, or tasks.json, instead of the table")
 @run_options
 def command(

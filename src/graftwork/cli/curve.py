@@ -11,6 +11,7 @@ from graftwork.cli.options import (
     RunFlags,
     jobs_option,
     json_option,
+    option,
     print_json,
     progress_bar,
     run_options,
@@ -27,19 +28,21 @@ if TYPE_CHECKING:
 
 @click.command("curve", cls=Command)
 @task_options
-@click.option(
+@option(
     "--sizes",
     metavar="A,B,…",
     help="Training rows: 8/class, or 10%.  [default: 8/class,16/class,64/class,10%,100%; without classes shares]",
 )
-@click.option("--reference-sizes", metavar="A,B,…", help="Sizes for baselines and random: only, whatever --sizes says.")
-@click.option(
-    "--methods", metavar="A,B,…", help="Methods; random:full is full on fresh weights.  [default: usual ones that fit]"
+@option("--reference-sizes", metavar="A,B,…", help="Sizes for baselines and random: only, whatever --sizes says.")
+@option(
+    "--methods",
+    metavar="METHOD,…",
+    help="Methods; random:full is full on fresh weights.  [default: usual ones that fit]",
 )
-@click.option("--draws", type=int, help="Parts of the training split at every size.  [default: 5]")
+@option("--draws", type=int, help="Parts of the training split at every size.  [default: 5]")
 @seed_option("the draws")
 @jobs_option
-@click.option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
+@option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
 @json_option("curve.json instead of the table")
 @run_options
 def command(

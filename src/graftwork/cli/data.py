@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json, task_from_flags, task_options
+from graftwork.cli.options import Command, json_option, option, print_json, task_from_flags, task_options
 from graftwork.errors import printable
 
 WIDTH = 28  # characters of the first column
@@ -17,8 +17,8 @@ MOST_CLASSES = 20  # printed at most; --json has all
 
 @click.command("data", cls=Command)
 @task_options
-@click.option("--backbone", metavar="NAME", help="Count lengths in its tokens, and what it cuts.  [default: words]")
-@click.option("--html", metavar="FILE", help="Write the whole report as a page.")
+@option("--backbone", metavar="BACKBONE", help="Count lengths in its tokens, and what it cuts.  [default: words]")
+@option("--html", metavar="FILE", help="Write the whole report as a page.")
 @json_option("the whole report as JSON")
 def command(data: str, backbone: str | None, html: str | None, as_json: bool, **flags: str | None) -> None:
     """Describe DATA and its splits, and report problems that could make scores misleading.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.errors import ConfigError, printable
 
@@ -19,10 +19,10 @@ CLOSING = {
 
 
 @click.command("doctor", cls=Command)
-@click.option("--backbone", default=DEFAULT_BACKBONE, show_default=True, metavar="NAME", help="The backbone to open.")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs would be kept.")
-@click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
-@click.option("--seconds", default=0.3, show_default=True, metavar="S", help="Of each measurement; 0 measures nothing.")
+@option("--backbone", default=DEFAULT_BACKBONE, show_default=True, metavar="BACKBONE", help="The backbone to open.")
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs would be kept.")
+@option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@option("--seconds", default=0.3, show_default=True, metavar="S", help="Of each measurement; 0 measures nothing.")
 @json_option("all of it as JSON")
 def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json: bool) -> int:
     """Check this machine before a run: processor, memory, disks, libraries, and their speed.

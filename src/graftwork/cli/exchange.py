@@ -7,18 +7,19 @@ from pathlib import Path
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.in_bank import added, place_in_bank
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
 
 
 @click.command("export-task", cls=Command)
-@click.argument("bank")
-@click.argument("task")
-@click.argument("folder", metavar="DIR")
-@click.option("--format", "format", required=True, metavar="NAME", help="peft (LoRA) or adapters (bottlenecks).")
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
+@click.argument("folder", metavar="DIR", shell_complete=paths)
+@option("--format", "format", required=True, metavar="peft|adapters", help="peft (LoRA) or adapters (bottlenecks).")
 @json_option("the folder, task and format as JSON")
 def export_task(bank: str, task: str, folder: str, format: str, as_json: bool) -> None:
     """Write TASK, or TASK@2 for one of its kept versions, as a folder DIR that another library loads.
@@ -46,12 +47,12 @@ def export_task(bank: str, task: str, folder: str, format: str, as_json: bool) -
 
 
 @click.command("import", cls=Command)
-@click.argument("bank")
-@click.argument("folder", metavar="DIR")
-@click.option("--name", required=True, metavar="TASK", help="Its name in the bank.")
-@click.option("--backbone", metavar="NAME", help="The network it was trained on, hf:FOLDER.  [default: the bank's]")
-@click.option("--labels", metavar="A,B,…", help="The classes, in order.  [default: those that DIR names]")
-@click.option("--pair", is_flag=True, help="It answers pairs of texts.")
+@click.argument("bank", shell_complete=paths)
+@click.argument("folder", metavar="DIR", shell_complete=paths)
+@option("--name", required=True, metavar="TASK", help="Its name in the bank.")
+@option("--backbone", metavar="BACKBONE", help="The network it was trained on, hf:FOLDER.  [default: the bank's]")
+@option("--labels", metavar="A,B,…", help="The classes, in order.  [default: those that DIR names]")
+@option("--pair", is_flag=True, help="It answers pairs of texts.")
 @json_option("the task and its version as JSON")
 def import_task(
     bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool, as_json: bool

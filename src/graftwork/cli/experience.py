@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.completion import one_of, paths
 from graftwork.cli.options import Command, json_option, print_json
 from graftwork.errors import ConfigError, DataError, UnknownName, printable
 
@@ -18,8 +19,8 @@ BOARD = "leaderboard.json"
 
 
 @click.command("experience", cls=Command)
-@click.argument("action", default="ls")
-@click.argument("names", nargs=-1)
+@click.argument("action", default="ls", shell_complete=one_of("ls", "add", "forget"))
+@click.argument("names", nargs=-1, shell_complete=paths)
 @json_option("the boards as JSON")
 def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
     """ACTION is ls (the default), add (NAMES are folders of boards) or forget (NAMES are boards).

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.completion import one_of, parts_listed
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import percent, show
 
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
     from graftwork.registry import Registry
 
 
+PARTS = ("backbones", "kinds", "methods", "metrics", "meters", "suites", "objectives", "tokenizers")  # registries
+SORTS = ("runs", *PARTS, "builtin")
+
+
 @click.command("ls", cls=Command)
-@click.argument("what", default="runs")
-@click.argument("name", required=False)
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@click.argument("what", default="runs", shell_complete=one_of(*SORTS))
+@click.argument("name", required=False, shell_complete=parts_listed)
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
 @json_option("the list, or the part with its settings, as JSON")
 def command(what: str, name: str | None, runs: str, as_json: bool) -> None:
     """WHAT is runs (the default), backbones or builtin; or kinds, methods, metrics, meters, suites, objectives or
@@ -50,8 +55,7 @@ def command(what: str, name: str | None, runs: str, as_json: bool) -> None:
 def _parts() -> dict[str, Registry[Any]]:
     from graftwork import registry
 
-    folders = ("backbones", "kinds", "methods", "metrics", "meters", "suites", "objectives", "tokenizers")
-    return {name: getattr(registry, name) for name in folders}
+    return {name: getattr(registry, name) for name in PARTS}
 
 
 def _named(what: str) -> list[dict[str, str]]:
@@ -66,7 +70,7 @@ def _named(what: str) -> list[dict[str, str]]:
         return [{"name": f"builtin:{name}"} for name in builtin_names()]
     parts = _parts()
     if what not in parts:
-        raise UnknownName("thing to list", what, ["runs", *parts, "builtin"])
+        raise UnknownName("thing to list", what, SORTS)
     return [{"name": name, "summary": parts[what].summary(name)} for name in parts[what].names()]
 
 

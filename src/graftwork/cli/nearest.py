@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.completion import paths
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import ConfigError, printable
 
 
 @click.command("nearest", cls=Command)
-@click.argument("backbone")
+@click.argument("backbone", shell_complete=paths)
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
-@click.option("--minus", multiple=True, metavar="WORD", help="Taken away: king woman --minus man.")
-@click.option("--in", "sentence", metavar="SENTENCE", help="Where the word stands; BACKBONE reads it there.")
-@click.option("--among", multiple=True, metavar="PATH", help="With --in: texts in whose sentences to look.")
-@click.option("--same-word", is_flag=True, help="With --in: only where the same word stands.")
-@click.option("--depth", type=int, help="With --in: blocks to read after.  [default: all]")
-@click.option("--count", default=10, show_default=True, help="How many neighbours.")
+@option("--minus", multiple=True, metavar="WORD", help="Taken away: king woman --minus man.")
+@option("--in", "sentence", metavar="SENTENCE", help="Where the word stands; BACKBONE reads it there.")
+@option("--among", multiple=True, metavar="PATH", help="With --in: texts in whose sentences to look.")
+@option("--same-word", is_flag=True, help="With --in: only where the same word stands.")
+@option("--depth", type=int, help="With --in: blocks to read after.  [default: all]")
+@option("--count", default=10, show_default=True, help="How many neighbours.")
 @json_option("what was found as JSON")
 def command(
     backbone: str,

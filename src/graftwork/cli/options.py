@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -9,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 import click
+from click.shell_completion import CompletionItem
 
+from graftwork.cli.completion import by_metavar, paths
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
@@ -20,23 +22,35 @@ from graftwork.io.files import finite
 from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-_HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()  # of options in `--help`
+
+
+class Option(click.Option):
+    """An option that stands below `heading` in `--help`; a shell completes its value by its metavar."""
+
+    heading = "Options"
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what the value may be."""
+        return super().shell_complete(ctx, incomplete) or by_metavar(self.metavar, incomplete)
+
+
+option = functools.partial(click.option, cls=Option)
 
 
 def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
     """Return the flag of a setting of `run/settings.py`. Its default is None if a task file may set it."""
     default = None if name in TOLD_BY_FILES else getattr(RunSettings(), name)
-    return click.option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
+    return option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
 
 
 def seed_option(decides: str) -> Callable[[F], F]:
     """Return the option `--seed`; its help says what the seed decides."""
-    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Decides {decides}.")
+    return option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Decides {decides}.")
 
 
 def json_option(prints: str) -> Callable[[F], F]:
     """Return the option `--json` as the argument `as_json`; its help says what the JSON document is."""
-    return click.option("--json", "as_json", is_flag=True, help=f"Print {prints}.")
+    return option("--json", "as_json", is_flag=True, help=f"Print {prints}.")
 
 
 def print_json(content: Any) -> None:
@@ -45,11 +59,11 @@ def print_json(content: Any) -> None:
 
 
 runs_option = _setting("runs", metavar="DIR")
-precision_option = _setting("precision", metavar="NAME")
-device_option = _setting("device", metavar="NAME")
+precision_option = _setting("precision", metavar="auto|bf16|fp32")
+device_option = _setting("device", metavar="auto|cpu|cuda")
 prices_option = _setting("prices", metavar="FILE")
-threads_option = click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
-jobs_option = click.option(
+threads_option = option("--threads", type=int, help="Processor threads.  [default: all cores]")
+jobs_option = option(
     "--jobs",
     type=int,
     help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
@@ -67,66 +81,64 @@ class RunFlags:
 
 def task_options(function: F) -> F:
     """Add DATA and the flags that describe a task."""
-    return _apply(task_flags(function), (click.argument("data"),))
+    return _apply(task_flags(function), (click.argument("data", shell_complete=paths),))
 
 
 def task_flags(function: F) -> F:
     """Add the flags that describe a task: the keys of a task file."""
     flags = (
-        click.option(
-            "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"
-        ),
-        click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
-        click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
-        click.option(
+        option("--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"),
+        option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
+        option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
+        option(
             "--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: found by name]"
         ),
-        click.option(
-            "--count-from", metavar="N", help="What labels call the first choice, 0 or 1.  [default: 0 where certain]"
+        option(
+            "--count-from", metavar="0|1", help="What labels call the first choice, 0 or 1.  [default: 0 where certain]"
         ),
-        click.option("--image", metavar="COL", help="Column of images' paths, relative to the file.  [default: image]"),
-        click.option("--sound", metavar="COL", help="Column of sounds' paths, relative to the file.  [default: sound]"),
-        click.option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
-        click.option(
+        option("--image", metavar="COL", help="Column of images' paths, relative to the file.  [default: image]"),
+        option("--sound", metavar="COL", help="Column of sounds' paths, relative to the file.  [default: sound]"),
+        option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
+        option(
             "--kind",
-            metavar="NAME",
+            metavar="KIND",
             help="classification, multilabel, regression, tagging, span, choice or ranking; never guessed.  "
             "[default: classification]",
         ),
-        click.option(
+        option(
             "--stray-tags",
-            metavar="WORD",
+            metavar="repair|refuse",
             help="I- tags that continue nothing: repair (read as B-) or refuse.  [default: repair]",
         ),
-        click.option(
+        option(
             "--realign",
             is_flag=True,
             default=None,
             help="Take an answer that does not stand at its offset where it stands nearest to it.",
         ),
-        click.option(
+        option(
             "--thresholds",
-            metavar="WORD",
+            metavar="validation|half",
             help="Of multilabel: validation (chosen there, for F1) or half (a probability of 0.5).  "
             "[default: validation]",
         ),
-        click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
-        click.option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
-        click.option(
+        option("--metrics", metavar="METRIC,…", help="Scores, the headline first.  [default: the kind's]"),
+        option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
+        option(
             "--drop-leaks",
             is_flag=True,
             default=None,
             help="Take rows out of train that stand, exactly or nearly, in validation or test.",
         ),
-        click.option(
+        option(
             "--rejects",
             metavar="FILE",
             help="Write rows that can't be read to FILE, with the reason, and use the rest.  "
             "[default: the first is an error]",
         ),
-        click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
-        click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
-        click.option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),
+        option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
+        option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
+        option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),
     )
     return _apply(function, flags, "Data")
 
@@ -147,7 +159,7 @@ def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
         named = {role: flags.pop(role) for role, _, _ in listed}
         return function(columns={role: name for role, name in named.items() if name is not None}, **flags)
 
-    options = [click.option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in listed]
+    options = [option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in listed]
     return _apply(command, tuple(options), "Data")
 
 
@@ -160,7 +172,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(running=RunFlags(given, flags.pop("threads")), **flags)
 
     flags = (
-        _setting("backbone", metavar="NAME"),
+        _setting("backbone", metavar="BACKBONE"),
         _setting("epochs", type=int),
         _setting("batch_size", type=int, metavar="N"),
         _setting("augment", "--augment/--no-augment"),
@@ -181,7 +193,7 @@ def _apply(function: F, flags: tuple[Callable[[Any], Any], ...], heading: str = 
     for flag in reversed(flags):
         function = flag(function)
         if heading:
-            _HEADINGS[function.__click_params__[-1]] = heading  # type: ignore[attr-defined]
+            function.__click_params__[-1].heading = heading  # type: ignore[attr-defined]
     return function
 
 
@@ -190,12 +202,13 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those without a heading first."""
-        found: dict[str, list[tuple[str, str]]] = {"Options": []}
+        found: dict[str, list[tuple[str, str]]] = {Option.heading: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
-                found.setdefault(_HEADINGS.get(parameter, "Options"), []).append(record)
-        for heading in sorted(found, key=lambda name: name != "Options"):
+                heading = parameter.heading if isinstance(parameter, Option) else Option.heading
+                found.setdefault(heading, []).append(record)
+        for heading in sorted(found, key=lambda name: name != Option.heading):
             with formatter.section(heading):
                 formatter.write_dl(found[heading])
 

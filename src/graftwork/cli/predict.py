@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import is_bank, opened_modules
 from graftwork.cli.in_bank import asking_in_bank
-from graftwork.cli.options import Command, column_options, device_option, progress_bar, threads_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    column_options,
+    device_option,
+    option,
+    progress_bar,
+    threads_option,
+    use_threads,
+)
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 from graftwork.units import several
@@ -21,22 +30,22 @@ if TYPE_CHECKING:
 
 
 @click.command("predict", cls=Command)
-@click.argument("module")
-@click.argument("texts", nargs=-1)
-@click.option(
+@click.argument("module", shell_complete=paths)
+@click.argument("texts", nargs=-1, shell_complete=tasks_of_bank)
+@option(
     "--also",
     metavar="MODULE",
     multiple=True,
     help="Another module, or task of the bank, over the same; may be repeated.",
 )
-@click.option(
+@option(
     "--file",
     "source",
-    metavar="F",
+    metavar="FILE",
     help="CSV, TSV or JSONL with the texts, CoNLL or JSONL with words, or a list of files.",
 )
-@click.option("--out", metavar="G", help="Where answers to --file go, a line per text; .jsonl, .csv or .tsv.")
-@click.option(
+@option("--out", metavar="FILE", help="Where answers to --file go, a line per text; .jsonl, .csv or .tsv.")
+@option(
     "--rejects",
     metavar="FILE",
     help="Write rows of --file that can't be read to FILE, with the reason, and answer the rest, each with the line it "
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
 @column_options
 @device_option
 @threads_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
+@option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
 def command(
     module: str,
     texts: tuple[str, ...],

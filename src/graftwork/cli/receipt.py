@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.completion import runs_kept
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.cli.verify import run_folder
 from graftwork.errors import ConfigError, GraftworkError, printable
 from graftwork.units import named_scores, show
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command("receipt", cls=Command)
-@click.argument("what")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@click.option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")
+@click.argument("what", shell_complete=runs_kept)
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")
 @json_option("receipt.json as it is")
 def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
     """WHAT is a run: its id, a prefix of it, or its folder.

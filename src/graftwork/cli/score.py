@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import opened_modules, task_and_file
 from graftwork.cli.options import (
     Command,
     column_options,
     device_option,
     json_option,
+    option,
     print_json,
     progress_bar,
     threads_option,
@@ -26,26 +28,26 @@ ENOUGH_ROWS = 20  # an interval over fewer rows is rough
 
 
 @click.command("score", cls=Command)
-@click.argument("module")
-@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
-@click.option(
+@click.argument("module", shell_complete=paths)
+@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE", shell_complete=tasks_of_bank)
+@option(
     "--also",
     metavar="MODULE",
     multiple=True,
     help="Another module, or task of the bank, on the same rows; may be repeated.",
 )
 @column_options
-@click.option(
+@option(
     "--label", metavar="COL", help="Column of the target.  [default: as in training, else label; of words tags or upos]"
 )
-@click.option("--count-from", metavar="N", help="What labels call the first choice, 0 or 1.  [default: as in training]")
-@click.option(
+@option("--count-from", metavar="0|1", help="What labels call the first choice, 0 or 1.  [default: as in training]")
+@option(
     "--realign",
     is_flag=True,
     default=None,
     help="Take an answer that does not stand at its offset where it stands nearest to it.",
 )
-@click.option(
+@option(
     "--rejects",
     metavar="FILE",
     help="Write rows that can't be read to FILE, with the reason, and score the rest.  "

@@ -7,28 +7,27 @@ from pathlib import Path
 
 import click
 
-from graftwork.cli.options import Command, device_option, use_threads
+from graftwork.cli.completion import paths
+from graftwork.cli.options import Command, device_option, option, use_threads
 from graftwork.errors import ConfigError
 
 
 @click.command("serve", cls=Command)
-@click.argument("bank")
-@click.option(
+@click.argument("bank", shell_complete=paths)
+@option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
     help="Another than this machine's own needs --token-file.",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes any that is free."
-)
-@click.option(
+@option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes any that is free.")
+@option(
     "--token-file",
     metavar="FILE",
     help="Holds the token that clients show; nobody else may read it.  [default: a random one, printed once]",
 )
-@click.option(
+@option(
     "--max-batch-tokens",
     type=int,
     default=512,
@@ -36,7 +35,7 @@ from graftwork.errors import ConfigError
     metavar="N",
     help="Of the rows computed together, about.",
 )
-@click.option(
+@option(
     "--max-queue",
     type=int,
     default=512,
@@ -44,12 +43,12 @@ from graftwork.errors import ConfigError
     metavar="N",
     help="Tokens that may wait; beyond them the answer is 429.",
 )
-@click.option(
+@option(
     "--timeout", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Until a request is given up."
 )
 @device_option
-@click.option("--threads", type=int, help="Processor threads.  [default: all cores but one, which reads requests]")
-@click.option("--log-texts", is_flag=True, help="Write the texts of requests into the log.")
+@option("--threads", type=int, help="Processor threads.  [default: all cores but one, which reads requests]")
+@option("--log-texts", is_flag=True, help="Write the texts of requests into the log.")
 def command(
     bank: str,
     host: str,

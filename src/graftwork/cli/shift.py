@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import opened_modules, task_and_file
 from graftwork.cli.options import (
     Command,
     column_options,
     device_option,
     json_option,
+    option,
     print_json,
     threads_option,
     use_threads,
@@ -21,11 +23,11 @@ from graftwork.errors import printable
 
 
 @click.command("shift", cls=Command)
-@click.argument("module")
-@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
-@click.option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")
-@click.option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
-@click.option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
+@click.argument("module", shell_complete=paths)
+@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE", shell_complete=tasks_of_bank)
+@option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")
+@option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
+@option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
 @column_options
 @device_option
 @threads_option

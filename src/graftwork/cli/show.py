@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.completion import runs_kept
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
 from graftwork.io.files import read_json
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 
 @click.command("show", cls=Command)
-@click.argument("what")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@click.option("--profile", is_flag=True, help="Of a run: where its time went.")
+@click.argument("what", shell_complete=runs_kept)
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@option("--profile", is_flag=True, help="Of a run: where its time went.")
 @json_option("spec.json and result.json, or module.json")
 def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
     """WHAT is a run (its id, a prefix of it, or its folder) or the folder of a task module."""

@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
+from graftwork.cli.completion import paths
 from graftwork.cli.in_bank import asking_in_bank
 from graftwork.cli.options import (
     Command,
     RunFlags,
     json_option,
+    option,
     print_json,
     progress_bar,
     run_options,
@@ -25,15 +27,13 @@ from graftwork.units import percent, show
 
 
 @click.command("stream", cls=Command)
-@click.argument("tasks", nargs=-1, required=True)
-@click.option("--bank", metavar="DIR", help="The bank; made where it is not there. Not needed by full-sequential.")
-@click.option(
-    "--method", default="adapter", show_default=True, metavar="NAME", help="Of all tasks; or full-sequential."
-)
+@click.argument("tasks", nargs=-1, required=True, shell_complete=paths)
+@option("--bank", metavar="DIR", help="The bank; made where it is not there. Not needed by full-sequential.")
+@option("--method", default="adapter", show_default=True, metavar="METHOD", help="Of all tasks; or full-sequential.")
 @seed_option("initialisation and data order")
-@click.option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
-@click.option("--strict", is_flag=True, help="Stop at the first task that can't be learnt.")
-@click.option("--out", metavar="DIR", help="Folder for stream.json.  [default: where the bank stands]")
+@option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
+@option("--strict", is_flag=True, help="Stop at the first task that can't be learnt.")
+@option("--out", metavar="DIR", help="Folder for stream.json.  [default: where the bank stands]")
 @json_option("stream.json instead of the table")
 @run_options
 def command(

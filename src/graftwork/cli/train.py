@@ -13,6 +13,7 @@ from graftwork.cli.options import (
     Command,
     RunFlags,
     json_option,
+    option,
     print_json,
     progress_bar,
     run_options,
@@ -30,24 +31,24 @@ from graftwork.units import named_scores, percent, show
 
 @click.command("train", cls=Command)
 @task_options
-@click.option("--method", metavar="NAME", help="The method, e.g. adapter or lora:rank=16.")
-@click.option(
+@option("--method", metavar="METHOD", help="The method, e.g. adapter or lora:rank=16.")
+@option(
     "--budget",
     metavar="AMOUNT",
     help="Instead of a method: find the best that 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR pay for.",
 )
-@click.option(
+@option(
     "--worth",
     type=float,
     metavar="POINTS",
     help="With --budget: the whole of it is worth a tenth of that.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
-@click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
-@click.option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
-@click.option("--bank", metavar="DIR", help="Add the task module to this bank, which is made where it is missing.")
-@click.option("--task", "called", metavar="NAME", help="The task's name in the bank.  [default: the name of DATA]")
-@click.option("--profile", is_flag=True, help="Print where the run's time went.")
+@option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
+@option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
+@option("--bank", metavar="DIR", help="Add the task module to this bank, which is made where it is missing.")
+@option("--task", "called", metavar="NAME", help="The task's name in the bank.  [default: the name of DATA]")
+@option("--profile", is_flag=True, help="Print where the run's time went.")
 @json_option("the result, or ladder.json, as JSON")
 @run_options
 def command(

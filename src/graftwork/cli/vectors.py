@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.completion import paths
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import printable
 from graftwork.units import percent
 
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @click.command("vectors", cls=Command)
-@click.argument("backbone")
-@click.option(
+@click.argument("backbone", shell_complete=paths)
+@option(
     "--evaluate",
     multiple=True,
     metavar="FILE",
     help="Ratings of pairs of words (WordSim-353, SimLex-999), or analogies; any number of times.",
 )
-@click.option("--to", metavar="PATH", help="Write them: a folder, or a file .txt, .vec or .bin, or .gz of these.")
+@option("--to", metavar="PATH", help="Write them: a folder, or a file .txt, .vec or .bin, or .gz of these.")
 @json_option("what was found as JSON")
 def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: bool) -> None:
     """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain."""

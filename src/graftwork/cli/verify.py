@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, print_json
+from graftwork.cli.completion import runs_kept
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import GraftworkError, StorageError, printable
 from graftwork.units import percent, show
 
@@ -26,13 +27,13 @@ GROUPS = {  # group of differences -> its name, and the text where there are non
 
 
 @click.command("verify", cls=Command)
-@click.argument("what")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@click.option("--data", metavar="FILE", help="Where the data is now, if it was moved.")
-@click.option("--validation", metavar="FILE", help="Where the validation rows are now.")
-@click.option("--test", metavar="FILE", help="Where the test rows are now.")
-@click.option("--backbone", metavar="NAME", help="What the backbone is called now, if it was moved.")
-@click.option("--record", is_flag=True, help="Keep the verdict beside the run, in verified.jsonl.")
+@click.argument("what", shell_complete=runs_kept)
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@option("--data", metavar="FILE", help="Where the data is now, if it was moved.")
+@option("--validation", metavar="FILE", help="Where the validation rows are now.")
+@option("--test", metavar="FILE", help="Where the test rows are now.")
+@option("--backbone", metavar="BACKBONE", help="What the backbone is called now, if it was moved.")
+@option("--record", is_flag=True, help="Keep the verdict beside the run, in verified.jsonl.")
 @json_option("the verdict as JSON")
 def command(
     what: str,
