@@ -1,4 +1,4 @@
-"""Keep many task modules on one backbone: add, list, check, diff, roll back."""
+"""Manage a bank of task modules on one backbone: add, list, check, diff, roll back."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ if TYPE_CHECKING:
 
 @click.group("bank")
 def command() -> None:
-    """A bank is a folder of named task modules on one frozen backbone.
+    """Manage a bank: a folder of named task modules on one frozen backbone.
 
-    Every change is atomic; older versions of a task are kept.
+    Each change is atomic. Older versions of a task are kept.
     """
 
 
 @command.command("create")
 @click.argument("bank", shell_complete=paths)
-@option("--backbone", metavar="BACKBONE", help="minilm, hf:FOLDER, ….  [default: that of the first task]")
+@option("--backbone", metavar="BACKBONE", help="Backbone: minilm, hf:FOLDER, ….  [default: that of the first task]")
 @option(
-    "--precision", default="auto", metavar="auto|bf16|fp32", help="bf16 or fp32.  [default: that of the first task]"
+    "--precision",
+    default="auto",
+    metavar="auto|bf16|fp32",
+    help="Precision of the backbone.  [default: that of the first task]",
 )
 @json_option("bank.json")
 def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> None:
@@ -51,13 +54,13 @@ def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> No
 @command.command("add")
 @click.argument("bank", shell_complete=paths)
 @click.argument("module", shell_complete=paths)
-@option("--task", metavar="NAME", help="Its name in the bank.  [default: that of the module's task]")
-@option("--board", metavar="DIR", help="Keep the leaderboard of this comparison with the task.")
+@option("--task", metavar="NAME", help="Name of the task in the bank.  [default: that of the module's task]")
+@option("--board", metavar="DIR", help="Store the leaderboard of this comparison with the task.")
 @json_option("the task and its version as JSON")
 def add(bank: str, module: str, task: str | None, board: str | None, as_json: bool) -> None:
-    """Copy MODULE, a task module or a run's folder, into BANK.
+    """Add MODULE, a task module or a run's folder, to BANK.
 
-    If the task is already in the bank, the copy is its next version. It is tested before it becomes visible.
+    If the bank has a task of that name, this is its next version. The copy is tested before it is used.
     """
     from graftwork.bank.bank import Bank
 
@@ -73,7 +76,7 @@ def add(bank: str, module: str, task: str | None, board: str | None, as_json: bo
 @click.argument("task", shell_complete=tasks_of_bank)
 @json_option("the removed task as JSON")
 def remove(bank: str, task: str, as_json: bool) -> None:
-    """Remove TASK with all its versions; only the ledger still records it."""
+    """Remove TASK and all its versions from BANK. The ledger, which lists all changes, keeps its name."""
     _folder(bank).remove(task)
     if as_json:
         print_json({"bank": bank, "removed": task})
@@ -87,7 +90,7 @@ def remove(bank: str, task: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option("the old and the new name as JSON")
 def rename(bank: str, task: str, name: str, as_json: bool) -> None:
-    """Rename TASK to NAME."""
+    """Rename TASK of BANK to NAME."""
     _folder(bank).rename(task, name)
     if as_json:
         print_json({"bank": bank, "renamed": task, "to": name})
@@ -98,10 +101,10 @@ def rename(bank: str, task: str, name: str, as_json: bool) -> None:
 @command.command("rollback")
 @click.argument("bank", shell_complete=paths)
 @click.argument("task", shell_complete=tasks_of_bank)
-@option("--to", type=int, metavar="N", help="The version that is to answer.  [default: the one before]")
+@option("--to", type=int, metavar="N", help="Version to use.  [default: the previous one]")
 @json_option("the task and its version as JSON")
 def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
-    """Make an older version of TASK the current one; newer versions are kept."""
+    """Make an older version of TASK the current one. Newer versions are kept."""
     from graftwork.bank.bank import Bank
 
     opened = Bank.open(bank)
@@ -143,9 +146,9 @@ def ls(bank: str, as_json: bool) -> None:
 @command.command("show")
 @click.argument("bank", shell_complete=paths)
 @click.argument("task", required=False, shell_complete=tasks_of_bank)
-@json_option("bank.json, or the task with its module.json")
+@json_option("bank.json (with TASK its module.json)")
 def show_command(bank: str, task: str | None, as_json: bool) -> None:
-    """Show BANK, or one of its tasks: TASK, or TASK@2 for one of its kept versions."""
+    """Show BANK, or one TASK of it. TASK@2 is version 2."""
     folder = _folder(bank)
     if task is None:
         lines = _bank_lines(folder)
@@ -162,12 +165,11 @@ def show_command(bank: str, task: str | None, as_json: bool) -> None:
 
 @command.command("check")
 @click.argument("bank", shell_complete=paths)
-@json_option("what was found of each version as JSON")
+@json_option("the result for each version as JSON")
 def check(bank: str, as_json: bool) -> None:
-    """Recompute and check the ledger, the digest of every file and the self-test of every version.
+    """Check BANK: its ledger, the hash of every file and the self-test of every version.
 
-    Reports for each version whether its logits are bit-identical to those stored when it was made. Exits 2 when
-    anything differs.
+    The self-test compares logits with those that were stored with the version. The exit code is 2 if anything differs.
     """
     from graftwork.bank.bank import Bank
 
@@ -193,11 +195,12 @@ def check(bank: str, as_json: bool) -> None:
 @click.argument("first", shell_complete=paths)
 @click.argument("second", shell_complete=paths)
 @click.argument("third", required=False)
-@json_option("what differs as JSON")
+@json_option("the differences as JSON")
 def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
-    """Show the differences between two banks (A B), or two tasks or versions of one bank (BANK TASK@2 TASK@3).
+    """Show the differences between two banks (FIRST SECOND), or between two tasks of one bank (FIRST is the bank,
+    SECOND and THIRD are tasks or versions: TASK@2).
 
-    TASK without a number is its current version.
+    TASK without a version is its current one.
     """
     from graftwork.bank.version_difference import of_banks, of_tasks
 
@@ -217,7 +220,7 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
 command.add_command(export_task)
 command.add_command(import_task)
 for _part in command.commands.values():  # show the whole summary in the list of commands; click would truncate it
-    _part.short_help = str(_part.help).partition("\n\n")[0].replace("\n", " ")
+    _part.short_help = " ".join(str(_part.help).partition("\n\n")[0].split())
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""List or clear the cache: forward passes of frozen backbones, and tokenised corpora."""
+"""List or clear the cache: hidden states of frozen backbones, and tokenised corpora."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @click.command("cache", cls=Command)
 @click.argument("action", default="ls", shell_complete=one_of("ls", "clear"))
-@option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
-@option("--older-than", metavar="TIME", help="Clear only what was not used for that long, e.g. 7d or 12h.")
-@json_option("the entries that are there, or that were removed, as JSON")
+@option("--cache", metavar="DIR", help="Cache folder.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@option("--older-than", metavar="TIME", help="Clear only entries that were not used for this long, e.g. 7d or 12h.")
+@json_option("the entries (with clear those removed) as JSON")
 def command(action: str, cache: str | None, older_than: str | None, as_json: bool) -> None:
-    """ACTION is ls (the default: list the cache entries, most recently used first) or clear.
+    """List or clear the cache. ACTION is ls (the default: most recently used first) or clear.
 
-    A run reuses forward passes of the frozen backbone that earlier runs computed, and a pre-training reuses the tokens
-    of its corpus; clearing costs only time, never a result.
+    Runs reuse hidden states of the frozen backbone that earlier runs computed. Pre-training reuses the tokens of its
+    corpus. Clearing the cache changes no result; it only costs time.
     """
     from graftwork.io.cache_folder import CacheFolder, cache_folder
     from graftwork.io.files import storage_errors

@@ -1,4 +1,4 @@
-"""Compare all methods on one or several tasks: scores with their spread, baselines, price tags."""
+"""Compare methods on one or several tasks: scores with intervals, baselines, costs."""
 
 from __future__ import annotations
 
@@ -35,34 +35,42 @@ if TYPE_CHECKING:
 @click.command("compare", cls=Command)
 @click.argument("data", nargs=-1, required=True, shell_complete=paths)
 @task_flags
-@option("--methods", metavar="METHOD,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
-@option("--no-transfer", is_flag=True, help="Methods on random weights too: those named, else full.")
-@option("--seeds", type=int, help="Runs of a method, at most.  [default: 5]")
+@option(
+    "--methods",
+    metavar="METHOD,…",
+    help="Methods with their settings, e.g. full,adapter:size=32.  [default: all that apply]",
+)
+@option("--no-transfer", is_flag=True, help="Also train the named methods, or else full, from random weights.")
+@option("--seeds", type=int, help="Largest number of runs per method.  [default: 5]")
 @option(
     "--worth",
     type=float,
     metavar="POINTS",
-    help="By how many points a dearer method must be better; 0: the best at any price.  [default: 0.5]",
+    help="Choose a more expensive method only if it is better by this many points; 0: ignore cost.  [default: 0.5]",
 )
 @option(
     "--vary",
     metavar="A,B,…",
-    help="What seeds draw anew: init, order, augmentation; the rest as by seed 0.  [default: all]",
+    help="What differs between seeds: init, order, augmentation. Everything else is as with seed 0.  [default: all]",
 )
 @option(
     "--exhaustive",
     is_flag=True,
-    help="Every method with every seed, as a paper needs it.",
+    help="Run every method with every seed, as for a paper. Do not stop early.",
 )
-@option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
+@option("--against", metavar="METHOD", help="With several tasks: the reference method of all ratios.  [default: full]")
 @option(
     "--out",
     metavar="DIR",
-    help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
+    help="Folder for leaderboard.json and report.html.  [default: boards/TASK; with several tasks boards/tasks]",
 )
 @jobs_option
-@option("--verbose", is_flag=True, help="Verdicts, the price of the search, notes and what is in the data too.")
-@json_option("leaderboard.json, or tasks.json, instead of the table")
+@option(
+    "--verbose",
+    is_flag=True,
+    help="Also print pairwise verdicts, the cost of the search, notes and facts about the data.",
+)
+@json_option("leaderboard.json (with several tasks tasks.json) instead of the table")
 @run_options
 def command(
     data: tuple[str, ...],
@@ -80,19 +88,19 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> int:
-    """Run methods x seeds on DATA and report which method is worth its price.
+    """Train several methods with several seeds on DATA, and report which method is worth its cost.
 
-    DATA is a CSV, TSV, JSONL, CoNLL or Parquet file, an export of Label Studio or doccano, a folder of splits
-    (train.tsv, dev.tsv, test.tsv), of brat, or of class folders with images or sounds, hub:NAME, a task file (TOML), or
-    builtin:tickets; docs/data.md describes them all. With several DATA, each gets its own board, and one more board
-    summarises them: docs/many-tasks.md.
+    DATA is one of: a CSV, TSV, JSONL, CoNLL or Parquet file; an export of Label Studio or doccano; a folder with
+    train.tsv, dev.tsv and test.tsv; a folder of brat files; a folder with one subfolder of images or sounds per class;
+    hub:NAME; a task file (TOML); builtin:tickets. See docs/data.md. Several DATA give one board each, and one that
+    summarises them; see docs/many-tasks.md.
 
-    Baselines run first; then methods and seeds are added for as long as one can still change the choice. The choice is
-    the cheapest method that is expected to be at most --worth points below the best; the cost of a wrong choice is
-    reported too.
+    Baselines run first. Then methods and seeds are added as long as a further run can change the choice. The choice is
+    the cheapest method that is expected to score at most --worth points below the best one. The report also says how
+    much a wrong choice would cost.
 
-    Runs that already exist cost nothing; an interrupted comparison resumes. Exits 1 when no method finished (with
-    several tasks: on none of them).
+    Finished runs are reused, and an interrupted comparison resumes. The exit code is 1 if no method finished (with
+    several tasks: on no task).
     """
     given = {"methods": methods, "seeds": seeds, "jobs": jobs, "worth": worth}
     given |= {"exhaustive": exhaustive or None, "vary": vary}

@@ -1,4 +1,4 @@
-"""Learning curves: scores of each method by number of labels, and how many labels transfer saves."""
+"""Plot learning curves: the score of each method by number of training rows."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 @option(
     "--sizes",
     metavar="A,B,…",
-    help="Training rows: 8/class, or 10%.  [default: 8/class,16/class,64/class,10%,100%; without classes shares]",
+    help="Numbers of training rows: 8/class or 10%.  [default: 8/class,16/class,64/class,10%,100%; "
+    "without classes only shares]",
 )
-@option("--reference-sizes", metavar="A,B,…", help="Sizes for baselines and random: only, whatever --sizes says.")
+@option("--reference-sizes", metavar="A,B,…", help="Further sizes at which only baselines and random:METHOD run.")
 @option(
     "--methods",
     metavar="METHOD,…",
-    help="Methods; random:full is full on fresh weights.  [default: usual ones that fit]",
+    help="Methods; random:full is full on random weights.  [default: the usual ones that apply]",
 )
-@option("--draws", type=int, help="Parts of the training split at every size.  [default: 5]")
+@option("--draws", type=int, help="Draws at each size.  [default: 5]")
 @seed_option("the draws")
 @jobs_option
 @option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
@@ -58,17 +59,17 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> int:
-    """Train methods on subsets of DATA's training split and score them on its whole test split.
+    """Train methods on subsets of DATA's training split, and score them on the whole test split.
 
-    DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
+    DATA is as for graft compare: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
-    A draw takes rows of every class in hash order; at each size every method gets the same rows. Choices are made on
-    at most as many validation rows as there are training rows.
+    A draw is one such subset. It has rows of every class, and at each size all methods train on the same draws. At most
+    as many validation rows as training rows are used.
 
-    When methods on pretrained weights run beside baselines and random:METHOD, the report says how many labels the
-    latter need to reach the scores that transfer reaches with few. At --reference-sizes only the latter run.
+    With methods on pretrained weights beside baselines and random:METHOD, the report says how many training rows the
+    latter need to reach the scores of the former.
 
-    Runs that already exist cost nothing; an interrupted curve resumes. Exits 1 when no run finished.
+    Finished runs are reused, and an interrupted curve resumes. The exit code is 1 if no run finished.
     """
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)

@@ -1,4 +1,4 @@
-"""Report what this machine has, what will fail or be slow on it, why, and what to do."""
+"""Check this machine: what it has, what will fail or be slow, and what to do."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ CLOSING = {
 
 
 @click.command("doctor", cls=Command)
-@option("--backbone", default=DEFAULT_BACKBONE, show_default=True, metavar="BACKBONE", help="The backbone to open.")
-@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs would be kept.")
-@option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
-@option("--seconds", default=0.3, show_default=True, metavar="S", help="Of each measurement; 0 measures nothing.")
-@json_option("all of it as JSON")
+@option("--backbone", default=DEFAULT_BACKBONE, show_default=True, metavar="BACKBONE", help="Backbone to check.")
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder where runs would be saved.")
+@option("--cache", metavar="DIR", help="Cache folder.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@option(
+    "--seconds", default=0.3, show_default=True, metavar="S", help="Duration of each speed measurement; 0 skips them."
+)
+@json_option("the report as JSON")
 def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json: bool) -> int:
-    """Check this machine before a run: processor, memory, disks, libraries, and their speed.
+    """Check this machine before a run: processor, memory, disks, libraries and their speed.
 
-    Creates no folder and downloads nothing. Exits 1 when something will fail.
+    Nothing is created or downloaded. The exit code is 1 if something will fail.
     """
     if not 0 <= seconds < 3600:
         raise ConfigError("--seconds is no number of seconds to measure for", got=str(seconds), expected="0 … 3600")

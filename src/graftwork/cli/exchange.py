@@ -1,4 +1,4 @@
-"""The commands of `graft bank` that export tasks to other libraries and import theirs."""
+"""The commands of `graft bank` that export tasks to other libraries, and import tasks from them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,18 @@ from graftwork.errors import ConfigError, clip, printable
 @click.argument("bank", shell_complete=paths)
 @click.argument("task", shell_complete=tasks_of_bank)
 @click.argument("folder", metavar="DIR", shell_complete=paths)
-@option("--format", "format", required=True, metavar="peft|adapters", help="peft (LoRA) or adapters (bottlenecks).")
+@option(
+    "--format",
+    "format",
+    required=True,
+    metavar="peft|adapters",
+    help="Library: peft (for LoRA) or adapters (for bottleneck adapters).",
+)
 @json_option("the folder, task and format as JSON")
 def export_task(bank: str, task: str, folder: str, format: str, as_json: bool) -> None:
-    """Write TASK, or TASK@2 for one of its kept versions, as a folder DIR that another library loads.
+    """Export TASK of BANK to the folder DIR, for peft or adapters. TASK@2 is version 2.
 
-    DIR/README.md has the Python code that loads it and gives the same logits.
+    DIR/README.md contains the Python code that loads the exported model. Its logits are the same.
     """
     from graftwork.bank.bank import Bank
     from graftwork.bank.exchange.exchange_formats import write_folder
@@ -49,17 +55,21 @@ def export_task(bank: str, task: str, folder: str, format: str, as_json: bool) -
 @click.command("import", cls=Command)
 @click.argument("bank", shell_complete=paths)
 @click.argument("folder", metavar="DIR", shell_complete=paths)
-@option("--name", required=True, metavar="TASK", help="Its name in the bank.")
-@option("--backbone", metavar="BACKBONE", help="The network it was trained on, hf:FOLDER.  [default: the bank's]")
-@option("--labels", metavar="A,B,…", help="The classes, in order.  [default: those that DIR names]")
-@option("--pair", is_flag=True, help="It answers pairs of texts.")
+@option("--name", required=True, metavar="TASK", help="Name of the task in the bank.")
+@option(
+    "--backbone",
+    metavar="BACKBONE",
+    help="Network that the adapter was trained on, e.g. hf:FOLDER.  [default: that of the bank]",
+)
+@option("--labels", metavar="A,B,…", help="Class names in the order of the outputs.  [default: those saved in DIR]")
+@option("--pair", is_flag=True, help="Inputs are pairs of texts.")
 @json_option("the task and its version as JSON")
 def import_task(
     bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool, as_json: bool
 ) -> None:
-    """Add to BANK what peft or adapters saved in DIR: LoRA or bottlenecks, and a text classifier.
+    """Import into BANK what peft or adapters saved in DIR: LoRA or bottleneck adapters with a text classifier.
 
-    Its predictions are the same as in that library. Its scores and costs stay unknown.
+    Predictions are the same as in that library. Scores and costs are unknown.
     """
     from graftwork.bank.bank import Bank
     from graftwork.bank.exchange.exchange_formats import read_folder

@@ -1,4 +1,4 @@
-"""List, add or forget the earlier boards that choices learn from: those shipped with graft and your own."""
+"""List, add or remove earlier boards, from which compare and train --budget predict scores."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ BOARD = "leaderboard.json"
 @click.argument("names", nargs=-1, shell_complete=paths)
 @json_option("the boards as JSON")
 def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
-    """ACTION is ls (the default), add (NAMES are folders of boards) or forget (NAMES are boards).
+    """Manage earlier boards. ACTION is ls (the default), add or forget.
 
-    The expected scores that a choice starts from are learnt from earlier boards. Some boards come with graft.
-    `graft experience add boards` adds every leaderboard.json under a folder to your own boards, which stay on this
-    machine, in one file; nothing is added automatically.
+    Before a task is run, the expected score of each method is predicted from boards of earlier tasks. Some boards come
+    with graft. `graft experience add boards` adds every leaderboard.json in and under that folder to your own boards,
+    which are stored in one file on this machine. Nothing is added automatically.
+
+    NAMES are folders of boards (add), or names of your own boards as shown by ls (forget).
     """
     from graftwork.decision.earlier_boards import keep, own, own_file, shipped
 

@@ -1,4 +1,4 @@
-"""List runs, or the parts that can be chosen: backbones, methods, metrics, …."""
+"""List runs, or what can be chosen: backbones, methods, metrics, …."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ SORTS = ("runs", *PARTS, "builtin")
 @click.command("ls", cls=Command)
 @click.argument("what", default="runs", shell_complete=one_of(*SORTS))
 @click.argument("name", required=False, shell_complete=parts_listed)
-@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder of runs.")
 @json_option("the list, or the part with its settings, as JSON")
 def command(what: str, name: str | None, runs: str, as_json: bool) -> None:
-    """WHAT is runs (the default), backbones or builtin; or kinds, methods, metrics, meters, suites, objectives or
-    tokenizers, each listed with a one-sentence description.
+    """List runs, or parts that can be chosen.
 
-    With the NAME of a method or an objective: its settings, each with its default and its meaning.
+    WHAT is runs (the default), backbones, builtin (data sets), kinds (of tasks), methods, metrics, meters (of costs),
+    suites (benchmarks), objectives or tokenizers. With the NAME of a method or an objective: list its settings with
+    their defaults.
     """
     content: Any
     if name is not None:

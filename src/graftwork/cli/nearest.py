@@ -1,4 +1,4 @@
-"""Find nearest words: the neighbours of a word by its vector or in the context of a sentence; and analogies."""
+"""Find the nearest neighbours of a word, by word vector or by hidden state in a sentence."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from graftwork.errors import ConfigError, printable
 @click.command("nearest", cls=Command)
 @click.argument("backbone", shell_complete=paths)
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
-@option("--minus", multiple=True, metavar="WORD", help="Taken away: king woman --minus man.")
-@option("--in", "sentence", metavar="SENTENCE", help="Where the word stands; BACKBONE reads it there.")
-@option("--among", multiple=True, metavar="PATH", help="With --in: texts in whose sentences to look.")
-@option("--same-word", is_flag=True, help="With --in: only where the same word stands.")
-@option("--depth", type=int, help="With --in: blocks to read after.  [default: all]")
-@option("--count", default=10, show_default=True, help="How many neighbours.")
-@json_option("what was found as JSON")
+@option("--minus", multiple=True, metavar="WORD", help="Word to subtract: king woman --minus man.")
+@option("--in", "sentence", metavar="SENTENCE", help="Sentence that contains the word.")
+@option("--among", multiple=True, metavar="PATH", help="With --in: text file or folder to search.")
+@option("--same-word", is_flag=True, help="With --in: find only occurrences of the same word.")
+@option("--depth", type=int, help="With --in: number of blocks after which hidden states are taken.  [default: all]")
+@option("--count", default=10, show_default=True, help="Number of neighbours.")
+@json_option("the result as JSON")
 def command(
     backbone: str,
     words: tuple[str, ...],
@@ -30,9 +30,12 @@ def command(
     count: int,
     as_json: bool,
 ) -> None:
-    """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain. Several WORDS are added.
+    """Find the nearest neighbours of WORDS. Several WORDS are added.
 
-    With --in, BACKBONE is any text backbone, and the neighbours are occurrences of words in other sentences.
+    BACKBONE is a file or folder of word vectors, or a run of graft pretrain that trained some.
+
+    With --in, BACKBONE is any text backbone. The word is then compared by its hidden state in that sentence with words
+    in the sentences of --among.
     """
     if count < 1:
         raise ConfigError("--count must be at least 1", got=str(count))

@@ -44,8 +44,8 @@ def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
 
 
 def seed_option(decides: str) -> Callable[[F], F]:
-    """Return the option `--seed`; its help says what the seed decides."""
-    return option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Decides {decides}.")
+    """Return the option `--seed`; its help says what it is the seed of."""
+    return option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Random seed of {decides}.")
 
 
 def json_option(prints: str) -> Callable[[F], F]:
@@ -62,12 +62,12 @@ runs_option = _setting("runs", metavar="DIR")
 precision_option = _setting("precision", metavar="auto|bf16|fp32")
 device_option = _setting("device", metavar="auto|cpu|cuda")
 prices_option = _setting("prices", metavar="FILE")
-threads_option = option("--threads", type=int, help="Processor threads.  [default: all cores]")
+threads_option = option("--threads", type=int, help="CPU threads.  [default: all cores]")
 jobs_option = option(
     "--jobs",
     type=int,
-    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
-    "most; 1 on a GPU]",
+    help="Runs at the same time; each gets an equal share of the threads.  [default: one per thread "
+    "and 4 GB of memory, at most 8; 1 on a GPU]",
 )
 
 
@@ -87,58 +87,69 @@ def task_options(function: F) -> F:
 def task_flags(function: F) -> F:
     """Add the flags that describe a task: the keys of a task file."""
     flags = (
-        option("--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"),
-        option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
-        option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
         option(
-            "--choices", metavar="A,B,…", help="Columns of the choices, or of their lists.  [default: found by name]"
+            "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence or tokens]"
+        ),
+        option("--text-a", metavar="COL", help="Column of the first text of a pair.  [default: text_a]"),
+        option("--text-b", metavar="COL", help="Column of the second text of a pair.  [default: text_b]"),
+        option(
+            "--choices",
+            metavar="A,B,…",
+            help="Columns of the answer choices, or one column of lists.  [default: found by name]",
         ),
         option(
-            "--count-from", metavar="0|1", help="What labels call the first choice, 0 or 1.  [default: 0 where certain]"
+            "--count-from",
+            metavar="0|1",
+            help="Number of the first choice in the labels.  [default: 0; an error where it may be 1]",
         ),
-        option("--image", metavar="COL", help="Column of images' paths, relative to the file.  [default: image]"),
-        option("--sound", metavar="COL", help="Column of sounds' paths, relative to the file.  [default: sound]"),
-        option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
+        option("--image", metavar="COL", help="Column of image paths, relative to the data file.  [default: image]"),
+        option("--sound", metavar="COL", help="Column of sound paths, relative to the data file.  [default: sound]"),
+        option("--label", metavar="COL", help="Column of the target.  [default: label; for tagging tags or upos]"),
         option(
             "--kind",
             metavar="KIND",
-            help="classification, multilabel, regression, tagging, span, choice or ranking; never guessed.  "
-            "[default: classification]",
+            help="Kind of task: classification, multilabel, regression, tagging, span, choice or ranking. It"
+            " is never guessed.  [default: classification]",
         ),
         option(
             "--stray-tags",
             metavar="repair|refuse",
-            help="I- tags that continue nothing: repair (read as B-) or refuse.  [default: repair]",
+            help="I- tags without a B- tag before them: repair (read as B-) or refuse (an error).  [default: repair]",
         ),
         option(
             "--realign",
             is_flag=True,
             default=None,
-            help="Take an answer that does not stand at its offset where it stands nearest to it.",
+            help="If an answer is not at its offset, use its occurrence nearest to there.",
         ),
         option(
             "--thresholds",
             metavar="validation|half",
-            help="Of multilabel: validation (chosen there, for F1) or half (a probability of 0.5).  "
-            "[default: validation]",
+            help="Decision thresholds of multilabel: chosen on validation for F1, or a probability of one "
+            "half.  [default: validation]",
         ),
-        option("--metrics", metavar="METRIC,…", help="Scores, the headline first.  [default: the kind's]"),
-        option("--positive", metavar="LABEL", help="The class that f1 is of.  [default: the rarer one of two]"),
+        option(
+            "--metrics",
+            metavar="METRIC,…",
+            help="Metrics; choices are made by the first.  [default: those of the kind]",
+        ),
+        option("--positive", metavar="LABEL", help="Positive class of f1.  [default: the rarer of two classes]"),
         option(
             "--drop-leaks",
             is_flag=True,
             default=None,
-            help="Take rows out of train that stand, exactly or nearly, in validation or test.",
+            help="Remove training rows that also occur, exactly or nearly, in validation or test.",
         ),
         option(
             "--rejects",
             metavar="FILE",
-            help="Write rows that can't be read to FILE, with the reason, and use the rest.  "
-            "[default: the first is an error]",
+            help="Write unreadable rows to FILE with the reason, and use the others.  [default: stop at the first]",
         ),
-        option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
-        option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
-        option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),
+        option(
+            "--validation", metavar="FILE", help="File of validation rows.  [default: split off train by content hash]"
+        ),
+        option("--test", metavar="FILE", help="File of test rows.  [default: split off train by content hash]"),
+        option("--split-seed", type=int, metavar="N", help="Split the rows differently.  [default: 0]"),
     )
     return _apply(function, flags, "Data")
 
@@ -146,12 +157,12 @@ def task_flags(function: F) -> F:
 def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the column flags of a file to predict on; the command gets `columns`, role -> name, of the flags given."""
     listed = (
-        ("text", "COL", "Column of the file's texts.  [default: text or sentence]"),
-        ("text_a", "COL", "Column of pairs' first texts.  [default: text_a]"),
-        ("text_b", "COL", "Column of pairs' second texts.  [default: text_b]"),
-        ("choices", "A,B,…", "Columns of the choices, or of their lists.  [default: by name]"),
-        ("image", "COL", "Column of the images' paths.  [default: image]"),
-        ("sound", "COL", "Column of the sounds' paths.  [default: sound]"),
+        ("text", "COL", "Column of the text.  [default: text or sentence]"),
+        ("text_a", "COL", "Column of the first text of a pair.  [default: text_a]"),
+        ("text_b", "COL", "Column of the second text of a pair.  [default: text_b]"),
+        ("choices", "A,B,…", "Columns of the answer choices, or one column of lists.  [default: found by name]"),
+        ("image", "COL", "Column of image paths.  [default: image]"),
+        ("sound", "COL", "Column of sound paths.  [default: sound]"),
     )
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""Predict with a task module or a bank: texts from the command line or from a file, with probabilities."""
+"""Predict with a task module or a bank; inputs come from the command line or a file."""
 
 from __future__ import annotations
 
@@ -36,26 +36,25 @@ if TYPE_CHECKING:
     "--also",
     metavar="MODULE",
     multiple=True,
-    help="Another module, or task of the bank, over the same; may be repeated.",
+    help="Further module, or task of the bank, for the same inputs. Repeatable.",
 )
 @option(
     "--file",
     "source",
     metavar="FILE",
-    help="CSV, TSV or JSONL with the texts, CoNLL or JSONL with words, or a list of files.",
+    help="Input file: CSV, TSV or JSONL with texts, CoNLL or JSONL with words, or a list of image or sound files.",
 )
-@option("--out", metavar="FILE", help="Where answers to --file go, a line per text; .jsonl, .csv or .tsv.")
+@option("--out", metavar="FILE", help="Output file for --file, .jsonl, .csv or .tsv: one line per input.")
 @option(
     "--rejects",
     metavar="FILE",
-    help="Write rows of --file that can't be read to FILE, with the reason, and answer the rest, each with the line it "
-    "stands in.  "
-    "[default: the first is an error]",
+    help="Write unreadable rows of --file to FILE with the reason, and continue. Predictions then "
+    "have line numbers.  [default: stop at the first]",
 )
 @column_options
 @device_option
 @threads_option
-@option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
+@option("--json", "as_json", is_flag=True, help="Print one JSON object per input, with all probabilities.")
 def command(
     module: str,
     texts: tuple[str, ...],
@@ -70,11 +69,11 @@ def command(
 ) -> None:
     """Predict TEXTS with MODULE: a task module, a run's folder, or a bank.
 
-    Of a task that reads images or sounds, TEXTS are files, or folders of them. With - TEXTS are the lines of standard
-    input.
+    If MODULE is a bank, the first of TEXTS is the name of a task. For a task on images or sounds, TEXTS are files or
+    folders. With -, texts are read from standard input, one per line.
 
-    Modules on one backbone share its forward passes. The names of the predictions of --also begin with the name of its
-    task.
+    Modules on the same backbone share its forward passes. In the output, predictions of --also are prefixed with the
+    name of their task.
     """
     if (out or rejects or columns) and not source:
         first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"

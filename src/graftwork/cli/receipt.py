@@ -1,4 +1,4 @@
-"""Print the receipt of a run: its inputs, settings and results; or a checklist and a paragraph for a paper."""
+"""Print the receipt of a run: inputs, settings, versions, results; or a checklist for papers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
 
 @click.command("receipt", cls=Command)
 @click.argument("what", shell_complete=runs_kept)
-@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")
-@json_option("receipt.json as it is")
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder of runs.")
+@option(
+    "--checklist",
+    is_flag=True,
+    help="Print a reproducibility checklist and a methods paragraph over all seeds of the run.",
+)
+@json_option("receipt.json")
 def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
-    """WHAT is a run: its id, a prefix of it, or its folder.
+    """Print the receipt of a run, which records its inputs, settings, versions and results. WHAT is the run's id, a
+    prefix of it, or its folder.
 
-    With --checklist: the questions of reproducibility checklists, answered from the receipts of this run and of the
-    runs that differ from it only in the seed, and a paragraph for a methods section, both in Markdown.
+    With --checklist: print answers to the questions of reproducibility checklists, and a paragraph for a methods
+    section, in Markdown. They cover this run and all runs that differ from it only in the seed.
     """
     if checklist and as_json:
         raise ConfigError("--checklist is Markdown, and --json prints receipt.json", do="leave one of them out")

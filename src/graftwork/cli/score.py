@@ -1,4 +1,4 @@
-"""Score a trained task module on another labelled file, with confidence intervals, and beside other modules."""
+"""Score task modules on a labelled file, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -34,28 +34,29 @@ ENOUGH_ROWS = 20  # an interval over fewer rows is rough
     "--also",
     metavar="MODULE",
     multiple=True,
-    help="Another module, or task of the bank, on the same rows; may be repeated.",
+    help="Further module, or task of the bank, to score on the same rows. Repeatable.",
 )
 @column_options
 @option(
-    "--label", metavar="COL", help="Column of the target.  [default: as in training, else label; of words tags or upos]"
+    "--label",
+    metavar="COL",
+    help="Column of the target.  [default: as in training, else label; for tagging tags or upos]",
 )
-@option("--count-from", metavar="0|1", help="What labels call the first choice, 0 or 1.  [default: as in training]")
+@option("--count-from", metavar="0|1", help="Number of the first choice in the labels.  [default: as in training]")
 @option(
     "--realign",
     is_flag=True,
     default=None,
-    help="Take an answer that does not stand at its offset where it stands nearest to it.",
+    help="If an answer is not at its offset, use its occurrence nearest to there.",
 )
 @option(
     "--rejects",
     metavar="FILE",
-    help="Write rows that can't be read to FILE, with the reason, and score the rest.  "
-    "[default: the first is an error]",
+    help="Write unreadable rows to FILE with the reason, and score the others.  [default: stop at the first]",
 )
 @device_option
 @threads_option
-@json_option("what was found as JSON")
+@json_option("the result as JSON")
 def command(
     module: str,
     file: tuple[str, ...],
@@ -69,10 +70,11 @@ def command(
     as_json: bool,
     columns: dict[str, str],
 ) -> None:
-    """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % intervals over examples.
+    """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % confidence intervals over
+    examples.
 
-    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task. Beside each score are the
-    score of the majority class on the same rows and the score on the module's own test split.
+    MODULE is a task module, a run's folder, or a bank; with a bank, TASK is the name of a task in it. Each score is
+    printed beside the score of the majority class on the same rows and the module's score on its own test split.
     """
     task, source = task_and_file(module, file, "score")
     use_threads(threads)

@@ -1,4 +1,4 @@
-"""Measure domain shift: how far new texts are from those that a task module was trained on."""
+"""Measure domain shift: how much new texts differ from a module's training data."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from graftwork.errors import printable
 @click.command("shift", cls=Command)
 @click.argument("module", shell_complete=paths)
 @click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE", shell_complete=tasks_of_bank)
-@option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")
-@option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
-@option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
+@option("--reference", metavar="FILE", help="Compare with these texts instead.  [default: the training data]")
+@option(
+    "--rows", default=2000, show_default=True, metavar="N", help="Largest number of texts to compare from each side."
+)
+@option("--furthest", default=5, show_default=True, metavar="N", help="Number of new texts to print that differ most.")
 @column_options
 @device_option
 @threads_option
-@json_option("what was found as JSON")
+@json_option("the result as JSON")
 def command(
     module: str,
     file: tuple[str, ...],
@@ -43,9 +45,9 @@ def command(
     as_json: bool,
     columns: dict[str, str],
 ) -> None:
-    """Measure how far the texts in FILE, which need no labels, are from those that MODULE was trained on.
+    """Measure how much the texts in FILE differ from the training data of MODULE. FILE needs no labels.
 
-    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task.
+    MODULE is a task module, a run's folder, or a bank; with a bank, TASK is the name of a task in it.
     """
     use_threads(threads)
     task, source = task_and_file(module, file, "shift")

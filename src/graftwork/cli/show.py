@@ -1,4 +1,4 @@
-"""Show a run or a task module: its task and method, its scores, its price tag."""
+"""Show a run or a task module: its task, method, scores and costs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @click.command("show", cls=Command)
 @click.argument("what", shell_complete=runs_kept)
-@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@option("--profile", is_flag=True, help="Of a run: where its time went.")
-@json_option("spec.json and result.json, or module.json")
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder of runs.")
+@option("--profile", is_flag=True, help="Also print how long each phase of the run took.")
+@json_option("spec.json and result.json (of a module module.json) as one JSON object")
 def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
-    """WHAT is a run (its id, a prefix of it, or its folder) or the folder of a task module."""
+    """Show WHAT: a run (its id, a prefix of it, or its folder) or the folder of a task module."""
     folder = named_folder(what, runs, "run or module")
     is_run = (folder / "result.json").is_file()
     if not is_run and not (folder / "module.json").is_file():

@@ -1,4 +1,4 @@
-"""Train tasks one after another into a bank, and check that none of the earlier ones changes."""
+"""Train tasks one after another into a bank, and check that earlier ones stay unchanged."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ from graftwork.units import percent, show
 
 @click.command("stream", cls=Command)
 @click.argument("tasks", nargs=-1, required=True, shell_complete=paths)
-@option("--bank", metavar="DIR", help="The bank; made where it is not there. Not needed by full-sequential.")
-@option("--method", default="adapter", show_default=True, metavar="METHOD", help="Of all tasks; or full-sequential.")
+@option("--bank", metavar="DIR", help="Bank, created if it does not exist. Not used by full-sequential.")
+@option(
+    "--method", default="adapter", show_default=True, metavar="METHOD", help="Method for all tasks, or full-sequential."
+)
 @seed_option("initialisation and data order")
-@option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
-@option("--strict", is_flag=True, help="Stop at the first task that can't be learnt.")
-@option("--out", metavar="DIR", help="Folder for stream.json.  [default: where the bank stands]")
+@option("--learning-rate", type=float, help="Peak learning rate.  [default: that of the method]")
+@option("--strict", is_flag=True, help="Stop at the first task that fails.")
+@option("--out", metavar="DIR", help="Folder for stream.json.  [default: the folder that contains the bank]")
 @json_option("stream.json instead of the table")
 @run_options
 def command(
@@ -47,16 +49,16 @@ def command(
     as_json: bool,
     running: RunFlags,
 ) -> int:
-    """Train TASKS (task files, or data files) in order, each as graft train does, and add them to the bank by name.
+    """Train TASKS (task files or data files) one after another as graft train does, and add each to the bank.
 
-    After each task the self-tests of all others in the bank are recomputed: their logits must be bit-identical to
-    those when they were added, and their files must be unchanged. Otherwise the stream stops and says which differs.
+    After each task, the self-tests of all other tasks in the bank are recomputed. Their logits must be bit-identical to
+    the stored ones, and their files unchanged; otherwise the stream stops and names the difference.
 
-    A task that can't be learnt (bad data) is reported at the end and does not stop the others, unless --strict; the
-    exit code is then 1. Repeating the same command resumes with the missing tasks.
+    A task that fails (bad data) is reported at the end, and the exit code is then 1. The other tasks are trained unless
+    --strict is given. Repeating the command resumes with the missing tasks.
 
-    --method full-sequential fine-tunes one network on one task after another and scores the earlier tasks again after
-    each: the forgetting that a bank avoids. It adds no task to the bank.
+    --method full-sequential is a reference for catastrophic forgetting: it fine-tunes one network on all tasks in
+    order, scores the earlier tasks again after each, and adds nothing to a bank.
     """
     use_threads(running.threads)
     from graftwork.bank.stream import stream

@@ -1,4 +1,4 @@
-"""Train one method, or the best that a budget pays for, and keep the task module."""
+"""Train one method, or find the best one within a budget, and save a task module."""
 
 from __future__ import annotations
 
@@ -31,25 +31,28 @@ from graftwork.units import named_scores, percent, show
 
 @click.command("train", cls=Command)
 @task_options
-@option("--method", metavar="METHOD", help="The method, e.g. adapter or lora:rank=16.")
+@option("--method", metavar="METHOD", help="Method to train, e.g. adapter or lora:rank=16.")
 @option(
     "--budget",
     metavar="AMOUNT",
-    help="Instead of a method: find the best that 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR pay for.",
+    help="Instead of --method: find the best method within 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR.",
 )
 @option(
     "--worth",
     type=float,
     metavar="POINTS",
-    help="With --budget: the whole of it is worth a tenth of that.  [default: 0.5]",
+    help="With --budget: a run must be expected to gain its share of POINTS/10, the worth of the "
+    "whole budget.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
-@option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
-@option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
-@option("--bank", metavar="DIR", help="Add the task module to this bank, which is made where it is missing.")
-@option("--task", "called", metavar="NAME", help="The task's name in the bank.  [default: the name of DATA]")
-@option("--profile", is_flag=True, help="Print where the run's time went.")
-@json_option("the result, or ladder.json, as JSON")
+@option("--learning-rate", type=float, help="With --method: peak learning rate.  [default: that of the method]")
+@option(
+    "--out", metavar="DIR", help="With --budget: folder for ladder.json, the list of runs.  [default: ladders/TASK]"
+)
+@option("--bank", metavar="DIR", help="Add the task module to this bank, which is created if it does not exist.")
+@option("--task", "called", metavar="NAME", help="Name of the task in the bank.  [default: name of DATA]")
+@option("--profile", is_flag=True, help="Print how long each phase of the run took.")
+@json_option("the result (with --budget ladder.json) as JSON")
 @run_options
 def command(
     data: str,
@@ -66,15 +69,16 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> None:
-    """Train METHOD on DATA once; or, with a budget, find the best method that it pays for.
+    """Train one method on DATA, or find the best method within a budget.
 
-    DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
+    DATA is as for graft compare: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
-    With --method: prints the scores, the price tag and the path of the task module.
+    With --method: train once, and print the scores, the costs and the path of the task module.
 
-    With --budget: baselines first; then, repeatedly, the run with the largest expected gain for its time: another
-    method, one more seed, another learning rate. Its time is measured on a few steps before it is spent. The search
-    stops when no further run is worth it. The best choice so far is kept on Ctrl-C and at the end of the budget.
+    With --budget: baselines run first. Then each next run is the one with the largest expected gain for its time:
+    another method, another seed or another learning rate. The time of a run is estimated on a few steps before it is
+    made. The search ends with the budget, or when no further run is worth its time. After Ctrl-C the best module so far
+    is kept.
     """
     watch = Stopwatch()  # started before heavy imports: a budget includes their time
     _check(method, budget, learning_rate, out, worth)

@@ -1,4 +1,4 @@
-"""Evaluate word vectors by human ratings and analogies, or convert them to another format."""
+"""Evaluate word vectors on word similarity and analogies, or convert their format."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     "--evaluate",
     multiple=True,
     metavar="FILE",
-    help="Ratings of pairs of words (WordSim-353, SimLex-999), or analogies; any number of times.",
+    help="File of word-pair ratings (WordSim-353, SimLex-999) or analogies. Repeatable.",
 )
-@option("--to", metavar="PATH", help="Write them: a folder, or a file .txt, .vec or .bin, or .gz of these.")
-@json_option("what was found as JSON")
+@option("--to", metavar="PATH", help="Write the vectors: to a folder, or to a .txt, .vec or .bin file, also with .gz.")
+@json_option("the result as JSON")
 def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: bool) -> None:
-    """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain."""
+    """Describe, evaluate or convert word vectors.
+
+    BACKBONE is a file or folder of word vectors, or a run of graft pretrain that trained some.
+    """
     from graftwork.data.readers.word_vector_files import SUFFIXES, write_word_vectors
     from graftwork.data.readers.word_vector_folder import named_word_vectors, write_folder
     from graftwork.pretrain.word_questions import read_questions, score_words

@@ -1,4 +1,4 @@
-"""Execute a run again, or all runs of a board, and compare it with its receipt."""
+"""Repeat a run, or all runs of a board, and compare the results with the recorded ones."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ GROUPS = {  # group of differences -> its name, and the text where there are non
 
 @click.command("verify", cls=Command)
 @click.argument("what", shell_complete=runs_kept)
-@option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@option("--data", metavar="FILE", help="Where the data is now, if it was moved.")
-@option("--validation", metavar="FILE", help="Where the validation rows are now.")
-@option("--test", metavar="FILE", help="Where the test rows are now.")
-@option("--backbone", metavar="BACKBONE", help="What the backbone is called now, if it was moved.")
-@option("--record", is_flag=True, help="Keep the verdict beside the run, in verified.jsonl.")
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder of runs.")
+@option("--data", metavar="FILE", help="New place of the data, if it was moved.")
+@option("--validation", metavar="FILE", help="New place of the validation file.")
+@option("--test", metavar="FILE", help="New place of the test file.")
+@option("--backbone", metavar="BACKBONE", help="New name of the backbone, if it was moved.")
+@option("--record", is_flag=True, help="Append the verdict to verified.jsonl in the run's folder.")
 @json_option("the verdict as JSON")
 def command(
     what: str,
@@ -45,14 +45,15 @@ def command(
     record: bool,
     as_json: bool,
 ) -> int:
-    """WHAT is a run (its id, a prefix of it, or its folder), or the folder of a board: all its runs.
+    """Repeat a run and compare it with its receipt. WHAT is a run (its id, a prefix of it, or its folder), or the
+    folder of a board: then all its runs are repeated.
 
-    First the inputs are compared with the receipt: every file of the run, the rows of the data and their order, the
-    backbone's files, the method and its recipe. Then the run is executed again in a temporary folder, with the same
-    threads and precision, and predictions, weights and scores are compared.
+    First the inputs are compared with the receipt: files of the run, data rows and their order, files of the backbone,
+    method and recipe. Then the run is executed again in a temporary folder with the same threads and precision, and
+    predictions, weights and scores are compared.
 
-    Exit code 0: bitwise equal, or, if the environment differs (libraries, processor, code), within the band of the
-    other seeds. 1: different. 2: something is missing.
+    Exit code 0: bitwise equal, or within the range of other seeds if libraries, processor or code differ. 1: different.
+    2: something is missing.
     """
     from graftwork.receipts.verify import Moved, keep, runs_of_board, verifier
 
