@@ -54,11 +54,12 @@ def profile_lines(folder: Path) -> list[str]:
     seconds, wall = result.get("profile", {}), result["spent"]["wall_seconds"]
     if not seconds:
         of_text = _is_pretraining(read_json(folder / "spec.json"))
-        why = "not of pre-trainings" if of_text else "the run is older than its recording"
+        why = "this is a pre-training" if of_text else "the run is older than this record"
         return ["where the time went", f"  not recorded: {why}"]
     rows = {**seconds, "in all": sum(seconds.values())}
     return [f"where the time went, of {show(wall, 's')}"] + [
-        f"  {name:<11}{show(value, 's'):>9}{100 * value / wall:>7.1f} %" for name, value in rows.items()
+        f"  {name:<11}{show(value, 's'):>9}" + (f"{100 * value / wall:>7.1f} %" if wall else "")
+        for name, value in rows.items()
     ]
 
 
