@@ -275,8 +275,8 @@ def test_check_finds_whatever_was_changed(bank: Bank) -> None:
     found = {finding.task: finding.problem for finding in bank.check()}
     assert found.keys() == {"", "probe", "tags", "pairs", "always"}
     assert "the ledger is damaged at line 3" in found[""] or "at line 4" in found[""]
-    assert "a file of this task is not as it was added" in found["probe"]
-    assert "this version is not there any more" in found["always"]
+    assert "a file of this task has changed since it was added" in found["probe"]
+    assert "the folder of this version is missing" in found["always"]
 
 
 def test_a_damaged_task_is_refused_and_the_others_answer(bank: Bank) -> None:
@@ -286,7 +286,7 @@ def test_a_damaged_task_is_refused_and_the_others_answer(bank: Bank) -> None:
     assert set(again.failed) == {"lora"} and "lora" not in again.tasks
     with pytest.raises(IncompatibleModule, match=r"the task 'lora' can't be opened[\s\S]*module\.json is damaged"):
         again.predict([("lora", "good film")])
-    with pytest.raises(IncompatibleModule, match="a file of this task is not as it was added"):
+    with pytest.raises(IncompatibleModule, match="a file of this task has changed since it was added"):
         again.predict([("probe", "good film")])
     failed = again.load_all()
     assert set(failed) == {"lora", "probe"} and "not as it was added" in failed["probe"]
@@ -361,7 +361,7 @@ def test_what_becomes_of_the_files_does_not_touch_what_is_open(how: str, bank: B
         elif path.is_file():
             path.write_bytes(b"" if how == "truncated" else bytes(path.stat().st_size))
     assert bank.predict_all(asked) == before
-    with pytest.raises(StorageError, match="no bank here" if how == "emptied" else "not a whole JSON file"):
+    with pytest.raises(StorageError, match="no bank here" if how == "emptied" else "not a valid JSON file"):
         bank.refresh()
     assert bank.predict_all(asked) == before and len(bank.tasks) == 5
     assert bank.tasks["lora"].description["task"]["labels"] == ["bad", "good"]

@@ -193,7 +193,7 @@ def test_a_folder_that_stands_where_a_version_would_is_left(bank: BankFolder, fa
     for name, content in older.items():  # both come back from one backup
         (bank.root / name).write_bytes(content)
     before = files_of(bank)
-    with pytest.raises(StorageError, match=r"a folder stands where this version would[\s\S]*move it away"):
+    with pytest.raises(StorageError, match=r"the folder of this version exists already[\s\S]*move it to another place"):
         bank.add(fake("four"), "task", well)
     assert files_of(bank) == before
     shutil.rmtree(bank.folder("task", 3))
@@ -227,7 +227,7 @@ def test_what_no_bank_has_made_is_left_where_it_is(bank: BankFolder, fake: Modul
 
 def test_an_edited_older_version_does_not_come_back(bank: BankFolder) -> None:
     (bank.folder("task", 1) / "delta.safetensors").write_text("other weights")
-    with pytest.raises(IncompatibleModule, match="a file of this task is not as it was added"):
+    with pytest.raises(IncompatibleModule, match="a file of this task has changed since it was added"):
         bank.rollback("task", well)
     assert bank.state().tasks["task"].version == 2
 
@@ -503,7 +503,7 @@ def test_a_bank_json_that_was_edited_is_found(bank: BankFolder, fake: Module) ->
         with pytest.raises(IncompatibleModule, match=message):
             bank.state()
     path.write_text('{"format": 1,')
-    with pytest.raises(StorageError, match="not a whole JSON file"):
+    with pytest.raises(StorageError, match="not a valid JSON file"):
         bank.state()
     path.unlink()
     with pytest.raises(StorageError, match=r"no bank here[\s\S]*graft bank create"):
@@ -511,7 +511,7 @@ def test_a_bank_json_that_was_edited_is_found(bank: BankFolder, fake: Module) ->
 
 
 def test_no_bank_is_made_where_something_is(bank: BankFolder, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="there is a bank already"):
+    with pytest.raises(StorageError, match="a bank exists already"):
         BankFolder.create(bank.root)
     with pytest.raises(StorageError, match="the folder is not empty"):
         BankFolder.create(tmp_path)

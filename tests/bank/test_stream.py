@@ -367,7 +367,7 @@ def test_mistakes_in_the_settings_stop_it_at_once(
 
 
 def test_two_tasks_of_one_name_are_refused(tasks: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="two tasks of one name"):
+    with pytest.raises(ConfigError, match="two tasks have the same name"):
         streamed([tasks[0], tasks[0]], tmp_path)
     with pytest.raises(ConfigError, match="no tasks"):
         streamed([], tmp_path)

@@ -164,8 +164,8 @@ def test_check_says_what_is_not_as_it_was(graft: Graft, session: Path) -> None:
     write_json(path, test | {"logits": [[value + 1 for value in row] for row in test["logits"]]})
     done = graft("bank", "check", session)
     assert done.code == 2
-    assert done.out.count("FAILS") == 2 and done.out.count("a file of this task is not as it was added") == 2
-    assert "2 of 4 parts of this bank are not as they were" in done.err and "shop.bank" in done.err
+    assert done.out.count("FAILS") == 2 and done.out.count("a file of this task has changed since it was added") == 2
+    assert "2 of 4 parts of this bank are damaged" in done.err and "shop.bank" in done.err
 
 
 def test_predict_takes_a_bank_and_a_task(
@@ -187,7 +187,7 @@ def test_predict_takes_a_bank_and_a_task(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "which task of this bank?"),
+        ((), "a bank needs the name of a task"),
         (("tickets",), "what is task 'tickets' of this bank asked?"),
         (("tickts",), "did you mean 'tickets'?"),
         (("tickts", "the app"), "did you mean 'tickets'?"),
@@ -225,9 +225,9 @@ def test_a_climb_adds_what_it_chose(graft: Graft, tickets: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--task", "x"), "--task names a task in a bank"),
+        (("--task", "x"), "--task needs --bank"),
         (("--bank", "b", "--task", "../x"), "not a name for a task"),
-        (("--bank", "b", "--task", ".x"), "the first one no dot"),
+        (("--bank", "b", "--task", ".x"), "the first not a dot"),
         (("--bank", "b", "--task", "x" * 65), "at most 64"),
         (("--bank", "fp32.bank", "--precision", "bf16"), "the bank is in another precision"),
         (("--bank", "fp32.bank", "--backbone", "random:tiny_text"), "got:      random:tiny_text, revision"),
@@ -246,7 +246,7 @@ def test_nothing_is_trained_for_a_bank_that_would_not_take_it(
     ("words", "message"),
     [
         (("ls", "nowhere"), "no bank here"),
-        (("create", "shop.bank"), "there is a bank already"),
+        (("create", "shop.bank"), "a bank exists already"),
         (("create", "shop.bank/tasks"), "the folder is not empty"),
         (("create", "new", "--precision", "fp16"), "unknown precision 'fp16'"),
         (("create", "new", "--backbone", "minilmm"), "did you mean 'minilm'?"),
@@ -275,7 +275,7 @@ def test_without_a_command_it_lists_them_whole(graft: Graft) -> None:
     done = graft("bank")
     assert (done.code, done.err) == (0, "")
     assert "..." not in done.out.partition("Commands:")[2]
-    assert "with all its versions; only the ledger" in " ".join(done.out.split())
+    assert "The ledger, which lists all changes" in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("name", sorted(command.commands))

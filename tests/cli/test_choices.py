@@ -45,6 +45,6 @@ def test_what_does_not_fit_is_refused(toy: Path, tmp_path: Path, graft: Graft) -
     unclear = graft("train", toy, "--kind", "choice", "--method", "majority")
     assert unclear.code == 2 and "toy.csv:2: the label can be read in two ways" in unclear.err
     unknown = graft("train", toy, "--kind", "choice", "--method", "majority", "--count-from", "2")
-    assert "unknown number of the first choice" in unknown.err
+    assert "unknown value of count_from" in unknown.err
     texts = graft("train", toy, "--method", "bm25", "--text", "premise", "--runs", tmp_path / "r")
     assert texts.code == 2 and "this task has none" in texts.err

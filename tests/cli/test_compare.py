@@ -184,7 +184,7 @@ def test_the_second_call_executes_nothing_and_says_so(boards: Boards, graft: Gra
     before = {path: path.stat().st_mtime_ns for path in first.runs.rglob("*")}
     again = graft("compare", *first.arguments, "--out", "second")
     assert again.code == 0
-    assert "12 of 12 runs were there already and cost nothing." in again.out
+    assert "12 of 12 runs existed already and were reused." in again.out
     board = json.loads(Path("second/leaderboard.json").read_text(encoding="utf-8"))
     assert board["rows"] == first.board["rows"]
     assert board["differences"] == first.board["differences"]

@@ -157,9 +157,9 @@ def test_a_mistake_of_ours_says_how_to_see_more(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("compare", "; what is done is kept, and the same command goes on from there"),
-        ("train", "; what is done is kept, and the same command goes on from there"),
-        ("predict", "; the file of --out is as it was before, that of --rejects as it was or whole"),
+        ("compare", "; finished runs are kept; the same command resumes"),
+        ("train", "; finished runs are kept; the same command resumes"),
+        ("predict", "; the file of --out is unchanged; that of --rejects is unchanged or complete"),
         ("ls", ""),
     ],
 )
@@ -174,7 +174,7 @@ def test_interrupt_says_what_is_left(
 def test_sigterm_ends_with_a_code_of_its_own(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(Terminated(), "train")
     assert main.main(["train"]) == 143
-    assert capsys.readouterr().err.strip().startswith("graft: stopped; what is done is kept")
+    assert capsys.readouterr().err.strip().startswith("graft: stopped; finished runs are kept")
 
 
 def test_debug_after_a_bare_double_dash_is_data() -> None:

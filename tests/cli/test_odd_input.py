@@ -144,7 +144,7 @@ def test_ctrl_c_keeps_finished_runs_and_the_next_call_goes_on(
     command = ("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", "--seeds", "3", "--out", "board")
     stopped = graft(*command)
     assert stopped.code == 130
-    assert "what is done is kept, and the same command goes on from there" in stopped.err
+    assert "finished runs are kept; the same command resumes" in stopped.err
     assert list(Path("board").iterdir()) == []
     runs = list(Path("runs").iterdir())
     assert [(run / "result.json").is_file() for run in runs] == [True]

@@ -72,7 +72,7 @@ def test_a_pair_is_two_texts(graft: Graft, boards: Boards) -> None:
     assert [json.loads(line)["text_b"] for line in answers] == ["write me", "at two"]
     odd = graft("predict", run, "one", "two", "three")
     assert odd.code == 2
-    assert "the texts don't make whole pairs" in odd.err
+    assert "the texts do not form pairs" in odd.err
     assert "3 texts" in odd.err
 
 
@@ -177,7 +177,7 @@ def test_a_pair_module_names_both_columns(graft: Graft, boards: Boards, written:
         (["a text", "--file", "in.csv"], "give either texts or --file"),
         (["a text", "--out", "o.csv"], "--out needs --file"),
         (["--file", "in.csv", "--out", "o.txt"], "unknown suffix '.txt'"),
-        (["--file", "in.csv", "--out", "o.csv", "--json"], "--json means nothing with --out"),
+        (["--file", "in.csv", "--out", "o.csv", "--json"], "--json cannot be used with --out"),
         (["--file", "in.csv", "--out", "o"], "the file's name has no suffix"),
         (["--file", "in.csv", "--out", "in.csv"], "--file and --out are the same file"),
         (["--file", "in.csv", "--out", "nowhere/o.csv"], "no such file or folder"),
@@ -198,7 +198,7 @@ def test_what_makes_no_sense_is_refused(graft: Graft, module: Path, flags: list[
 
 def test_what_is_no_module_is_refused(graft: Graft, module: Path) -> None:
     said = graft("predict", "nowhere", "a text").err
-    assert "not a task module" in said and "the one of a run is RUNS/ID/module" in said
+    assert "not a task module" in said and "the module of a run is RUNS/ID/module" in said
     Path("half").mkdir()
     assert graft("predict", "half", "a text").code == 2
 
@@ -213,7 +213,7 @@ def test_a_changed_module_is_refused(graft: Graft, module: Path, tmp_path: Path)
     (copy / "delta.safetensors").write_bytes(weights)
     done = graft("predict", copy, "a text")
     assert done.code == 2
-    assert "delta.safetensors is not the one this module was saved with" in done.err
+    assert "delta.safetensors has changed since this module was saved" in done.err
 
 
 def test_labels_from_data_do_not_steer_the_terminal(graft: Graft, written: Callable[..., Path]) -> None:
@@ -283,7 +283,7 @@ def test_modules_that_do_not_go_together_are_refused(graft: Graft, module: Path,
     twice = graft("predict", module, "the app", "--also", number, "--also", number)
     assert (twice.code, twice.out) == (2, "") and "two modules answer the task 'data'" in twice.err
     odd = graft("predict", module, "the app", "--also", pair)
-    assert (odd.code, odd.out) == (2, "") and "these modules want different inputs" in odd.err
+    assert (odd.code, odd.out) == (2, "") and "these modules have different inputs" in odd.err
 
 
 @pytest.mark.slow

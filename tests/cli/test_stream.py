@@ -103,7 +103,7 @@ def test_a_task_that_changed_stops_it_with_its_name(
     monkeypatch.setattr(stream_training, "train_in", None)  # nothing is trained any more
     done = graft(*command)
     assert done.code == 2
-    assert "the task 'mood' is not what it was when it was added: its files have changed" in done.err
+    assert "the task 'mood' has changed since it was added: its files have changed" in done.err
     assert "graft bank check b.bank" in done.err
 
 
@@ -113,7 +113,7 @@ def test_ctrl_c_says_what_is_kept(graft: Graft, tasks: list[str], monkeypatch: p
 
     monkeypatch.setattr(stream_training, "train_in", interrupt)
     done = graft("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
-    assert done.code == 130 and "the same command goes on with the missing ones" in done.err
+    assert done.code == 130 and "the same command resumes with the others" in done.err
 
 
 def test_the_contrast_tells_what_is_forgotten(graft: Graft, tasks: list[str]) -> None:

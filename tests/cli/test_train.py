@@ -62,7 +62,7 @@ def test_asking_again_costs_nothing_and_says_so(graft: Graft, tickets: Path) -> 
     command = ("train", tickets, *QUICK, "--method", "linear_probe")
     first = graft(*command).out
     assert "was there already" not in first and "linear_probe is not trained by a recipe: epochs changed" in first
-    assert "This run was there already and cost nothing." in graft(*command).out
+    assert "This run existed already and was reused." in graft(*command).out
     assert len(list(Path("runs").iterdir())) == 1
 
 

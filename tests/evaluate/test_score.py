@@ -162,7 +162,7 @@ UNKNOWN = [("a b", "delivery"), ("c", "lost"), ("d", "deliverys"), ("e", "lost")
 @pytest.mark.parametrize(
     ("rows", "header", "words"),
     [
-        (UNKNOWN, ("text", "label"), ["labels that the module doesn't know", "new.tsv:3", "'lost' in 2 rows",
+        (UNKNOWN, ("text", "label"), ["labels that the module was not trained on", "new.tsv:3", "'lost' in 2 rows",
                                       "'deliverys' in 1 row", "billing, delivery, technical"]),
         ([("a", "delivery")], ("text", "lable"), ["no column 'label'", "--label lable"]),
         ([("a", "delivery"), ("b", "")], ("text", "label"), ["new.tsv:3", "the label is empty"]),

@@ -112,13 +112,13 @@ def test_no_tensor_at_all_is_a_file_too(tmp_path: Path) -> None:
 def test_a_header_that_breaks_a_rule_is_refused(tmp_path: Path, header: Any, data: bytes, rule: str) -> None:
     path = written(tmp_path / "a.safetensors", header, data)
     for mapped in (True, False):
-        with pytest.raises(StorageError, match=rf"a\.safetensors: not a whole safetensors file[\s\S]*{rule}"):
+        with pytest.raises(StorageError, match=rf"a\.safetensors: not a valid safetensors file[\s\S]*{rule}"):
             safe_load(path, mapped=mapped)
 
 
 @pytest.mark.parametrize("length", [0, 1, 1000, 1 << 31, 1 << 63, (1 << 64) - 1])
 def test_a_length_that_is_not_the_headers_is_refused(tmp_path: Path, length: int) -> None:
-    with pytest.raises(StorageError, match="not a whole safetensors file"):
+    with pytest.raises(StorageError, match="not a valid safetensors file"):
         safe_load(written(tmp_path / "a.safetensors", {"a": ONE}, length=length))
 
 
@@ -176,7 +176,7 @@ def test_weights_that_are_no_numbers_are_refused(dtype: torch.dtype, number: flo
     weights = torch.ones(1000, dtype=dtype)
     require_finite({"a": weights, "b": torch.arange(3), "c": torch.empty(0)}, Path("w"))
     weights[37] = number
-    with pytest.raises(IncompatibleModule, match=r"w: the weights have NaN or infinite numbers, in 'b'"):
+    with pytest.raises(IncompatibleModule, match=r"w: the weights contain NaN or infinity, in 'b'"):
         require_finite({"a": torch.ones(2), "b": weights}, Path("w"))
 
 

@@ -178,7 +178,7 @@ def test_a_description_that_lacks_a_part_is_refused(key: str, trained: Callable[
 def test_torn_json_is_refused(trained: Callable[..., Path]) -> None:
     folder = trained()
     (folder / "module.json").write_text('{"format": 1,')
-    with pytest.raises(StorageError, match="not a whole JSON file"):
+    with pytest.raises(StorageError, match="not a valid JSON file"):
         TaskModule.load(folder)
 
 
@@ -277,7 +277,7 @@ def test_a_self_test_reads_no_file_elsewhere(trained: Callable[..., Path]) -> No
     folder = trained()
     count = len(read_json(folder / "selftest.json")["inputs"])
     spoil(folder / "selftest.json", inputs=[{"image": "../module/../../secret.png"}] * count)
-    with pytest.raises(StorageError, match=r"selftest\.json: a name that leads out of its folder"):
+    with pytest.raises(StorageError, match=r"selftest\.json: a file name that points outside its folder"):
         TaskModule.load(folder)
 
 

@@ -561,7 +561,7 @@ def test_data_that_is_gone_is_missed_with_its_hash_and_found_where_it_was_moved(
     session = open_tiny()
     folder, path = run(session), session.dataset.task.data
     moved = path.rename(path.with_name("moved.csv"))
-    with pytest.raises(StorageError, match="the train data of this run is gone") as caught:
+    with pytest.raises(StorageError, match="the train data of this run is missing") as caught:
         verified(folder)
     assert read_json(folder / "receipt.json")["data"]["files"]["train"]["sha256"] in str(caught.value)
     assert verified(folder, Moved(data=str(moved))).verdict == EQUAL

@@ -85,7 +85,7 @@ def test_oldest_first_and_by_the_beginning_of_the_id(store: RunStore) -> None:
         put(store, f"ccc{number}")
     with pytest.raises(UnknownName) as raised:
         store.folder("zzz")
-    assert raised.value.expected.startswith("one of …, aaa1, bbb2, ") and raised.value.do == "graft ls shows all"
+    assert raised.value.expected.startswith("one of …, aaa1, bbb2, ") and raised.value.do == "graft ls lists all"
     with pytest.raises(StorageError, match="'bbb' begins several runs"):
         store.folder("bbb")
 
@@ -115,7 +115,7 @@ def test_a_result_of_another_format_or_a_torn_one(store: RunStore) -> None:
     with pytest.raises(StorageError, match="another version"):
         store.find("aaa")
     path.write_text('{"format": 1, "id"')
-    with pytest.raises(StorageError, match="not a whole JSON file"):
+    with pytest.raises(StorageError, match="not a valid JSON file"):
         store.find("aaa")
 
 

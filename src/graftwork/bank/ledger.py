@@ -154,7 +154,7 @@ def require_free(ledger: Ledger, task: str, new: str, where: Path) -> None:
         raise ConfigError(
             f"{new!r} was another task, and its versions had the numbers of these",
             where=str(where),
-            do="choose another name: a version's number is never used twice",
+            do="choose another name: version numbers are never reused",
         )
 
 
@@ -190,7 +190,7 @@ def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where
                 where=str(where),
                 got=got,
                 expected=expected,
-                do="put bank.json and ledger.jsonl back from one backup; the tasks still answer",
+                do="restore bank.json and ledger.jsonl from one backup; predictions still work",
             )
 
 
@@ -210,5 +210,5 @@ def _broken(path: Path, number: int, why: str) -> StorageError:
         f"the ledger is damaged at line {number}: {why}",
         where=str(path),
         expected="every line as it was written, the last one named by bank.json",
-        do="put ledger.jsonl and bank.json back from one backup; the tasks still answer",
+        do="restore ledger.jsonl and bank.json from one backup; predictions still work",
     )

@@ -183,12 +183,12 @@ def check(bank: str, as_json: bool) -> None:
     bad = sum(bool(finding.problem) for finding in found)
     if bad:
         raise IncompatibleModule(
-            f"{bad} of {len(found)} parts of this bank are not as they were",
+            f"{bad} of {len(found)} parts of this bank are damaged",
             where=bank,
-            do="mend them as said, graft bank rollback to an older version, or graft bank remove them",
+            do="repair each as printed, go back to an older version (graft bank rollback), or remove the task",
         )
     if not as_json:
-        click.echo(f"all is well: the ledger and {several(len(found) - 1, 'version')}")
+        click.echo(f"no damage: the ledger and {several(len(found) - 1, 'version')} are intact")
 
 
 @command.command("diff")
@@ -303,10 +303,8 @@ def _finding_line(finding: BankFinding) -> str:
     if finding.problem:
         return f"{what:<24}  FAILS: {finding.problem}"
     if finding.difference is None:
-        return f"{what:<24}  whole"
-    bits = (
-        "the same bits" if finding.difference == 0.0 else f"logits within {finding.difference:.2g}, not the same bits"
-    )
+        return f"{what:<24}  intact"
+    bits = "bit-identical logits" if finding.difference == 0.0 else f"logits differ by at most {finding.difference:.2g}"
     return f"{what:<24}  {bits}"
 
 

@@ -35,9 +35,11 @@ def command(action: str, cache: str | None, older_than: str | None, as_json: boo
     from graftwork.pretrain import corpus_cache
 
     if action not in ("ls", "clear"):
-        raise UnknownName("action", action, ["ls", "clear"], else_do="graft cache --help says what each does")
+        raise UnknownName("action", action, ["ls", "clear"], else_do="see graft cache --help")
     if older_than is not None and action != "clear":
-        raise ConfigError("--older-than says what to clear", got=f"graft cache {action}", do="graft cache clear")
+        raise ConfigError(
+            "--older-than is only for graft cache clear", got=f"graft cache {action}", do="graft cache clear"
+        )
     unused = _seconds(older_than) if older_than is not None else 0.0
     folder = CacheFolder(cache_folder(cache))
     with storage_errors(folder.root):
@@ -59,7 +61,7 @@ def _seconds(words: str) -> float:
     amount, unit = read_amount(words)
     if unit != "s":
         raise ConfigError(
-            "--older-than takes a time", got=words, expected="like 7d or 12h", do="name hours, days or weeks"
+            "--older-than needs a time", got=words, expected="like 7d or 12h", do="give hours, days or weeks"
         )
     return amount
 
@@ -74,7 +76,7 @@ def _listed(entries: Sequence[CacheEntry], root: Path) -> list[str]:
 
     now = time.time()
     lines = [_line(entry, now) for entry in entries]
-    cap = f"at most {show(parse_bytes(CACHE_SIZE), 'bytes')} are kept unless --cache-size says otherwise"
+    cap = f"the limit is {show(parse_bytes(CACHE_SIZE), 'bytes')}, unless --cache-size sets another"
     total = f"{show(sum(entry.bytes for entry in entries), 'bytes')} in {several(len(entries), 'pass')}"
     return [*lines, f"{total} under {root}; {cap}"]
 
@@ -82,7 +84,7 @@ def _listed(entries: Sequence[CacheEntry], root: Path) -> list[str]:
 def _line(entry: CacheEntry, now: float) -> str:
     about = entry.about()
     depth = about.get("depth", "")
-    what = f"states entering block {depth}" if depth else "pooled features" if about else "torn"
+    what = f"states entering block {depth}" if depth else "pooled features" if about else "damaged"
     rows = f"{int(about['rows']):,} sequences" if about.get("rows", "").isdigit() else ""
     used = f"used {duration(max(0.0, now - entry.used))} ago"
     name = entry.path.name[:12]

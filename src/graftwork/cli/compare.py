@@ -108,7 +108,7 @@ def command(
     if len(asked) > 1:
         if flags.get("rejects") is not None:
             raise ConfigError(
-                "--rejects is for one task: those of several would overwrite one another",
+                "--rejects is for one task: several tasks would overwrite the same file",
                 do='name a file in each task file: rejects = "bad.jsonl"',
             )
         with progress_bar() as progress:
@@ -120,7 +120,7 @@ def command(
         _show_tasks(over, as_json)
         return 0 if over.content["counted"] else 1
     if against is not None:
-        raise ConfigError("--against is for several tasks", do="name two data files or task files, or more")
+        raise ConfigError("--against is for several tasks", do="name two or more data files or task files")
     with watching(shown=not as_json) as watch:
         use_threads(running.threads)
         from graftwork.compare.leaderboard import compare
@@ -155,7 +155,7 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
 
     print_table(dict(board.content), Console(), verbose)
     if board.reused:
-        click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
+        click.echo(f"{board.reused} of {board.reused + board.executed} runs existed already and were reused.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
     row = chosen_row(board.content)
@@ -178,5 +178,5 @@ def _show_tasks(over: TasksBoard, as_json: bool) -> None:
     print_tasks(over.content, Console())
     reused, executed = (sum(getattr(board, name) for board in over.boards.values()) for name in ("reused", "executed"))
     if reused:
-        click.echo(f"{reused} of {reused + executed} runs were there already and cost nothing.")
+        click.echo(f"{reused} of {reused + executed} runs existed already and were reused.")
     click.echo(f"Written: {over.folder / 'tasks.json'}, {over.folder / 'tasks.html'}, and a board for each task")

@@ -102,5 +102,5 @@ def _show(found: Curves, as_json: bool) -> None:
 
     print_curve(found.content, Console())
     if found.reused:
-        click.echo(f"{found.reused} of {found.reused + found.executed} runs were there already and cost nothing.")
+        click.echo(f"{found.reused} of {found.reused + found.executed} runs existed already and were reused.")
     click.echo(f"Written: {found.folder / 'curve.json'}, {found.folder / 'report.html'}")

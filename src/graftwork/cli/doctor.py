@@ -32,7 +32,7 @@ def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json
     Nothing is created or downloaded. The exit code is 1 if something will fail.
     """
     if not 0 <= seconds < 3600:
-        raise ConfigError("--seconds is no number of seconds to measure for", got=str(seconds), expected="0 … 3600")
+        raise ConfigError("--seconds must be between 0 and 3600", got=str(seconds), expected="0 … 3600")
     from graftwork.doctor.examine import doctor
 
     told = doctor(backbone=backbone, runs=runs, cache=cache, seconds=seconds)

@@ -49,7 +49,7 @@ def export_task(bank: str, task: str, folder: str, format: str, as_json: bool) -
             }
         )
     else:
-        click.echo(printable(f"{folder}: {name}, for {format}; README.md says how it is loaded"))
+        click.echo(printable(f"{folder}: {name}, for {format}; see README.md there"))
 
 
 @click.command("import", cls=Command)
@@ -82,9 +82,9 @@ def import_task(
     opened = Bank.open(bank) if there else None
     if backbone is None and (opened is None or opened.card is None):
         raise ConfigError(
-            "it is not known on which network this was trained",
+            "the backbone of this adapter is unknown",
             where=bank,
-            do="name it: --backbone hf:FOLDER, or a hub name behind hf:",
+            do="name it: --backbone hf:FOLDER or hf:HUB/NAME",
         )
     precision = (opened.precision if opened else None) or numerics("auto", "auto")["precision"]
     if opened is not None and opened.card is not None:
@@ -113,5 +113,5 @@ def version_of(words: str) -> tuple[str, int | None]:
     """Split `tickets@2` into name and version; `tickets` has the version None. Raises `ConfigError`."""
     name, at, number = words.partition("@")
     if at and not number.isdecimal():
-        raise ConfigError("not a version", got=clip(words), expected="TASK@2, a number after the sign")
+        raise ConfigError("not a version", got=clip(words), expected="TASK@NUMBER, e.g. tickets@2")
     return name, int(number) if at else None

@@ -34,9 +34,7 @@ def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
     from graftwork.decision.earlier_boards import keep, own, own_file, shipped
 
     if action not in ("ls", "add", "forget"):
-        raise UnknownName(
-            "action", action, ["ls", "add", "forget"], else_do="graft experience --help says what each does"
-        )
+        raise UnknownName("action", action, ["ls", "add", "forget"], else_do="see graft experience --help")
     if (action == "ls") == bool(names):
         raise ConfigError(
             "ls takes no names" if names else f"{action} needs names",
@@ -64,7 +62,7 @@ def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
             "own_file": str(own_file()),
         }
         lines = [f"{task.name:<50} {_told(task)}" for task in (*ours, *theirs)]
-        lines.append(f"{len(ours)} come with graft; {len(theirs)} of your own in {own_file()}")
+        lines.append(f"{len(ours)} come with graft; {len(theirs)} are your own, in {own_file()}")
     if as_json:
         print_json(content)
     else:
@@ -79,7 +77,10 @@ def _records(folder: Path) -> Iterator[TaskRecord]:
     paths = [folder] if folder.is_file() else sorted(folder.rglob(BOARD))
     if not paths:
         raise DataError(
-            "no board here", where=str(folder), expected=f"a folder with {BOARD}", do="graft compare makes one"
+            "no board in this folder",
+            where=str(folder),
+            expected=f"a folder with {BOARD}",
+            do="make one with graft compare",
         )
     for path in paths:
         board = _board(read_json(path), path)

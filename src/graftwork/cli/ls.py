@@ -37,7 +37,7 @@ def command(what: str, name: str | None, runs: str, as_json: bool) -> None:
     if name is not None:
         parts = _parts()
         if what not in parts or what == "backbones":
-            raise ConfigError(f"{what} are listed without a name", got=name, do=f"graft ls {what}")
+            raise ConfigError(f"{what} have no settings to list", got=name, do=f"graft ls {what}")
         content = _part(name, parts[what])
         lines = _part_lines(content)
     elif what == "runs":
@@ -71,7 +71,7 @@ def _named(what: str) -> list[dict[str, str]]:
         return [{"name": f"builtin:{name}"} for name in builtin_names()]
     parts = _parts()
     if what not in parts:
-        raise UnknownName("thing to list", what, SORTS)
+        raise UnknownName("list", what, SORTS)
     return [{"name": name, "summary": parts[what].summary(name)} for name in parts[what].names()]
 
 
@@ -89,10 +89,10 @@ def _part_lines(part: Mapping[str, Any]) -> list[str]:
     settings = [(one["name"], str(one["default"]), one["meaning"]) for one in part["settings"]]
     lines = [f"{part['name']}  {part['summary']}".rstrip()]
     if not settings:
-        return [*lines, "  nothing can be set"]
+        return [*lines, "  no settings"]
     keys, defaults = (max(len(one[place]) for one in settings) for place in (0, 1))
     lines += [f"  {key:<{keys}}  {default:<{defaults}}  {meaning}".rstrip() for key, default, meaning in settings]
-    return [*lines, f"written {part['name']}:{settings[0][0]}={settings[0][1]}:…; these are the defaults"]
+    return [*lines, f"written as {part['name']}:{settings[0][0]}={settings[0][1]}:…; these are the defaults"]
 
 
 def _runs(root: Path) -> list[dict[str, Any]]:

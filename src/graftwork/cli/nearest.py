@@ -41,11 +41,11 @@ def command(
         raise ConfigError("--count must be at least 1", got=str(count))
     if sentence is None:
         if among or same_word or depth is not None:
-            raise ConfigError("--among, --same-word and --depth need --in", do="say the sentence in which the word is")
+            raise ConfigError("--among, --same-word and --depth need --in", do="give the sentence: --in SENTENCE")
         _by_vector(backbone, words, minus, count, as_json)
         return
     if len(words) > 1 or minus or not among:
-        raise ConfigError("--in takes one word, and texts to look in", expected="WORD --in SENTENCE --among PATH")
+        raise ConfigError("--in needs exactly one WORD, and --among", expected="WORD --in SENTENCE --among PATH")
     from graftwork.pretrain.corpus import open_corpus
     from graftwork.pretrain.neighbours_in_context import nearest_in_context, sentences_of
     from graftwork.pretrained.open_backbone import open_backbone

@@ -243,7 +243,7 @@ def use_threads(threads: int | None) -> None:
     torch.set_num_threads(threads)
     cores = usable_cores()
     if cores is not None and threads > cores:
-        click.echo(f"graft: {threads} threads on {cores} cores: slower than without --threads", err=True)
+        click.echo(f"graft: {threads} threads on {cores} cores are slower than the default", err=True)
 
 
 @contextmanager

@@ -77,20 +77,20 @@ def command(
     """
     if (out or rejects or columns) and not source:
         first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"
-        raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
+        raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file FILE --out OUT")
     if as_json and out:
-        raise ConfigError("--json means nothing with --out", do="leave it out: the suffix of --out says how to write")
+        raise ConfigError("--json cannot be used with --out", do="omit --json; the suffix of --out decides the format")
     in_bank = is_bank(module)
     if in_bank and not texts:
-        raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')
+        raise ConfigError("a bank needs the name of a task", where=module, do=f'graft predict {module} TASK "a text"')
     tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
     if texts == ("-",):
         texts = _lines_of_input()
     if in_bank and not texts and not source:
-        what = f"what is task {tasks[0]!r} of this bank asked?"
-        raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file F --out G")
+        what = f"no input for task {tasks[0]!r}"
+        raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file FILE --out OUT")
     if bool(texts) == bool(source):
-        raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
+        raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file FILE --out OUT')
     with progress_bar(first="opening the module"):
         use_threads(threads)
         opened = opened_modules(module, (*tasks, *also), device)
@@ -107,7 +107,7 @@ def _lines_of_input() -> tuple[str, ...]:
     except UnicodeDecodeError as error:
         raise ConfigError("standard input is not UTF-8", got=str(error), do="graft predict MODULE - < FILE") from None
     if not lines:
-        raise ConfigError("standard input is empty", expected="a text a line", do="graft predict MODULE - < FILE")
+        raise ConfigError("standard input is empty", expected="one text per line", do="graft predict MODULE - < FILE")
     return lines
 
 
@@ -150,4 +150,4 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
 def _say_cut(modules: list[TaskModule], cut: int) -> None:
     if cut:
         longest = min(module.backbone.card.max_length for module in modules if module.backbone)
-        click.echo(f"{cut:,} longer than the backbone takes ({longest} tokens): only the beginning was read", err=True)
+        click.echo(f"{cut:,} inputs are longer than the backbone's {longest} tokens and were truncated", err=True)

@@ -126,5 +126,5 @@ def command(corpus: tuple[str, ...], threads: int | None, as_json: bool, **flags
 
     click.echo(printable("\n".join(pretraining_lines(done.folder, done.result))))
     if done.reused:
-        click.echo("This run was there already and cost nothing.")
+        click.echo("This run existed already and was reused.")
     click.echo(f"Backbone: {done.folder}  (graft compare DATA --backbone {done.folder})")

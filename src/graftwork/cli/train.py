@@ -102,7 +102,7 @@ def _check(
         raise ConfigError(
             "neither --method nor --budget" if method is None else "--method and --budget exclude each other",
             expected="one of them",
-            do="name a --method to train just that, or give a --budget to find the best that it pays for",
+            do="give --method to train that method, or --budget to find the best one",
         )
     listed = (
         ("--learning-rate", learning_rate, "--budget"),
@@ -111,7 +111,7 @@ def _check(
     )
     for flag, value, other in listed:
         if value is not None and (budget if other == "--budget" else method) is not None:
-            raise ConfigError(f"{flag} means nothing with {other}", do=f"leave {flag} out")
+            raise ConfigError(f"{flag} cannot be used with {other}", do=f"omit {flag}")
 
 
 def _train(
@@ -138,9 +138,9 @@ def _train(
     lines = run_lines(run.folder, run.result) + (profile_lines(run.folder) if profile else []) + _about(run.warnings)
     click.echo(printable("\n".join(lines)))
     for name in run.unused:
-        click.echo(f"{method} is not trained by a recipe: {name} changed nothing.")
+        click.echo(f"{method} does not use a training recipe: {name} has no effect.")
     if run.reused:
-        click.echo("This run was there already and cost nothing.")
+        click.echo("This run existed already and was reused.")
     click.echo("\n".join([f"Task module: {run.folder / 'module'}", *banked.lines]))
 
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from graftwork.receipts.verify import Verification, Verifier
 
 GROUPS = {  # group of differences -> its name, and the text where there are none
-    "record": ("record", "as it was written"),
-    "input": ("inputs", "as recorded: data, backbone, method, recipe, seed"),
-    "surroundings": ("around it", "as recorded: code, libraries, processor, threads"),
-    "outcome": ("outcome", "as recorded, to the last bit"),
+    "record": ("record", "unchanged"),
+    "input": ("inputs", "equal: data, backbone, method, recipe, seed"),
+    "surroundings": ("environment", "equal: code, libraries, processor, threads"),
+    "outcome": ("outcome", "bitwise equal"),
 }
 
 
@@ -88,7 +88,7 @@ def run_folder(what: str, runs: str) -> Path:
     folder = named_folder(what, runs, "run")
     if not (folder / "result.json").is_file():
         raise StorageError(
-            "not a run", where=str(folder), expected="a folder with result.json in it, or one of a board"
+            "not a run", where=str(folder), expected="a folder with result.json, or the folder of a board"
         )
     return folder
 
@@ -101,7 +101,7 @@ def named_folder(what: str, runs: str, sort: str) -> Path:
     if Path(what).is_dir():
         return Path(what)
     if not Path(runs).is_dir() or Path(what).name != what:
-        raise StorageError(f"no such {sort}", where=what, do="graft ls shows what there is")
+        raise StorageError(f"no such {sort}", where=what, do="graft ls lists all runs")
     from graftwork.run.store import RunStore
 
     return RunStore(Path(runs)).folder(what)
@@ -126,9 +126,9 @@ def verdict_lines(found: Verification) -> list[str]:
     for group, (name, good) in GROUPS.items():
         differences = [one for one in found.differences if one.group == group]
         if group == "outcome" and not found.executed:
-            lines.append(f"{name:<13}not compared: it would be another run")
+            lines.append(f"{name:<13}not compared: the inputs differ")
         elif group == "input" and not found.executed and not differences:
-            lines.append(f"{name:<13}not looked at: it is not known which run is meant")
+            lines.append(f"{name:<13}not compared: the record is damaged")
         elif group != "surroundings" or found.executed:
             lines += [f"{name:<13}{one.line()}" for one in differences] or [f"{name:<13}{good}"]
     return [*lines, *_compared(found), f"verdict      {found.verdict}{_because(found)}"]

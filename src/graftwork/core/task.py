@@ -88,11 +88,11 @@ class Task:
             if settings.get(key) is not None:
                 settings[key] = cls.find(settings[key])
         if settings.get("stray_tags", "repair") not in STRAYS:
-            raise UnknownName("way with stray tags", settings["stray_tags"], STRAYS)
+            raise UnknownName("value of stray_tags", settings["stray_tags"], STRAYS)
         if settings.get("count_from") not in (None, *COUNTS):
-            raise UnknownName("number of the first choice", settings["count_from"], COUNTS)
+            raise UnknownName("value of count_from", settings["count_from"], COUNTS)
         if settings.get("thresholds") not in (None, *THRESHOLDS):
-            raise UnknownName("way to thresholds", settings["thresholds"], THRESHOLDS)
+            raise UnknownName("value of thresholds", settings["thresholds"], THRESHOLDS)
         return cls(**settings)
 
     @staticmethod
@@ -200,7 +200,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
                 where=str(path),
                 got=clip(repr(value)),
                 expected=_TYPE_WORDS[known[key]],
-                do="mend the line",
+                do="correct the line",
             )
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
             raise ConfigError(
@@ -208,7 +208,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
                 where=str(path),
                 got=clip(repr(value)),
                 expected='strings such as ["a", "b"]',
-                do="put quotes round each of them",
+                do="quote each of them",
             )
 
 

@@ -270,7 +270,7 @@ def test_no_folder_of_theirs(write_network: WriteNetwork, tmp_path: Path) -> Non
     with pytest.raises(StorageError, match="neither a folder of peft nor of adapters"):
         imported(tmp_path, write_network("bert"), tmp_path / "ours")
     write_json(tmp_path / "adapter_config.json", {"a": 1})
-    with pytest.raises(IncompatibleModule, match="neither peft nor adapters has written this"):
+    with pytest.raises(IncompatibleModule, match="not written by peft or adapters"):
         imported(tmp_path, write_network("bert"), tmp_path / "ours")
 
 

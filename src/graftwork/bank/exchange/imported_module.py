@@ -77,7 +77,7 @@ def write_imported(
     reason = made.method.unfit(setting.task, backbone.card)
     if reason:
         raise IncompatibleModule(
-            f"this can't be brought onto {backbone.card.id}: {reason}",
+            f"this can't be converted for {backbone.card.id}: {reason}",
             do="import it to a bank on the backbone that it was trained on",
         )
     assert isinstance(made.method, Attaches)
@@ -88,9 +88,9 @@ def write_imported(
     logits = fitted.logits(examples)
     if not np.isfinite(flat(logits)).all():
         raise IncompatibleModule(
-            "its answers are no finite numbers",
+            "its logits are not finite",
             where=str(found.files[0].parent),
-            do="its weights are broken: save it again",
+            do="save it again: its weights are damaged",
         )
     origin = {
         "format": found.format,

@@ -58,7 +58,7 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
         site = without_prefix(matched[1], roles) if matched else None
         if matched and site is None:
             raise IncompatibleModule(
-                f"{backbone.card.id} has no map {matched[1]!r}",
+                f"{backbone.card.id} has no layer {matched[1]!r}",
                 where=str(file),
                 do="name the backbone it was trained on",
             )
@@ -66,7 +66,7 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
             matrices.setdefault(site, {})[matched[2]] = tensors.pop(name)
     if not matrices or any(pair.keys() != {"A", "B"} for pair in matrices.values()):
         raise IncompatibleModule(
-            "no pair of matrices for each adapted map", where=str(file), do="save the adapter again, whole"
+            "not a pair of matrices for each adapted layer", where=str(file), do="save the complete adapter again"
         )
     rank = max(pair["A"].shape[0] for pair in matrices.values())
     if rank > max(LARGEST_RANK, backbone.card.width):
@@ -122,7 +122,7 @@ def _require_plain(config: Mapping[str, Any], where: Path) -> None:
             "this LoRA does more than y + (alpha / r) B A x",
             where=str(where),
             got=", ".join(odd),
-            do="train it without these settings, or anew here: --method peft_lora",
+            do="train it without these settings, or again here: --method peft_lora",
         )
 
 
@@ -184,7 +184,7 @@ def _classifier(
         raise ConfigError(
             f"transformers' classifier of {backbone.card.family} has {known.activation}, not {activation}",
             where=str(where),
-            do="train it on the activation of its architecture",
+            do="train it with the activation of its architecture",
         )
     prefix = PREFIX if known.own_hidden else f"{PREFIX}{backbone.module.base_model_prefix}."
     layers = {f"{prefix}{known.hidden}.{part}": delta[f"head.hidden.{part}"] for part in ("weight", "bias")}
