@@ -457,7 +457,7 @@ def test_an_older_bank_json_is_not_written_over(bank: BankFolder, fake: Module) 
     [
         (lambda lines: [lines[0], *lines[2:]], "damaged at line 2: it doesn't follow"),
         (lambda lines: [lines[0], lines[1].replace(b'"version":1', b'"version":5'), *lines[2:]], "damaged at line 3"),
-        (lambda lines: [lines[0], b"{}", *lines[2:]], "damaged at line 2: it is no change"),
+        (lambda lines: [lines[0], b"{}", *lines[2:]], "damaged at line 2: it is not a change of a bank"),
         (lambda lines: lines[:3], "damaged at line 3: this is the last whole line"),
         (lambda lines: [], "damaged at line 0"),
         (lambda lines: [*lines[:3], lines[3].replace(b"other", b"ohter")], "damaged at line 4: this is the last"),
@@ -516,7 +516,7 @@ def test_no_bank_is_made_where_something_is(bank: BankFolder, tmp_path: Path) ->
     with pytest.raises(StorageError, match="the folder is not empty"):
         BankFolder.create(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="a file stands where a folder is needed"):
+    with pytest.raises(StorageError, match="a file is in the place of a folder"):
         BankFolder.create(tmp_path / "file")
     (tmp_path / "empty").mkdir()
     assert BankFolder.create(tmp_path / "empty").state().tasks == {}

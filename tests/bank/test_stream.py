@@ -391,7 +391,7 @@ def test_two_do_not_go_on_with_one_stream(tasks: list[Path], tmp_path: Path) -> 
     """The rows that one writes would be gone when the other writes its own."""
 
     def meanwhile(row: Any) -> None:
-        with pytest.raises(StorageError, match="another process goes on with this stream"):
+        with pytest.raises(StorageError, match="another process runs this stream"):
             streamed(tasks[1:], tmp_path)
 
     assert len(streamed(tasks[:1], tmp_path, told=meanwhile).content["tasks"]) == 1

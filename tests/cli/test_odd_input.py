@@ -190,7 +190,7 @@ def test_a_full_disk_leaves_nothing_half_written(
 
 
 @pytest.mark.parametrize(
-    ("code", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "this file system can only be read")]
+    ("code", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "this file system is read-only")]
 )
 @pytest.mark.parametrize("where", ["fit", "after"])
 def test_an_error_of_the_disk_anywhere_is_one_message(
@@ -240,7 +240,7 @@ def test_a_link_that_leads_nowhere_is_named(graft: Graft, written: Written, flag
     for folder in ("link", "link/below"):
         done = graft("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", flag, folder)
         assert done.code == 2
-        assert "graft: link: a link that leads nowhere" in done.err and "mend the link" in done.err
+        assert "graft: link: a broken link" in done.err and "correct the link" in done.err
     assert not Path("gone").exists()
 
 
@@ -291,7 +291,7 @@ def test_a_folder_without_permission_is_named(graft: Graft, written: Written, mo
     done = graft("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", "--seeds", "1", "--out", "board")
     assert done.code == 2
     assert "board: cannot read or write here: Permission denied" in done.err
-    assert "choose another folder, or mend its permissions" in done.err
+    assert "choose another folder, or change its permissions" in done.err
     assert list(Path("runs").iterdir()) == []
 
 

@@ -181,7 +181,7 @@ def test_a_pair_module_names_both_columns(graft: Graft, boards: Boards, written:
         (["--file", "in.csv", "--out", "o"], "the file's name has no suffix"),
         (["--file", "in.csv", "--out", "in.csv"], "--file and --out are the same file"),
         (["--file", "in.csv", "--out", "nowhere/o.csv"], "no such file or folder"),
-        (["--file", "in.csv", "--out", "in.csv/o.csv"], "a file stands where a folder is needed"),
+        (["--file", "in.csv", "--out", "in.csv/o.csv"], "a file is in the place of a folder"),
         (["--file", "inn.csv"], "did you mean 'in.csv'?"),
         ([" "], "text 1 is empty"),
         (["a", "--threads", "0"], "--threads must be at least 1"),
@@ -281,7 +281,7 @@ def test_a_file_is_answered_by_several_modules(
 def test_modules_that_do_not_go_together_are_refused(graft: Graft, module: Path, boards: Boards) -> None:
     number, pair = boards("regression").run_of("majority"), boards("pair").run_of("majority")
     twice = graft("predict", module, "the app", "--also", number, "--also", number)
-    assert (twice.code, twice.out) == (2, "") and "two modules answer the task 'data'" in twice.err
+    assert (twice.code, twice.out) == (2, "") and "two modules have the task 'data'" in twice.err
     odd = graft("predict", module, "the app", "--also", pair)
     assert (odd.code, odd.out) == (2, "") and "these modules have different inputs" in odd.err
 

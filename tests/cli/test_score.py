@@ -62,7 +62,7 @@ def test_rows_of_its_own_training_are_told(graft: Graft, modules: dict[str, str]
     rows = json.loads((Path(modules["majority"]) / "module.json").read_text())["data"]["rows"]
     out = graft("score", modules["majority"], tickets).out
     assert f"majority: rows of the file that it was trained on: {rows['train']} exactly" in out
-    assert "What it scores on these says nothing of new rows." in out
+    assert "Scores on these rows say nothing about new rows." in out
 
 
 def test_columns_and_rejects(graft: Graft, modules: dict[str, str], written: Callable[..., Path]) -> None:

@@ -54,7 +54,7 @@ def test_json_is_the_file(graft: Graft, tasks: list[str]) -> None:
 def test_the_same_command_says_what_was_there(graft: Graft, tasks: list[str]) -> None:
     command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
     assert "there already" not in graft(*command).out
-    assert graft(*command).out.count("(there already)") == 2
+    assert graft(*command).out.count("(reused)") == 2
 
 
 def test_a_task_that_was_removed_is_no_part_of_the_bank(graft: Graft, tasks: list[str]) -> None:
@@ -76,7 +76,7 @@ def test_a_task_that_fails_is_told_at_the_end(graft: Graft, tasks: list[str]) ->
     done = graft(*command)
     assert done.code == 1 and done.err == ""
     assert "1  mood" in done.out and "failed: mood.csv" in done.out
-    told = done.out[done.out.index("Not learnt: 1") :]
+    told = done.out[done.out.index("Failed: 1") :]
     assert "mood.csv" in told and "do:" in told
     assert Path("b.bank/tasks/place").is_dir()
     strict = graft(*command, "--strict")

@@ -92,7 +92,7 @@ def test_oldest_first_and_by_the_beginning_of_the_id(store: RunStore) -> None:
 
 def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="a file stands where a folder is needed"):
+    with pytest.raises(StorageError, match="a file is in the place of a folder"):
         require_writable(tmp_path / "file" / "runs")
 
 
@@ -275,7 +275,7 @@ def test_a_store_that_is_removed_meanwhile_is_one_message(store: RunStore) -> No
 def test_what_stands_where_a_run_belongs_is_told_before_the_work(what: str, store: RunStore, tmp_path: Path) -> None:
     place = store.root / "aaa"
     place.touch() if what == "file" else place.symlink_to(tmp_path / "gone")
-    message = "a file stands where a folder is needed" if what == "file" else "a link that leads nowhere"
+    message = "a file is in the place of a folder" if what == "file" else "a broken link"
     with pytest.raises(StorageError, match=message), store.writing("aaa"):
         raise AssertionError("begun")
     assert [path.name for path in store.root.iterdir()] == ["aaa"]

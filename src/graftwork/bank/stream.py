@@ -91,7 +91,7 @@ def stream(
     require_writable(folder)
     with alone(
         folder / ".stream.claim",  # two that extend one stream.json would overwrite each other's rows
-        "another process goes on with this stream",
+        "another process runs this stream",
         "wait for it, or name another folder: --out DIR",
     ):
         learner = _learner(how, asked, bank, folder, contrast)

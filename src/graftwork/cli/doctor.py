@@ -13,8 +13,8 @@ from graftwork.errors import ConfigError, printable
 
 CLOSING = {
     "fails": "what will fail",
-    "slow": "what will be slow, and why, and what to do",
-    "note": "worth knowing",
+    "slow": "what will be slow",
+    "note": "notes",
 }
 
 

@@ -131,11 +131,13 @@ def _remarks(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         for metric, gain in other["gain"].items()
     ]
     if len(found["also"]) > 1:
-        told.append("Each difference is told by itself: of many some look real by chance.")
+        told.append("The differences are not corrected for multiple comparisons.")
     if rows["scored"] < ENOUGH_ROWS:
-        told.append(f"The file has {several(rows['scored'], 'row')}: under {ENOUGH_ROWS} intervals are rough.")
+        told.append(
+            f"The file has {several(rows['scored'], 'row')}: with fewer than {ENOUGH_ROWS} intervals are rough."
+        )
     if rows["cut"]:
-        told.append(f"{several(rows['cut'], 'row')} longer than the backbone takes: only the beginning was read.")
+        told.append(f"{several(rows['cut'], 'row')} truncated to the backbone's limit.")
     return [*told, *_seen([found, *found["also"]], names)]
 
 
@@ -157,12 +159,12 @@ def _seen(modules: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[st
 
 def _seen_in_words(seen: Mapping[str, Any]) -> str:
     if seen["rows"] is None:
-        return f"whether rows of the file were learnt from can't be told: {seen['unreachable']}."
+        return f"it is unknown whether rows of the file were used in training: {seen['unreachable']}."
     if not seen["rows"]:
-        return "no row of the file stands among those it was trained on or chosen on."
+        return "no row of the file is among its training or validation rows."
     parts = [
-        f"that it was {how} on: {seen[split]['exact']:,} exactly, {seen[split]['near']:,} nearly"
-        for split, how in (("train", "trained"), ("validation", "chosen"))
+        f"in its {how}: {seen[split]['exact']:,} exactly, {seen[split]['near']:,} nearly"
+        for split, how in (("train", "training data"), ("validation", "validation data"))
         if sum(seen[split].values())
     ]
-    return f"rows of the file {'; '.join(parts)}. What it scores on these says nothing of new rows."
+    return f"rows of the file {'; '.join(parts)}. Scores on these rows say nothing about new rows."

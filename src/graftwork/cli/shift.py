@@ -69,12 +69,12 @@ def shift_lines(found: Mapping[str, Any]) -> list[str]:
     lines = [*found["verdict"], ""]
     lines.append(f"  {'new texts':<24}{rows['new']:,}, of which {rows['new_compared']:,} were compared")
     if found["reference"] is not None:
-        lines.append(f"  {'trained on':<24}{rows['trained_on']:,}, in {found['reference']}")
-        lines.append(f"  {'new and trained on':<24}{rows['new_trained_on']:,}")
+        lines.append(f"  {'training texts':<24}{rows['trained_on']:,}, in {found['reference']}")
+        lines.append(f"  {'new and in training':<24}{rows['new_trained_on']:,}")
     lines += [f"  {name:<24}{text}" for name, text in _measures(found).items()]
     test = found.get("two_sample") or {}
     if test.get("furthest"):
-        lines += ["", "furthest from what it was trained on, by how much denser new texts lie there"]
+        lines += ["", "new texts that differ most from the training data, with the ratio of densities (new / training)"]
         lines += [f"  {line}" for line in furthest_lines(test)]
     return lines
 

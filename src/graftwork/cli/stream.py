@@ -95,7 +95,7 @@ class StreamTable:
             told = f"failed: {row['failed'].splitlines()[0]}"
         else:
             told = _sequential(row) if self.contrast else _added(row)
-        click.echo(printable(start + told + ("  (there already)" if row.get("reused") else "")))
+        click.echo(printable(start + told + ("  (reused)" if row.get("reused") else "")))
 
 
 _START = f"{'':>3}  {'task':<24}{'score [95 % over examples]':<31}{'training':>11}"
@@ -126,12 +126,12 @@ def _sequential(row: Mapping[str, Any]) -> str:
 def _end(content: Mapping[str, Any], bank: str | None) -> None:
     """Print which tasks failed, the bank's size and how to use it."""
     if content["failed"]:
-        click.echo(f"\nNot learnt: {len(content['failed'])}")
+        click.echo(f"\nFailed: {len(content['failed'])}")
         for name, message in content["failed"].items():
             told = message if message.startswith(name) else f"{name}: {message}"
             click.echo(printable(textwrap.indent(told, "  ")))
     if "matrix" in content:
-        click.echo("No task is in a bank: this network answers only the last one as it did when it was learnt.")
+        click.echo("No task was added to a bank. Only the last task is predicted as right after its training.")
     elif content["tasks"]:
         assert bank is not None
         from graftwork.bank.bank_folder import BankFolder

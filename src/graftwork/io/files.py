@@ -66,14 +66,14 @@ def noting_digests() -> Iterator[dict[str, str]]:
 
 
 _FULL = ("the disk is full", "free some space and run the same command again; finished runs are kept")
-_IN_THE_WAY = ("a file stands where a folder is needed", "choose another path, or move the file away")
-_ASTRAY = ("a link that leads nowhere", "mend the link, or choose another path")
+_IN_THE_WAY = ("a file is in the place of a folder", "choose another path, or move the file away")
+_ASTRAY = ("a broken link", "correct the link, or choose another path")
 _MEANINGS = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
-    errno.EFBIG: ("the file is larger than the system lets it be here", "choose another folder, or raise the limit"),
-    errno.EROFS: ("this file system can only be read", "choose another folder, or mount it to be written to"),
-    errno.EIO: ("the disk reports an error", "copy what is on it to another one; finished runs are kept"),
+    errno.EFBIG: ("the file is larger than the system allows", "choose another folder, or raise the limit"),
+    errno.EROFS: ("this file system is read-only", "choose another folder, or mount it writable"),
+    errno.EIO: ("the disk reports an error", "copy its files to another disk; finished runs are kept"),
     errno.ENOTDIR: _IN_THE_WAY,
     errno.EEXIST: _IN_THE_WAY,
     errno.ENOENT: ("no such file or folder", "check the path"),
@@ -101,7 +101,7 @@ def storage_error(error: OSError, where: str) -> StorageError:
     """Return the `StorageError` for an `OSError`, with its meaning and a remedy."""
     unknown = (
         f"cannot read or write here: {error.strerror or error}",
-        "choose another folder, or mend its permissions",
+        "choose another folder, or change its permissions",
     )
     what, do = _MEANINGS.get(error.errno or 0, unknown)
     astray = _astray(Path(where)) if error.errno in (errno.ENOENT, errno.EEXIST) else None

@@ -194,7 +194,7 @@ class Dan:
         if task.reads != "text":
             return f"it reads texts, and this task reads {task.reads}s"
         if kind.per_word or isinstance(kind, OfChoices):
-            return "it answers texts as a whole, and this task asks about each word or choice"
+            return "it predicts one answer per text, and this task has one per word or choice"
         whole = min(self.size, self.width, self.epochs) > 0 and self.depth >= 0 and self.words >= 0
         if not (whole and 0 <= self.drop < 1 and self.l2 >= 0):
             return f"size, width and epochs must be above 0, drop between 0 and 1, no other below 0: {self}"

@@ -94,7 +94,7 @@ def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ConfigError(
-                f"two modules answer the task {name!r}: their predictions would have the same name",
+                f"two modules have the task {name!r}: their predictions would have the same name",
                 do="predict with one of them in a separate command",
             )
     return ["", *(f"{name}." for name in names)]
