@@ -289,7 +289,7 @@ def test_a_damaged_task_is_refused_and_the_others_answer(bank: Bank) -> None:
     with pytest.raises(IncompatibleModule, match="a file of this task has changed since it was added"):
         again.predict([("probe", "good film")])
     failed = again.load_all()
-    assert set(failed) == {"lora", "probe"} and "not as it was added" in failed["probe"]
+    assert set(failed) == {"lora", "probe"} and "has changed since it was added" in failed["probe"]
     with pytest.raises(IncompatibleModule, match="the task 'probe' can't be opened"):
         again.predict([("probe", "good film")])
     assert again.predict([("always", "x")])[0]["label"] == "bad"
@@ -300,7 +300,7 @@ def test_the_tasks_that_can_be_opened_answer_and_the_others_are_told(bank: Bank)
         spoil(bank, name)
     opened = Bank.open(bank.path)
     assert opened.predict_all("good film").keys() == {"tags", "always"}
-    assert opened.failed.keys() == {"lora", "probe"} and "not as it was added" in opened.failed["lora"]
+    assert opened.failed.keys() == {"lora", "probe"} and "has changed since it was added" in opened.failed["lora"]
     assert opened.predict_all("good film").keys() == {"tags", "always"}
     with pytest.raises(IncompatibleModule, match="'lora' can't be opened"):
         opened.predict_all("good film", ["lora", "always"])
@@ -342,7 +342,7 @@ def test_a_version_that_can_not_be_opened_leaves_the_old_one_answering(
     elsewhere.add(module("lora", seed=5), "lora")
     path = spoil(bank, "lora", 2)
     changes = bank.refresh()
-    assert changes.updated == () and "not as it was added" in changes.failed["lora"]
+    assert changes.updated == () and "has changed since it was added" in changes.failed["lora"]
     assert bank.predict([("lora", "good film")]) == before and bank.tasks["lora"].version == 1
     assert bank.refresh().failed.keys() == {"lora"}  # it is tried again
     spoil(bank, "lora", 2)

@@ -181,7 +181,7 @@ def test_strict_stops_at_the_first(tasks: list[Path], tmp_path: Path) -> None:
 
 def test_a_file_of_an_earlier_task_that_changes_stops_the_stream(tasks: list[Path], tmp_path: Path) -> None:
     card = tmp_path / "b.bank" / "tasks" / "one" / "1" / "README.md"
-    with pytest.raises(IncompatibleModule, match=r"'one' is not what it was.*its files have changed") as caught:
+    with pytest.raises(IncompatibleModule, match=r"'one' has changed since.*its files have changed") as caught:
         streamed(tasks, tmp_path, told=after("one", lambda: card.write_text("better\n", encoding="utf-8")))
     assert str(card.parent) in caught.value.where
     assert [row["task"] for row in json.loads((tmp_path / "stream.json").read_text())["tasks"]] == ["one"]
@@ -204,7 +204,7 @@ def test_the_last_bits_of_an_answer_count(tasks: list[Path], tmp_path: Path, mon
                 weight.mul_(1 + 1e-6)
 
     monkeypatch.setattr(streaming, "open_shared", noting)
-    with pytest.raises(IncompatibleModule, match=r"'one' is not what it was.*its self-test gives other logits"):
+    with pytest.raises(IncompatibleModule, match=r"'one' has changed since.*its self-test gives other logits"):
         streamed(tasks, tmp_path, told=after("one", touch))
 
 

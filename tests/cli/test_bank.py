@@ -142,8 +142,8 @@ def test_tasks_are_renamed_and_removed(graft: Graft, session: Path) -> None:
     near = graft("bank", "remove", session, "allways")
     assert near.code == 2 and "did you mean 'always'?" in near.err
     taken = graft("bank", "rename", session, "always", "always")
-    assert taken.code == 2 and "there is a task 'always' already" in taken.err
-    assert "all is well: the ledger and 1 version" in graft("bank", "check", session).out
+    assert taken.code == 2 and "a task 'always' exists already" in taken.err
+    assert "the ledger and 1 version are intact" in graft("bank", "check", session).out
 
 
 def test_check_computes_everything_again(graft: Graft, session: Path) -> None:
@@ -151,8 +151,8 @@ def test_check_computes_everything_again(graft: Graft, session: Path) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["ledger", "always@1", "tickets@1", "tickets@2"]
-    assert lines[0].endswith("whole") and all(line.endswith("the same bits") for line in lines[1:4])
-    assert lines[4] == "all is well: the ledger and 3 versions"
+    assert lines[0].endswith("intact") and all(line.endswith("bit-identical logits") for line in lines[1:4])
+    assert lines[4] == "no damage: the ledger and 3 versions are intact"
     listed = json.loads(graft("bank", "check", session, "--json").out)
     assert [item["difference"] for item in listed] == [None, 0.0, 0.0, 0.0]
 
@@ -188,7 +188,7 @@ def test_predict_takes_a_bank_and_a_task(
     ("words", "message"),
     [
         ((), "a bank needs the name of a task"),
-        (("tickets",), "what is task 'tickets' of this bank asked?"),
+        (("tickets",), "no input for task 'tickets'"),
         (("tickts",), "did you mean 'tickets'?"),
         (("tickts", "the app"), "did you mean 'tickets'?"),
         (("tickets", "the app", "--also", "alwayz"), "not a task module"),

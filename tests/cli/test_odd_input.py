@@ -151,7 +151,7 @@ def test_ctrl_c_keeps_finished_runs_and_the_next_call_goes_on(
     again = graft(*command)
     assert again.code == 0
     assert fitted == [0, 1, 1, 2]
-    assert "1 of 3 runs were there already" in again.out
+    assert "1 of 3 runs existed already" in again.out
     assert sorted(path.name for path in Path("board").iterdir()) == ["leaderboard.json", "report.html"]
 
 
@@ -186,7 +186,7 @@ def test_a_full_disk_leaves_nothing_half_written(
     assert not (Path("board") / name).exists()
     again = graft(*command)
     assert again.code == 0
-    assert ("were there already" in again.out) is not in_run
+    assert ("existed already" in again.out) is not in_run
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_path_in_a_folder_of_somebody_else_is_one_message(
     monkeypatch.setattr(Path, "stat", refuse)
     done = graft("compare", "home/theirs.csv", "--methods", "majority")
     assert done.code == 2 and "graft: home/theirs.csv: cannot read or write here" in done.err
-    assert "mend its permissions" in done.err
+    assert "change its permissions" in done.err
 
 
 @pytest.mark.parametrize("flag", ["--runs", "--out"])
@@ -303,5 +303,5 @@ def test_a_torn_run_is_executed_again(graft: Graft, written: Written) -> None:
     (run / "result.json").unlink()
     again = graft(*command)
     assert again.code == 0
-    assert "were there already" not in again.out
+    assert "existed already" not in again.out
     assert (run / "result.json").is_file()

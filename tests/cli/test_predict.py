@@ -130,12 +130,12 @@ def test_without_out_answers_go_to_the_terminal_a_json_object_per_line(
 
 
 def test_a_text_that_is_cut_is_counted(graft: Graft, module: Path, written: Callable[..., Path]) -> None:
-    assert "only the beginning was read" not in graft("predict", module, "the app").err
+    assert "truncated" not in graft("predict", module, "the app").err
     done = graft("predict", module, "the app " * 50_000)
     assert done.code == 0
-    assert "1 longer than the backbone takes (64 tokens): only the beginning was read" in done.err
+    assert "1 input truncated to the backbone's 64 tokens" in done.err
     source = written("in.csv", ("text",), [("the app " * 100,), ("the app",), ("parcel " * 100,)])
-    assert "2 longer than the backbone takes" in graft("predict", module, "--file", source, "--out", "o.csv").err
+    assert "2 inputs truncated" in graft("predict", module, "--file", source, "--out", "o.csv").err
 
 
 @pytest.mark.parametrize(

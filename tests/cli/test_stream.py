@@ -124,7 +124,7 @@ def test_the_contrast_tells_what_is_forgotten(graft: Graft, tasks: list[str]) ->
     assert first.split()[-2:] == ["–", "–"]
     row = json.loads(Path("full-sequential/stream.json").read_text(encoding="utf-8"))["tasks"][1]
     assert second.split()[-1] == f"{row['figures']['forgetting']:+.3f}"
-    assert "No task is in a bank" in " ".join(rest) and not Path("b.bank").exists()
+    assert "No task was added to a bank" in " ".join(rest) and not Path("b.bank").exists()
 
 
 def test_no_bank(graft: Graft, tasks: list[str]) -> None:

@@ -42,7 +42,7 @@ def test_a_seed_is_no_negative_number(graft: Graft, command: tuple[str, ...]) ->
 
 def test_the_rate_that_is_told_is_the_one_it_ran_at(graft: Graft, tickets: Path) -> None:
     done = graft("train", tickets, *QUICK, "--method", "full", "--learning-rate", "0.00012")
-    assert "changed nothing" not in done.out
+    assert "has no effect" not in done.out
     assert "method     full (learning_rate 0.00012, " in done.out
 
 
@@ -61,14 +61,14 @@ def test_json_is_the_result(graft: Graft, tickets: Path) -> None:
 def test_asking_again_costs_nothing_and_says_so(graft: Graft, tickets: Path) -> None:
     command = ("train", tickets, *QUICK, "--method", "linear_probe")
     first = graft(*command).out
-    assert "was there already" not in first and "linear_probe is not trained by a recipe: epochs changed" in first
+    assert "existed already" not in first and "linear_probe does not use a training recipe: epochs has" in first
     assert "This run existed already and was reused." in graft(*command).out
     assert len(list(Path("runs").iterdir())) == 1
 
 
 def test_a_run_of_compare_is_found(graft: Graft, tickets: Path) -> None:
     graft("compare", tickets, *QUICK, "--methods", "majority,linear_probe", "--seeds", "1")
-    assert "This run was there already" in graft("train", tickets, *QUICK, "--method", "linear_probe").out
+    assert "This run existed already" in graft("train", tickets, *QUICK, "--method", "linear_probe").out
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_usual_batch_size_makes_the_usual_run(graft: Graft, tickets: Path) -
     again = graft("train", tickets, *QUICK, "--method", "top_layers:k=1", "--batch-size", "32", "--json")
     assert json.loads(again.out)["id"] == first["id"]
     told = graft("train", tickets, "--backbone", "tiny_text", "--batch-size", "8", "--method", "linear_probe").out
-    assert "linear_probe is not trained by a recipe: batch_size changed nothing." in told
+    assert "linear_probe does not use a training recipe: batch_size has no effect." in told
 
 
 def test_what_to_mind_about_the_data_is_said(graft: Graft, written: Callable[..., Path]) -> None:

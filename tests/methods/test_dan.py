@@ -155,7 +155,7 @@ def test_a_file_that_holds_no_vectors_is_an_error(tmp_path: Path) -> None:
 
 def test_what_it_does_not_fit() -> None:
     for kind in ("tagging", "choice"):
-        assert "each word or choice" in Dan().unfit(tiny_dataset(kind).task, None)
+        assert "one per word or choice" in Dan().unfit(tiny_dataset(kind).task, None)
     assert "reads images" in Dan().unfit(replace(tiny_dataset().task, image="image"), None)
     for wrong in (Dan(size=0), Dan(drop=1.0), Dan(depth=-1), Dan(l2=-0.1)):
         assert wrong.unfit(tiny_dataset().task, None)

@@ -150,4 +150,4 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
 def _say_cut(modules: list[TaskModule], cut: int) -> None:
     if cut:
         longest = min(module.backbone.card.max_length for module in modules if module.backbone)
-        click.echo(f"{cut:,} inputs are longer than the backbone's {longest} tokens and were truncated", err=True)
+        click.echo(f"{several(cut, 'input')} truncated to the backbone's {longest} tokens", err=True)
