@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,7 +14,7 @@ from graftwork.errors import GraftworkError
 from graftwork.io.files import read_json
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-PARTS = {  # metavar -> registry of the parts that are its values
+PARTS: Mapping[str, registry.Registry[Any]] = {  # metavar -> registry of the parts that are its values
     "METHOD": registry.methods,
     "KIND": registry.kinds,
     "METRIC": registry.metrics,
