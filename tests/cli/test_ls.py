@@ -58,7 +58,7 @@ def test_a_part_is_listed_with_its_settings_as_they_are_written(graft: Graft, wh
 
 def test_a_name_is_of_a_part_that_there_is(graft: Graft) -> None:
     assert "did you mean 'adapter'?" in graft("ls", "methods", "adaptor").err
-    assert "backbones are listed without a name" in graft("ls", "backbones", "minilm").err
+    assert "backbones have no settings to list" in graft("ls", "backbones", "minilm").err
     assert graft("ls", "metrics", "accuracy").out.splitlines()[1] == "  no settings"
 
 

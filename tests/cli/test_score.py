@@ -70,7 +70,7 @@ def test_columns_and_rejects(graft: Graft, modules: dict[str, str], written: Cal
     file = written("odd.csv", ("body", "gold"), rows)
     done = graft("score", modules["majority"], file, "--text", "body", "--label", "gold", "--rejects", "bad.jsonl")
     assert done.code == 0, done.err
-    assert "2 rows of odd.csv" in done.out and "under 20 intervals are rough" in done.out
+    assert "2 rows of odd.csv" in done.out and "fewer than 20 intervals are rough" in done.out
     assert "1 row can't be read: bad.jsonl" in done.err
     assert json.loads(Path("bad.jsonl").read_text(encoding="utf-8"))["line"] == 3
 

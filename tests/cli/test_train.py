@@ -257,11 +257,11 @@ def test_one_more_seed_is_a_line_of_its_own() -> None:
         (("--method", "full", "--budget", "5min"), "--method and --budget exclude each other"),
         (("--budget", "5 minutes"), "expected: a number above 0 and its unit: 90s, 5min, 1h"),
         (("--budget", "1EUR"), "a budget in money needs a price list"),
-        (("--budget", "5min", "--learning-rate", "0.1"), "--learning-rate means nothing with --budget"),
-        (("--method", "full", "--out", "l"), "--out means nothing with --method"),
-        (("--method", "full", "--worth", "1"), "--worth means nothing with --method"),
-        (("--method", "full", "--worth", "0"), "--worth means nothing with --method"),
-        (("--method", "linear_probe", "--learning-rate", "0.1"), "graft ls methods linear_probe tells what it can"),
+        (("--budget", "5min", "--learning-rate", "0.1"), "--learning-rate cannot be used with --budget"),
+        (("--method", "full", "--out", "l"), "--out cannot be used with --method"),
+        (("--method", "full", "--worth", "1"), "--worth cannot be used with --method"),
+        (("--method", "full", "--worth", "0"), "--worth cannot be used with --method"),
+        (("--method", "linear_probe", "--learning-rate", "0.1"), "graft ls methods linear_probe lists its settings"),
     ],
 )
 def test_flags_that_do_not_go_together(graft: Graft, tickets: Path, flags: tuple[str, ...], message: str) -> None:

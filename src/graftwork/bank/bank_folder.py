@@ -156,10 +156,7 @@ class BankFolder:
             return BankState(**content, tasks=tasks)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise IncompatibleModule(
-                "bank.json is damaged",
-                where=str(path),
-                got=f"{type(error).__name__}: {error}",
-                do="restore it from a copy",
+                "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="restore a copy"
             ) from None
 
     def _require_own(self, name: str) -> None:

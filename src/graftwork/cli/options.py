@@ -79,6 +79,26 @@ class RunFlags:
     threads: int | None  # threads of the process
 
 
+_COLUMNS = (  # where a data file has the inputs and the target of a task
+    option("--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence or tokens]"),
+    option("--text-a", metavar="COL", help="Column of the first text of a pair.  [default: text_a]"),
+    option("--text-b", metavar="COL", help="Column of the second text of a pair.  [default: text_b]"),
+    option(
+        "--choices",
+        metavar="A,B,…",
+        help="Columns of the answer choices, or one column of lists.  [default: found by name]",
+    ),
+    option(
+        "--count-from",
+        metavar="0|1",
+        help="Number of the first choice in the labels.  [default: 0; an error where it may be 1]",
+    ),
+    option("--image", metavar="COL", help="Column of image paths, relative to the data file.  [default: image]"),
+    option("--sound", metavar="COL", help="Column of sound paths, relative to the data file.  [default: sound]"),
+    option("--label", metavar="COL", help="Column of the target.  [default: label; for tagging tags or upos]"),
+)
+
+
 def task_options(function: F) -> F:
     """Add DATA and the flags that describe a task."""
     return _apply(task_flags(function), (click.argument("data", shell_complete=paths),))
@@ -87,24 +107,7 @@ def task_options(function: F) -> F:
 def task_flags(function: F) -> F:
     """Add the flags that describe a task: the keys of a task file."""
     flags = (
-        option(
-            "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence or tokens]"
-        ),
-        option("--text-a", metavar="COL", help="Column of the first text of a pair.  [default: text_a]"),
-        option("--text-b", metavar="COL", help="Column of the second text of a pair.  [default: text_b]"),
-        option(
-            "--choices",
-            metavar="A,B,…",
-            help="Columns of the answer choices, or one column of lists.  [default: found by name]",
-        ),
-        option(
-            "--count-from",
-            metavar="0|1",
-            help="Number of the first choice in the labels.  [default: 0; an error where it may be 1]",
-        ),
-        option("--image", metavar="COL", help="Column of image paths, relative to the data file.  [default: image]"),
-        option("--sound", metavar="COL", help="Column of sound paths, relative to the data file.  [default: sound]"),
-        option("--label", metavar="COL", help="Column of the target.  [default: label; for tagging tags or upos]"),
+        *_COLUMNS,
         option(
             "--kind",
             metavar="KIND",
