@@ -132,7 +132,7 @@ def test_what_was_learnt_must_be_there_and_the_same(tasks: list[Path], tmp_path:
     with pytest.raises(ConfigError, match=r"(?s)can't be scored again.*no two"):
         contrast([tasks[0], tasks[2]], tmp_path)
     write_task(tmp_path, "two", rows=30)
-    with pytest.raises(ConfigError, match="has learnt 'two' already"):
+    with pytest.raises(ConfigError, match="was trained on 'two' already"):
         contrast(tasks, tmp_path)
 
 

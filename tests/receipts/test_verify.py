@@ -570,7 +570,7 @@ def test_data_that_is_gone_is_missed_with_its_hash_and_found_where_it_was_moved(
 def test_a_receipt_that_is_missing_or_not_whole_is_an_error(open_tiny: OpenSession) -> None:
     folder = run(open_tiny())
     change(folder / "receipt.json", lambda content: content["data"].pop("digest"))
-    with pytest.raises(StorageError, match="not whole") as caught:
+    with pytest.raises(StorageError, match="incomplete") as caught:
         verified(folder)
     assert "data.digest is missing" in str(caught.value)
     (folder / "receipt.json").unlink()

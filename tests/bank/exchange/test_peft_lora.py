@@ -157,7 +157,7 @@ def test_numbers_that_are_none_are_refused(write_network: WriteNetwork, tmp_path
     pefts(network, theirs, MAPS["distilbert"])
     path = theirs / "adapter_config.json"
     path.write_text(path.read_text().replace('"lora_alpha": 6', '"lora_alpha": Infinity'))
-    with pytest.raises(StorageError, match="Infinity, which is no number"):
+    with pytest.raises(StorageError, match="Infinity, which is not a JSON number"):
         imported(theirs, network, tmp_path / "ours")
 
 
@@ -379,7 +379,7 @@ def test_what_reads_no_texts_is_not_exported(
     module = make_module(method, write_network("bert"))
     assert module.backbone is not None
     monkeypatch.setattr(module.backbone, "card", replace(module.backbone.card, modality="image"))
-    with pytest.raises(ConfigError, match=r"a task over images can't be exported[\s\S]*a task on texts"):
+    with pytest.raises(ConfigError, match=r"a task on images can't be exported[\s\S]*a task on texts"):
         write_folder(module, tmp_path / "out", format)
     assert not (tmp_path / "out").exists()
 
