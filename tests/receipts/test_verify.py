@@ -574,7 +574,7 @@ def test_a_receipt_that_is_missing_or_not_whole_is_an_error(open_tiny: OpenSessi
         verified(folder)
     assert "data.digest is missing" in str(caught.value)
     (folder / "receipt.json").unlink()
-    with pytest.raises(StorageError, match="older than receipts"):
+    with pytest.raises(StorageError, match="made by an older version"):
         verified(folder)
     change(folder / "spec.json", lambda content: content["question"].update(kind="pretraining"))
     with pytest.raises(ConfigError, match="pre-training"):
