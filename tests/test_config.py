@@ -81,7 +81,7 @@ def test_carbon_needs_its_origin(tmp_path: Path, left_out: str) -> None:
 
 
 def test_two_sorts_of_price_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="two sorts of price"):
+    with pytest.raises(ConfigError, match="per_hour and per_kwh exclude each other"):
         read(tmp_path, MONEY + "per_hour = 1\nper_kwh = 1\n")
 
 

@@ -92,8 +92,8 @@ def _read(path: Path) -> dict[str, Any]:
 def _check_value(key: str, value: Any, where: str) -> None:
     """Check one key by itself: known, of its type, in its range."""
     if key in _TEXTS:
-        expected = {"date": "a date like 2026-11-21", "currency": "three capitals like EUR"}.get(
-            key, "a text that is not empty"
+        expected = {"date": "a date such as 2026-11-21", "currency": "three capital letters such as EUR"}.get(
+            key, "a non-empty text"
         )
         good = isinstance(value, str) and bool(value.strip()) and (key != "date" or _is_date(value))
         good = good and (key != "currency" or bool(_CURRENCY.fullmatch(value)))
@@ -111,10 +111,10 @@ def _check_whole(content: Mapping[str, Any], where: str) -> None:
     """Check the keys together: one sort of price, and every figure with its origin."""
     if "per_hour" in content and "per_kwh" in content:
         raise ConfigError(
-            "two sorts of price",
+            "per_hour and per_kwh exclude each other",
             where=where,
             expected="per_hour or per_kwh",
-            do="keep per_hour for a rented machine, per_kwh for a machine of your own",
+            do="keep per_hour for a rented machine, or per_kwh for your own",
         )
     for figure, origin in _GOES_WITH.items():
         missing = [key for key in origin if key not in content]

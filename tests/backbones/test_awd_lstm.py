@@ -113,7 +113,7 @@ def test_a_missing_weight_is_named(tmp_path: Path) -> None:
         open_backbone(f"hf:{tmp_path}", precision="fp32")
 
 
-@pytest.mark.parametrize("wrong", [0, "many", None])
+@pytest.mark.parametrize("wrong", [0, "many", None, True])
 def test_a_size_that_makes_no_network_is_named(tmp_path: Path, wrong: object) -> None:
     write_awd_lstm(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())

@@ -164,7 +164,7 @@ def test_pickled_weights_are_refused(folder: Path) -> None:
 def test_torn_weights_are_refused(folder: Path) -> None:
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
-    with pytest.raises(StorageError, match="not a whole safetensors file"):
+    with pytest.raises(StorageError, match="not a valid safetensors file"):
         open_backbone(f"hf:{folder}", precision="fp32")
 
 

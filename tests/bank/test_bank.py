@@ -244,7 +244,7 @@ def test_a_module_with_an_edited_delta_or_self_test_is_not_added(
     delta = (copy / "delta.safetensors").read_bytes()
     for content in (delta[:-1] + bytes([delta[-1] ^ 1]), delta[: len(delta) // 2], b""):
         (copy / "delta.safetensors").write_bytes(content)
-        with pytest.raises(GraftworkError, match=r"not the one this module was saved with|not a whole safetensors"):
+        with pytest.raises(GraftworkError, match=r"has changed since this module was saved|not a valid safetensors"):
             bank.add(copy, "lora")
     (copy / "delta.safetensors").write_bytes(delta)
     test = read_json(copy / "selftest.json")
@@ -275,8 +275,8 @@ def test_check_finds_whatever_was_changed(bank: Bank) -> None:
     found = {finding.task: finding.problem for finding in bank.check()}
     assert found.keys() == {"", "probe", "tags", "pairs", "always"}
     assert "the ledger is damaged at line 3" in found[""] or "at line 4" in found[""]
-    assert "a file of this task is not as it was added" in found["probe"]
-    assert "this version is not there any more" in found["always"]
+    assert "a file of this task has changed since it was added" in found["probe"]
+    assert "the folder of this version is missing" in found["always"]
 
 
 def test_a_damaged_task_is_refused_and_the_others_answer(bank: Bank) -> None:
@@ -286,10 +286,10 @@ def test_a_damaged_task_is_refused_and_the_others_answer(bank: Bank) -> None:
     assert set(again.failed) == {"lora"} and "lora" not in again.tasks
     with pytest.raises(IncompatibleModule, match=r"the task 'lora' can't be opened[\s\S]*module\.json is damaged"):
         again.predict([("lora", "good film")])
-    with pytest.raises(IncompatibleModule, match="a file of this task is not as it was added"):
+    with pytest.raises(IncompatibleModule, match="a file of this task has changed since it was added"):
         again.predict([("probe", "good film")])
     failed = again.load_all()
-    assert set(failed) == {"lora", "probe"} and "not as it was added" in failed["probe"]
+    assert set(failed) == {"lora", "probe"} and "has changed since it was added" in failed["probe"]
     with pytest.raises(IncompatibleModule, match="the task 'probe' can't be opened"):
         again.predict([("probe", "good film")])
     assert again.predict([("always", "x")])[0]["label"] == "bad"
@@ -300,7 +300,7 @@ def test_the_tasks_that_can_be_opened_answer_and_the_others_are_told(bank: Bank)
         spoil(bank, name)
     opened = Bank.open(bank.path)
     assert opened.predict_all("good film").keys() == {"tags", "always"}
-    assert opened.failed.keys() == {"lora", "probe"} and "not as it was added" in opened.failed["lora"]
+    assert opened.failed.keys() == {"lora", "probe"} and "has changed since it was added" in opened.failed["lora"]
     assert opened.predict_all("good film").keys() == {"tags", "always"}
     with pytest.raises(IncompatibleModule, match="'lora' can't be opened"):
         opened.predict_all("good film", ["lora", "always"])
@@ -360,7 +360,7 @@ def test_a_version_that_can_not_be_opened_leaves_the_old_one_answering(
     elsewhere.add(module("lora", seed=5), "lora")
     path = spoil(bank, "lora", 2)
     changes = bank.refresh()
-    assert changes.updated == () and "not as it was added" in changes.failed["lora"]
+    assert changes.updated == () and "has changed since it was added" in changes.failed["lora"]
     assert bank.predict([("lora", "good film")]) == before and bank.tasks["lora"].version == 1
     assert bank.refresh().failed.keys() == {"lora"}  # it is tried again
     spoil(bank, "lora", 2)
@@ -379,7 +379,7 @@ def test_what_becomes_of_the_files_does_not_touch_what_is_open(how: str, bank: B
         elif path.is_file():
             path.write_bytes(b"" if how == "truncated" else bytes(path.stat().st_size))
     assert bank.predict_all(asked) == before
-    with pytest.raises(StorageError, match="no bank here" if how == "emptied" else "not a whole JSON file"):
+    with pytest.raises(StorageError, match="no bank here" if how == "emptied" else "not a valid JSON file"):
         bank.refresh()
     assert bank.predict_all(asked) == before and len(bank.tasks) == 5
     assert bank.tasks["lora"].description["task"]["labels"] == ["bad", "good"]

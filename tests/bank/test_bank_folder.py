@@ -132,7 +132,7 @@ def test_a_renamed_task_keeps_its_versions(bank: BankFolder) -> None:
     assert named(bank) == {"called": before["task"], "other": before["other"]}
     assert bank.versions("called") == [1, 2] and list(bank.state().tasks) == ["called", "other"]
     require_tidy(bank)
-    with pytest.raises(ConfigError, match="there is a task 'other' already"):
+    with pytest.raises(ConfigError, match="a task 'other' exists already"):
         bank.rename("called", "other")
     with pytest.raises(ConfigError, match="not a name for a task"):
         bank.rename("called", "a/b")
@@ -141,7 +141,7 @@ def test_a_renamed_task_keeps_its_versions(bank: BankFolder) -> None:
 def test_a_name_whose_versions_had_these_numbers_is_not_given_to_another_task(bank: BankFolder, fake: Module) -> None:
     bank.add(fake("three"), "third", well)
     bank.remove("third")
-    with pytest.raises(ConfigError, match=r"'third' was another task[\s\S]*choose another name"):
+    with pytest.raises(ConfigError, match=r"another task was named 'third'[\s\S]*choose another name"):
         bank.rename("task", "third")
     require_tidy(bank)
     bank.rename("task", "called")
@@ -149,7 +149,7 @@ def test_a_name_whose_versions_had_these_numbers_is_not_given_to_another_task(ba
     bank.rename("called", "task")  # back: the same versions by the same name
     assert named(bank)["task"][0] == 3
     bank.add(fake("five"), "third", well)
-    with pytest.raises(ConfigError, match="'called' was another task"):
+    with pytest.raises(ConfigError, match="another task was named 'called'"):
         bank.rename("third", "called")  # its only version is 2, and there was a called@2
     bank.rename("third", "new")
     assert named(bank)["new"][0] == 2
@@ -193,7 +193,7 @@ def test_a_folder_that_stands_where_a_version_would_is_left(bank: BankFolder, fa
     for name, content in older.items():  # both come back from one backup
         (bank.root / name).write_bytes(content)
     before = files_of(bank)
-    with pytest.raises(StorageError, match=r"a folder stands where this version would[\s\S]*move it away"):
+    with pytest.raises(StorageError, match=r"the folder of this version exists already[\s\S]*move it to another place"):
         bank.add(fake("four"), "task", well)
     assert files_of(bank) == before
     shutil.rmtree(bank.folder("task", 3))
@@ -227,7 +227,7 @@ def test_what_no_bank_has_made_is_left_where_it_is(bank: BankFolder, fake: Modul
 
 def test_an_edited_older_version_does_not_come_back(bank: BankFolder) -> None:
     (bank.folder("task", 1) / "delta.safetensors").write_text("other weights")
-    with pytest.raises(IncompatibleModule, match="a file of this task is not as it was added"):
+    with pytest.raises(IncompatibleModule, match="a file of this task has changed since it was added"):
         bank.rollback("task", well)
     assert bank.state().tasks["task"].version == 2
 
@@ -447,7 +447,7 @@ def test_an_older_bank_json_is_not_written_over(bank: BankFolder, fake: Module) 
         bank.add(fake(mark), "task", well)
     (bank.root / "bank.json").write_bytes(older)
     before = files_of(bank)
-    with pytest.raises(StorageError, match=r"goes on for 2 lines[\s\S]*put the newer one back"):
+    with pytest.raises(StorageError, match=r"goes on for 2 lines[\s\S]*restore the newer bank.json"):
         bank.add(fake("five"), "task", well)
     assert files_of(bank) == before
 
@@ -457,8 +457,8 @@ def test_an_older_bank_json_is_not_written_over(bank: BankFolder, fake: Module) 
     [
         (lambda lines: [lines[0], *lines[2:]], "damaged at line 2: it doesn't follow"),
         (lambda lines: [lines[0], lines[1].replace(b'"version":1', b'"version":5'), *lines[2:]], "damaged at line 3"),
-        (lambda lines: [lines[0], b"{}", *lines[2:]], "damaged at line 2: it is no change"),
-        (lambda lines: lines[:3], "damaged at line 3: this is the last whole line"),
+        (lambda lines: [lines[0], b"{}", *lines[2:]], "damaged at line 2: it is not a change of a bank"),
+        (lambda lines: lines[:3], "damaged at line 3: this is the last complete line"),
         (lambda lines: [], "damaged at line 0"),
         (lambda lines: [*lines[:3], lines[3].replace(b"other", b"ohter")], "damaged at line 4: this is the last"),
     ],
@@ -503,7 +503,7 @@ def test_a_bank_json_that_was_edited_is_found(bank: BankFolder, fake: Module) ->
         with pytest.raises(IncompatibleModule, match=message):
             bank.state()
     path.write_text('{"format": 1,')
-    with pytest.raises(StorageError, match="not a whole JSON file"):
+    with pytest.raises(StorageError, match="not a valid JSON file"):
         bank.state()
     path.unlink()
     with pytest.raises(StorageError, match=r"no bank here[\s\S]*graft bank create"):
@@ -511,12 +511,12 @@ def test_a_bank_json_that_was_edited_is_found(bank: BankFolder, fake: Module) ->
 
 
 def test_no_bank_is_made_where_something_is(bank: BankFolder, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="there is a bank already"):
+    with pytest.raises(StorageError, match="a bank exists already"):
         BankFolder.create(bank.root)
     with pytest.raises(StorageError, match="the folder is not empty"):
         BankFolder.create(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="a file stands where a folder is needed"):
+    with pytest.raises(StorageError, match="a file is in the place of a folder"):
         BankFolder.create(tmp_path / "file")
     (tmp_path / "empty").mkdir()
     assert BankFolder.create(tmp_path / "empty").state().tasks == {}

@@ -127,12 +127,12 @@ def write_kind(folder: Path, kind: str, pair: bool) -> Task:
 
 def test_what_was_learnt_must_be_there_and_the_same(tasks: list[Path], tmp_path: Path) -> None:
     contrast(tasks[:2], tmp_path)
-    with pytest.raises(ConfigError, match=r"(?s)can't be measured again.*no one\n"):
+    with pytest.raises(ConfigError, match=r"(?s)can't be scored again.*no one\n"):
         contrast(tasks[1:], tmp_path)
-    with pytest.raises(ConfigError, match=r"(?s)can't be measured again.*no two"):
+    with pytest.raises(ConfigError, match=r"(?s)can't be scored again.*no two"):
         contrast([tasks[0], tasks[2]], tmp_path)
     write_task(tmp_path, "two", rows=30)
-    with pytest.raises(ConfigError, match="has learnt 'two' already"):
+    with pytest.raises(ConfigError, match="was trained on 'two' already"):
         contrast(tasks, tmp_path)
 
 
@@ -143,7 +143,7 @@ def test_other_weights_are_refused(tasks: list[Path], tmp_path: Path) -> None:
     write_tensors(
         path, {name: tensor + 1 if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
     )
-    with pytest.raises(StorageError, match="not the weights that the stream left"):
+    with pytest.raises(StorageError, match="not the weights that the stream saved"):
         contrast(tasks, tmp_path)
 
 

@@ -181,7 +181,7 @@ def test_strict_stops_at_the_first(tasks: list[Path], tmp_path: Path) -> None:
 
 def test_a_file_of_an_earlier_task_that_changes_stops_the_stream(tasks: list[Path], tmp_path: Path) -> None:
     card = tmp_path / "b.bank" / "tasks" / "one" / "1" / "README.md"
-    with pytest.raises(IncompatibleModule, match=r"'one' is not what it was.*its files have changed") as caught:
+    with pytest.raises(IncompatibleModule, match=r"'one' has changed since.*its files have changed") as caught:
         streamed(tasks, tmp_path, told=after("one", lambda: card.write_text("better\n", encoding="utf-8")))
     assert str(card.parent) in caught.value.where
     assert [row["task"] for row in json.loads((tmp_path / "stream.json").read_text())["tasks"]] == ["one"]
@@ -204,7 +204,7 @@ def test_the_last_bits_of_an_answer_count(tasks: list[Path], tmp_path: Path, mon
                 weight.mul_(1 + 1e-6)
 
     monkeypatch.setattr(streaming, "open_shared", noting)
-    with pytest.raises(IncompatibleModule, match=r"'one' is not what it was.*its self-test gives other logits"):
+    with pytest.raises(IncompatibleModule, match=r"'one' has changed since.*its self-test gives other logits"):
         streamed(tasks, tmp_path, told=after("one", touch))
 
 
@@ -367,7 +367,7 @@ def test_mistakes_in_the_settings_stop_it_at_once(
 
 
 def test_two_tasks_of_one_name_are_refused(tasks: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="two tasks of one name"):
+    with pytest.raises(ConfigError, match="two tasks have the same name"):
         streamed([tasks[0], tasks[0]], tmp_path)
     with pytest.raises(ConfigError, match="no tasks"):
         streamed([], tmp_path)
@@ -391,7 +391,7 @@ def test_two_do_not_go_on_with_one_stream(tasks: list[Path], tmp_path: Path) -> 
     """The rows that one writes would be gone when the other writes its own."""
 
     def meanwhile(row: Any) -> None:
-        with pytest.raises(StorageError, match="another process goes on with this stream"):
+        with pytest.raises(StorageError, match="another process runs this stream"):
             streamed(tasks[1:], tmp_path)
 
     assert len(streamed(tasks[:1], tmp_path, told=meanwhile).content["tasks"]) == 1

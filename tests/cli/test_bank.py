@@ -142,8 +142,8 @@ def test_tasks_are_renamed_and_removed(graft: Graft, session: Path) -> None:
     near = graft("bank", "remove", session, "allways")
     assert near.code == 2 and "did you mean 'always'?" in near.err
     taken = graft("bank", "rename", session, "always", "always")
-    assert taken.code == 2 and "there is a task 'always' already" in taken.err
-    assert "all is well: the ledger and 1 version" in graft("bank", "check", session).out
+    assert taken.code == 2 and "a task 'always' exists already" in taken.err
+    assert "the ledger and 1 version are intact" in graft("bank", "check", session).out
 
 
 def test_check_computes_everything_again(graft: Graft, session: Path) -> None:
@@ -151,8 +151,8 @@ def test_check_computes_everything_again(graft: Graft, session: Path) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["ledger", "always@1", "tickets@1", "tickets@2"]
-    assert lines[0].endswith("whole") and all(line.endswith("the same bits") for line in lines[1:4])
-    assert lines[4] == "all is well: the ledger and 3 versions"
+    assert lines[0].endswith("intact") and all(line.endswith("bit-identical logits") for line in lines[1:4])
+    assert lines[4] == "no damage: the ledger and 3 versions are intact"
     listed = json.loads(graft("bank", "check", session, "--json").out)
     assert [item["difference"] for item in listed] == [None, 0.0, 0.0, 0.0]
 
@@ -164,8 +164,8 @@ def test_check_says_what_is_not_as_it_was(graft: Graft, session: Path) -> None:
     write_json(path, test | {"logits": [[value + 1 for value in row] for row in test["logits"]]})
     done = graft("bank", "check", session)
     assert done.code == 2
-    assert done.out.count("FAILS") == 2 and done.out.count("a file of this task is not as it was added") == 2
-    assert "2 of 4 parts of this bank are not as they were" in done.err and "shop.bank" in done.err
+    assert done.out.count("FAILS") == 2 and done.out.count("a file of this task has changed since it was added") == 2
+    assert "2 of 4 parts of this bank are damaged" in done.err and "shop.bank" in done.err
 
 
 def test_predict_takes_a_bank_and_a_task(
@@ -187,8 +187,8 @@ def test_predict_takes_a_bank_and_a_task(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "which task of this bank?"),
-        (("tickets",), "what is task 'tickets' of this bank asked?"),
+        ((), "a bank needs the name of a task"),
+        (("tickets",), "no input for task 'tickets'"),
         (("tickts",), "did you mean 'tickets'?"),
         (("tickts", "the app"), "did you mean 'tickets'?"),
         (("tickets", "the app", "--also", "alwayz"), "not a task module"),
@@ -225,9 +225,9 @@ def test_a_climb_adds_what_it_chose(graft: Graft, tickets: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--task", "x"), "--task names a task in a bank"),
+        (("--task", "x"), "--task needs --bank"),
         (("--bank", "b", "--task", "../x"), "not a name for a task"),
-        (("--bank", "b", "--task", ".x"), "the first one no dot"),
+        (("--bank", "b", "--task", ".x"), "the first not a dot"),
         (("--bank", "b", "--task", "x" * 65), "at most 64"),
         (("--bank", "fp32.bank", "--precision", "bf16"), "the bank is in another precision"),
         (("--bank", "fp32.bank", "--backbone", "random:tiny_text"), "got:      random:tiny_text, revision"),
@@ -246,7 +246,7 @@ def test_nothing_is_trained_for_a_bank_that_would_not_take_it(
     ("words", "message"),
     [
         (("ls", "nowhere"), "no bank here"),
-        (("create", "shop.bank"), "there is a bank already"),
+        (("create", "shop.bank"), "a bank exists already"),
         (("create", "shop.bank/tasks"), "the folder is not empty"),
         (("create", "new", "--precision", "fp16"), "unknown precision 'fp16'"),
         (("create", "new", "--backbone", "minilmm"), "did you mean 'minilm'?"),
@@ -275,7 +275,7 @@ def test_without_a_command_it_lists_them_whole(graft: Graft) -> None:
     done = graft("bank")
     assert (done.code, done.err) == (0, "")
     assert "..." not in done.out.partition("Commands:")[2]
-    assert "with all its versions; only the ledger" in " ".join(done.out.split())
+    assert "The ledger, which lists all changes" in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("name", sorted(command.commands))

@@ -160,7 +160,7 @@ def test_the_answer_comes_first_and_the_table_below_it(boards: Boards) -> None:
     for row in compared.board["rows"]:
         (line,) = re.findall(rf"^([>*! ]) {re.escape(row['method'])} ", table, flags=re.MULTILINE)
         assert (line == ">") == (row["method"] == chosen)
-    assert "were there already" not in out
+    assert "existed already" not in out
     assert re.search(r'^Use it:  graft predict .*/runs/[0-9a-f]{12}/module "a text"  \(', out, flags=re.MULTILINE)
     assert f"({chosen}, one of its runs)" in out and "Written: " in out
     assert max(map(len, out.split("Written: ")[0].splitlines())) <= 100
@@ -184,7 +184,7 @@ def test_the_second_call_executes_nothing_and_says_so(boards: Boards, graft: Gra
     before = {path: path.stat().st_mtime_ns for path in first.runs.rglob("*")}
     again = graft("compare", *first.arguments, "--out", "second")
     assert again.code == 0
-    assert "12 of 12 runs were there already and cost nothing." in again.out
+    assert "12 of 12 runs existed already and were reused." in again.out
     board = json.loads(Path("second/leaderboard.json").read_text(encoding="utf-8"))
     assert board["rows"] == first.board["rows"]
     assert board["differences"] == first.board["differences"]
@@ -204,7 +204,7 @@ def test_the_same_command_elsewhere_gives_the_same_bits(kind: str, boards: Board
     first = boards(kind)
     done = graft("compare", *first.arguments, "--out", "again", "--runs", "fresh")
     assert done.code == 0
-    assert "were there already" not in done.out
+    assert "existed already" not in done.out
     second = json.loads(Path("again/leaderboard.json").read_text(encoding="utf-8"))
     assert scores_and_runs(second) == scores_and_runs(first.board)
     ids = [run for row in second["rows"] for run in row["runs"]]
@@ -219,7 +219,7 @@ def test_a_run_that_is_missing_is_executed_and_the_others_are_not(boards: Boards
     gone = Path("runs") / first.run_of("linear_probe").name
     shutil.rmtree(gone)
     again = graft("compare", *first.arguments, "--out", "board", "--runs", "runs")
-    assert "1 of 2 runs were there already" in again.out
+    assert "1 of 2 runs existed already" in again.out
     assert (gone / "result.json").is_file()
 
 
@@ -479,9 +479,7 @@ def test_several_tasks_have_boards_of_their_own_and_one_over_them(graft: Graft, 
     assert Path("boards/tasks/tickets/leaderboard.json").is_file() and Path("boards/tasks/other/report.html").is_file()
     again = graft("compare", tickets, "other.toml", *flags, "--json")
     assert json.loads(again.out) == json.loads(Path("boards/tasks/tasks.json").read_text(encoding="utf-8"))
-    assert (
-        graft("compare", tickets, "other.toml", *flags, "--out", "elsewhere").out.count("runs were there already") == 1
-    )
+    assert graft("compare", tickets, "other.toml", *flags, "--out", "elsewhere").out.count("runs existed already") == 1
     assert Path("elsewhere/other/leaderboard.json").is_file()
 
 

@@ -51,15 +51,15 @@ def test_a_part_is_listed_with_its_settings_as_they_are_written(graft: Graft, wh
         assert told == f"{name}  {parts.summary(name)}"
         known = {item.name: item.default for item in fields(parts.get(name))}
         assert [tuple(line.split()[:2]) for line in lines[: len(known)]] == [(k, str(v)) for k, v in known.items()]
-        assert (lines == ["  nothing can be set"]) == (not known)
+        assert (lines == ["  no settings"]) == (not known)
     shown = "  size           64       width of the bottleneck"
     assert shown in graft("ls", "methods", "adapter").out.splitlines()
 
 
 def test_a_name_is_of_a_part_that_there_is(graft: Graft) -> None:
     assert "did you mean 'adapter'?" in graft("ls", "methods", "adaptor").err
-    assert "backbones are listed without a name" in graft("ls", "backbones", "minilm").err
-    assert graft("ls", "metrics", "accuracy").out.splitlines()[1] == "  nothing can be set"
+    assert "backbones have no settings to list" in graft("ls", "backbones", "minilm").err
+    assert graft("ls", "metrics", "accuracy").out.splitlines()[1] == "  no settings"
 
 
 def test_every_builtin_data_set_loads(graft: Graft) -> None:
@@ -85,7 +85,7 @@ def test_no_runs_is_said(graft: Graft) -> None:
 def test_an_unknown_word_gets_the_nearest(graft: Graft) -> None:
     done = graft("ls", "method")
     assert done.code == 2
-    assert "unknown thing to list 'method'" in done.err
+    assert "unknown list 'method'" in done.err
     assert "did you mean 'methods'?" in done.err
 
 

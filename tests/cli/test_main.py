@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 
 import click
@@ -81,21 +80,6 @@ def test_options_stand_below_headings(capsys: pytest.CaptureFixture[str]) -> Non
     assert "DATA\n" not in own
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
-        ("graft compare --m", "--methods"),
-        ("graft bank ", "rollback"),
-        ("graft ", "predict"),
-        ("graft bank add --", "--task"),
-    ],
-)
-def test_shells_complete_commands_and_options(typed: str, found: str) -> None:
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1), main.COMPLETE: "bash_complete"}
-    done = subprocess.run([sys.executable, "-m", "graftwork"], env=os.environ | words, capture_output=True, text=True)
-    assert f"plain,{found}" in done.stdout.splitlines()
-
-
 def test_no_arguments_is_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([]) == 0
     assert "Usage: graft" in capsys.readouterr().out
@@ -122,13 +106,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_is_instant() -> None:
-    """0.1 s on a quiet machine; the bound leaves room for a busy one."""
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "graftwork", "--help"], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.6
+    """0.1 s of processor time; the bound leaves room for a slower processor."""
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "graftwork", "--help"], check=True, stdout=subprocess.DEVNULL)
+    after = os.times()
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.6
 
 
 def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,9 +157,9 @@ def test_a_mistake_of_ours_says_how_to_see_more(
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("compare", "; what is done is kept, and the same command goes on from there"),
-        ("train", "; what is done is kept, and the same command goes on from there"),
-        ("predict", "; the file of --out is as it was before, that of --rejects as it was or whole"),
+        ("compare", "; finished runs are kept; the same command resumes"),
+        ("train", "; finished runs are kept; the same command resumes"),
+        ("predict", "; the file of --out is unchanged; that of --rejects is unchanged or complete"),
         ("ls", ""),
     ],
 )
@@ -192,7 +174,7 @@ def test_interrupt_says_what_is_left(
 def test_sigterm_ends_with_a_code_of_its_own(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
     failing(Terminated(), "train")
     assert main.main(["train"]) == 143
-    assert capsys.readouterr().err.strip().startswith("graft: stopped; what is done is kept")
+    assert capsys.readouterr().err.strip().startswith("graft: stopped; finished runs are kept")
 
 
 def test_debug_after_a_bare_double_dash_is_data() -> None:

@@ -144,14 +144,14 @@ def test_ctrl_c_keeps_finished_runs_and_the_next_call_goes_on(
     command = ("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", "--seeds", "3", "--out", "board")
     stopped = graft(*command)
     assert stopped.code == 130
-    assert "what is done is kept, and the same command goes on from there" in stopped.err
+    assert "finished runs are kept; the same command resumes" in stopped.err
     assert list(Path("board").iterdir()) == []
     runs = list(Path("runs").iterdir())
     assert [(run / "result.json").is_file() for run in runs] == [True]
     again = graft(*command)
     assert again.code == 0
     assert fitted == [0, 1, 1, 2]
-    assert "1 of 3 runs were there already" in again.out
+    assert "1 of 3 runs existed already" in again.out
     assert sorted(path.name for path in Path("board").iterdir()) == ["leaderboard.json", "report.html"]
 
 
@@ -186,11 +186,11 @@ def test_a_full_disk_leaves_nothing_half_written(
     assert not (Path("board") / name).exists()
     again = graft(*command)
     assert again.code == 0
-    assert ("were there already" in again.out) is not in_run
+    assert ("existed already" in again.out) is not in_run
 
 
 @pytest.mark.parametrize(
-    ("code", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "this file system can only be read")]
+    ("code", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "this file system is read-only")]
 )
 @pytest.mark.parametrize("where", ["fit", "after"])
 def test_an_error_of_the_disk_anywhere_is_one_message(
@@ -231,7 +231,7 @@ def test_a_path_in_a_folder_of_somebody_else_is_one_message(
     monkeypatch.setattr(Path, "stat", refuse)
     done = graft("compare", "home/theirs.csv", "--methods", "majority")
     assert done.code == 2 and "graft: home/theirs.csv: cannot read or write here" in done.err
-    assert "mend its permissions" in done.err
+    assert "change its permissions" in done.err
 
 
 @pytest.mark.parametrize("flag", ["--runs", "--out"])
@@ -240,7 +240,7 @@ def test_a_link_that_leads_nowhere_is_named(graft: Graft, written: Written, flag
     for folder in ("link", "link/below"):
         done = graft("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", flag, folder)
         assert done.code == 2
-        assert "graft: link: a link that leads nowhere" in done.err and "mend the link" in done.err
+        assert "graft: link: a broken link" in done.err and "correct the link" in done.err
     assert not Path("gone").exists()
 
 
@@ -291,7 +291,7 @@ def test_a_folder_without_permission_is_named(graft: Graft, written: Written, mo
     done = graft("compare", written("t.csv", HEADER, ROWS), "--methods", "majority", "--seeds", "1", "--out", "board")
     assert done.code == 2
     assert "board: cannot read or write here: Permission denied" in done.err
-    assert "choose another folder, or mend its permissions" in done.err
+    assert "choose another folder, or change its permissions" in done.err
     assert list(Path("runs").iterdir()) == []
 
 
@@ -303,5 +303,5 @@ def test_a_torn_run_is_executed_again(graft: Graft, written: Written) -> None:
     (run / "result.json").unlink()
     again = graft(*command)
     assert again.code == 0
-    assert "were there already" not in again.out
+    assert "existed already" not in again.out
     assert (run / "result.json").is_file()

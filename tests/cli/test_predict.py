@@ -72,7 +72,7 @@ def test_a_pair_is_two_texts(graft: Graft, boards: Boards) -> None:
     assert [json.loads(line)["text_b"] for line in answers] == ["write me", "at two"]
     odd = graft("predict", run, "one", "two", "three")
     assert odd.code == 2
-    assert "the texts don't make whole pairs" in odd.err
+    assert "the texts do not form pairs" in odd.err
     assert "3 texts" in odd.err
 
 
@@ -130,12 +130,12 @@ def test_without_out_answers_go_to_the_terminal_a_json_object_per_line(
 
 
 def test_a_text_that_is_cut_is_counted(graft: Graft, module: Path, written: Callable[..., Path]) -> None:
-    assert "only the beginning was read" not in graft("predict", module, "the app").err
+    assert "truncated" not in graft("predict", module, "the app").err
     done = graft("predict", module, "the app " * 50_000)
     assert done.code == 0
-    assert "1 longer than the backbone takes (64 tokens): only the beginning was read" in done.err
+    assert "1 input truncated to the backbone's 64 tokens" in done.err
     source = written("in.csv", ("text",), [("the app " * 100,), ("the app",), ("parcel " * 100,)])
-    assert "2 longer than the backbone takes" in graft("predict", module, "--file", source, "--out", "o.csv").err
+    assert "2 inputs truncated" in graft("predict", module, "--file", source, "--out", "o.csv").err
 
 
 @pytest.mark.parametrize(
@@ -177,11 +177,11 @@ def test_a_pair_module_names_both_columns(graft: Graft, boards: Boards, written:
         (["a text", "--file", "in.csv"], "give either texts or --file"),
         (["a text", "--out", "o.csv"], "--out needs --file"),
         (["--file", "in.csv", "--out", "o.txt"], "unknown suffix '.txt'"),
-        (["--file", "in.csv", "--out", "o.csv", "--json"], "--json means nothing with --out"),
+        (["--file", "in.csv", "--out", "o.csv", "--json"], "--json cannot be used with --out"),
         (["--file", "in.csv", "--out", "o"], "the file's name has no suffix"),
         (["--file", "in.csv", "--out", "in.csv"], "--file and --out are the same file"),
         (["--file", "in.csv", "--out", "nowhere/o.csv"], "no such file or folder"),
-        (["--file", "in.csv", "--out", "in.csv/o.csv"], "a file stands where a folder is needed"),
+        (["--file", "in.csv", "--out", "in.csv/o.csv"], "a file is in the place of a folder"),
         (["--file", "inn.csv"], "did you mean 'in.csv'?"),
         ([" "], "text 1 is empty"),
         (["a", "--threads", "0"], "--threads must be at least 1"),
@@ -198,7 +198,7 @@ def test_what_makes_no_sense_is_refused(graft: Graft, module: Path, flags: list[
 
 def test_what_is_no_module_is_refused(graft: Graft, module: Path) -> None:
     said = graft("predict", "nowhere", "a text").err
-    assert "not a task module" in said and "the one of a run is RUNS/ID/module" in said
+    assert "not a task module" in said and "the module of a run is RUNS/ID/module" in said
     Path("half").mkdir()
     assert graft("predict", "half", "a text").code == 2
 
@@ -213,7 +213,7 @@ def test_a_changed_module_is_refused(graft: Graft, module: Path, tmp_path: Path)
     (copy / "delta.safetensors").write_bytes(weights)
     done = graft("predict", copy, "a text")
     assert done.code == 2
-    assert "delta.safetensors is not the one this module was saved with" in done.err
+    assert "delta.safetensors has changed since this module was saved" in done.err
 
 
 def test_labels_from_data_do_not_steer_the_terminal(graft: Graft, written: Callable[..., Path]) -> None:
@@ -281,9 +281,9 @@ def test_a_file_is_answered_by_several_modules(
 def test_modules_that_do_not_go_together_are_refused(graft: Graft, module: Path, boards: Boards) -> None:
     number, pair = boards("regression").run_of("majority"), boards("pair").run_of("majority")
     twice = graft("predict", module, "the app", "--also", number, "--also", number)
-    assert (twice.code, twice.out) == (2, "") and "two modules answer the task 'data'" in twice.err
+    assert (twice.code, twice.out) == (2, "") and "two modules have the task 'data'" in twice.err
     odd = graft("predict", module, "the app", "--also", pair)
-    assert (odd.code, odd.out) == (2, "") and "these modules want different inputs" in odd.err
+    assert (odd.code, odd.out) == (2, "") and "these modules have different inputs" in odd.err
 
 
 @pytest.mark.slow

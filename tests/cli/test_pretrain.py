@@ -30,10 +30,10 @@ def test_pretrain_show_ls(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFi
     folder = next((tmp_path / "runs").iterdir())
     assert f"--backbone {folder}" in printed
     assert main(words) == 0
-    assert "was there already" in capsys.readouterr().out
+    assert "existed already" in capsys.readouterr().out
     assert main(["show", str(folder), "--profile"]) == 0
     shown = capsys.readouterr().out
-    assert "train_flops" in shown and shown.endswith("not recorded: not of pre-trainings\n")
+    assert "train_flops" in shown and shown.endswith("not recorded: this is a pre-training\n")
     for command in ("receipt", "verify"):
         assert main([command, str(folder)]) == 2
         said = capsys.readouterr().err

@@ -45,7 +45,7 @@ def test_it_is_told_beside_the_floor_and_its_own_test(graft: Graft, modules: dic
     assert shown in line and " 33.3 " in line and line.endswith(f"{100 * found['own_test']['accuracy']:.1f}")
     lost = f"-{100 * (accuracy['score'] - found['majority']['accuracy']):.1f}"
     assert f"majority is worse than linear_probe by accuracy: {lost} [" in done.out
-    assert "no row of the file stands among those it was trained on or chosen on" in done.out
+    assert "no row of the file is among its training or validation rows" in done.out
     assert "60 rows of new.csv" in done.out
 
 
@@ -61,8 +61,8 @@ def test_a_task_of_a_bank_is_the_module(graft: Graft, modules: dict[str, str], n
 def test_rows_of_its_own_training_are_told(graft: Graft, modules: dict[str, str], tickets: Path) -> None:
     rows = json.loads((Path(modules["majority"]) / "module.json").read_text())["data"]["rows"]
     out = graft("score", modules["majority"], tickets).out
-    assert f"majority: rows of the file that it was trained on: {rows['train']} exactly" in out
-    assert "What it scores on these says nothing of new rows." in out
+    assert f"majority: rows of the file in its training data: {rows['train']} exactly" in out
+    assert "Scores on these rows say nothing about new rows." in out
 
 
 def test_columns_and_rejects(graft: Graft, modules: dict[str, str], written: Callable[..., Path]) -> None:
@@ -70,7 +70,7 @@ def test_columns_and_rejects(graft: Graft, modules: dict[str, str], written: Cal
     file = written("odd.csv", ("body", "gold"), rows)
     done = graft("score", modules["majority"], file, "--text", "body", "--label", "gold", "--rejects", "bad.jsonl")
     assert done.code == 0, done.err
-    assert "2 rows of odd.csv" in done.out and "under 20 intervals are rough" in done.out
+    assert "2 rows of odd.csv" in done.out and "fewer than 20 intervals are rough" in done.out
     assert "1 row can't be read: bad.jsonl" in done.err
     assert json.loads(Path("bad.jsonl").read_text(encoding="utf-8"))["line"] == 3
 

@@ -31,7 +31,7 @@ def test_a_module_and_a_task_of_a_bank(graft: Graft, files: tuple[Path, Path], t
     done = graft("shift", bank, "tickets", new, "--text", "review")
     assert done.code == 0, done.err
     assert done.out.startswith("These texts differ from those trained on")
-    assert "furthest from what it was trained on" in done.out and "the film" in done.out
+    assert "new texts that differ most from the training data" in done.out and "the film" in done.out
     run = next(path for path in (tmp_path / "runs").iterdir() if (path / "module").is_dir())
     found, in_bank = (
         json.loads(graft("shift", *which, new, "--text", "review", "--json").out)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from graftwork.cli.show import run_lines
+from graftwork.cli.show import profile_lines, run_lines
+from graftwork.io.files import write_json
 from graftwork.run.store import read_result
 
 Graft = Callable[..., Any]
@@ -100,3 +101,8 @@ def test_without_runs_there_is_nothing_to_show(graft: Graft) -> None:
     assert "no such run or module" in done.err
     assert "graft ls" in done.err
     assert not Path("runs").exists()
+
+
+def test_the_profile_of_a_run_without_a_wall_time_has_no_shares(tmp_path: Path) -> None:
+    write_json(tmp_path / "result.json", {"profile": {"write": 0.0}, "spent": {"wall_seconds": 0.0}})
+    assert [line.split()[:2] for line in profile_lines(tmp_path)[1:]] == [["write", "0"], ["in", "all"]]

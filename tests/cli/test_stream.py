@@ -54,7 +54,7 @@ def test_json_is_the_file(graft: Graft, tasks: list[str]) -> None:
 def test_the_same_command_says_what_was_there(graft: Graft, tasks: list[str]) -> None:
     command = ("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
     assert "there already" not in graft(*command).out
-    assert graft(*command).out.count("(there already)") == 2
+    assert graft(*command).out.count("(reused)") == 2
 
 
 def test_a_task_that_was_removed_is_no_part_of_the_bank(graft: Graft, tasks: list[str]) -> None:
@@ -76,7 +76,7 @@ def test_a_task_that_fails_is_told_at_the_end(graft: Graft, tasks: list[str]) ->
     done = graft(*command)
     assert done.code == 1 and done.err == ""
     assert "1  mood" in done.out and "failed: mood.csv" in done.out
-    told = done.out[done.out.index("Not learnt: 1") :]
+    told = done.out[done.out.index("Failed: 1") :]
     assert "mood.csv" in told and "do:" in told
     assert Path("b.bank/tasks/place").is_dir()
     strict = graft(*command, "--strict")
@@ -103,7 +103,7 @@ def test_a_task_that_changed_stops_it_with_its_name(
     monkeypatch.setattr(stream_training, "train_in", None)  # nothing is trained any more
     done = graft(*command)
     assert done.code == 2
-    assert "the task 'mood' is not what it was when it was added: its files have changed" in done.err
+    assert "the task 'mood' has changed since it was added: its files have changed" in done.err
     assert "graft bank check b.bank" in done.err
 
 
@@ -113,7 +113,7 @@ def test_ctrl_c_says_what_is_kept(graft: Graft, tasks: list[str], monkeypatch: p
 
     monkeypatch.setattr(stream_training, "train_in", interrupt)
     done = graft("stream", *tasks, "--bank", "b.bank", "--method", "majority", *QUICK)
-    assert done.code == 130 and "the same command goes on with the missing ones" in done.err
+    assert done.code == 130 and "the same command resumes with the others" in done.err
 
 
 def test_the_contrast_tells_what_is_forgotten(graft: Graft, tasks: list[str]) -> None:
@@ -124,7 +124,7 @@ def test_the_contrast_tells_what_is_forgotten(graft: Graft, tasks: list[str]) ->
     assert first.split()[-2:] == ["–", "–"]
     row = json.loads(Path("full-sequential/stream.json").read_text(encoding="utf-8"))["tasks"][1]
     assert second.split()[-1] == f"{row['figures']['forgetting']:+.3f}"
-    assert "No task is in a bank" in " ".join(rest) and not Path("b.bank").exists()
+    assert "No task was added to a bank" in " ".join(rest) and not Path("b.bank").exists()
 
 
 def test_no_bank(graft: Graft, tasks: list[str]) -> None:

@@ -59,7 +59,7 @@ def test_tagged_words_on_a_line(toy: Path, tmp_path: Path, graft: Graft) -> None
 
 def test_what_does_not_fit_is_refused(toy: Path, tmp_path: Path, graft: Graft) -> None:
     svm = graft("train", toy, "--kind", "tagging", "--method", "tfidf_svm", "--runs", tmp_path / "r")
-    assert svm.code == 2 and "asks about each word" in svm.err
+    assert svm.code == 2 and "has one per word" in svm.err
     csv = tmp_path / "t.csv"
     csv.write_text("text,label\n" + "".join(f"a {i},{i % 2}\n" for i in range(40)))
     tagger = graft("train", csv, "--method", "perceptron_tagger", "--runs", tmp_path / "r")

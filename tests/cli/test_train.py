@@ -50,7 +50,7 @@ def test_a_seed_is_no_negative_number(graft: Graft, command: tuple[str, ...]) ->
 
 def test_the_rate_that_is_told_is_the_one_it_ran_at(graft: Graft, tickets: Path) -> None:
     done = graft("train", tickets, *QUICK, "--method", "full", "--learning-rate", "0.00012")
-    assert "changed nothing" not in done.out
+    assert "has no effect" not in done.out
     assert "method     full (learning_rate 0.00012, " in done.out
 
 
@@ -69,14 +69,14 @@ def test_json_is_the_result(graft: Graft, tickets: Path) -> None:
 def test_asking_again_costs_nothing_and_says_so(graft: Graft, tickets: Path) -> None:
     command = ("train", tickets, *QUICK, "--method", "linear_probe")
     first = graft(*command).out
-    assert "was there already" not in first and "linear_probe is not trained by a recipe: epochs changed" in first
-    assert "This run was there already and cost nothing." in graft(*command).out
+    assert "existed already" not in first and "linear_probe does not use a training recipe: epochs has" in first
+    assert "This run existed already and was reused." in graft(*command).out
     assert len(list(Path("runs").iterdir())) == 1
 
 
 def test_a_run_of_compare_is_found(graft: Graft, tickets: Path) -> None:
     graft("compare", tickets, *QUICK, "--methods", "majority,linear_probe", "--seeds", "1")
-    assert "This run was there already" in graft("train", tickets, *QUICK, "--method", "linear_probe").out
+    assert "This run existed already" in graft("train", tickets, *QUICK, "--method", "linear_probe").out
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_usual_batch_size_makes_the_usual_run(graft: Graft, tickets: Path) -
     again = graft("train", tickets, *QUICK, "--method", "top_layers:k=1", "--batch-size", "32", "--json")
     assert json.loads(again.out)["id"] == first["id"]
     told = graft("train", tickets, "--backbone", "tiny_text", "--batch-size", "8", "--method", "linear_probe").out
-    assert "linear_probe is not trained by a recipe: batch_size changed nothing." in told
+    assert "linear_probe does not use a training recipe: batch_size has no effect." in told
 
 
 def test_what_to_mind_about_the_data_is_said(graft: Graft, written: Callable[..., Path]) -> None:
@@ -265,11 +265,11 @@ def test_one_more_seed_is_a_line_of_its_own() -> None:
         (("--method", "full", "--budget", "5min"), "--method and --budget exclude each other"),
         (("--budget", "5 minutes"), "expected: a number above 0 and its unit: 90s, 5min, 1h"),
         (("--budget", "1EUR"), "a budget in money needs a price list"),
-        (("--budget", "5min", "--learning-rate", "0.1"), "--learning-rate means nothing with --budget"),
-        (("--method", "full", "--out", "l"), "--out means nothing with --method"),
-        (("--method", "full", "--worth", "1"), "--worth means nothing with --method"),
-        (("--method", "full", "--worth", "0"), "--worth means nothing with --method"),
-        (("--method", "linear_probe", "--learning-rate", "0.1"), "graft ls methods linear_probe tells what it can"),
+        (("--budget", "5min", "--learning-rate", "0.1"), "--learning-rate cannot be used with --budget"),
+        (("--method", "full", "--out", "l"), "--out cannot be used with --method"),
+        (("--method", "full", "--worth", "1"), "--worth cannot be used with --method"),
+        (("--method", "full", "--worth", "0"), "--worth cannot be used with --method"),
+        (("--method", "linear_probe", "--learning-rate", "0.1"), "graft ls methods linear_probe lists its settings"),
     ],
 )
 def test_flags_that_do_not_go_together(graft: Graft, tickets: Path, flags: tuple[str, ...], message: str) -> None:

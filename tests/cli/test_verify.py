@@ -32,10 +32,10 @@ def test_a_run_and_its_beginning(graft: Graft, board: Any) -> None:
     lines = done.out.splitlines()
     assert lines[0] == f"run          {run}  (top_layers, seed 0)"
     assert lines[1:5] == [
-        "record       as it was written",
-        "inputs       as recorded: data, backbone, method, recipe, seed",
-        "around it    as recorded: code, libraries, processor, threads",
-        "outcome      as recorded, to the last bit",
+        "record       unchanged",
+        "inputs       equal: data, backbone, method, recipe, seed",
+        "environment  equal: code, libraries, processor, threads",
+        "outcome      bitwise equal",
     ]
     assert lines[-1] == "verdict      bitwise equal"
     assert any(re.fullmatch(r"predictions  (\d+) of \1 the same, no logit differs", line) for line in lines)
@@ -98,7 +98,9 @@ def test_data_that_is_gone_is_missed(graft: Graft, board: Any) -> None:
     finally:
         path.with_name("elsewhere.csv").rename(path)
     assert done.code == 2
-    assert "the train data of this run is gone" in done.err and receipt["data"]["files"]["train"]["sha256"] in done.err
+    assert (
+        "the train data of this run is missing" in done.err and receipt["data"]["files"]["train"]["sha256"] in done.err
+    )
     assert moved.code == 0, moved.err
 
 
@@ -186,7 +188,7 @@ def test_the_checklist_answers_every_question(graft: Graft, board: Any) -> None:
 
 def test_a_checklist_is_no_json(graft: Graft, board: Any) -> None:
     done = graft("receipt", board.run_of("majority").name, "--checklist", "--json")
-    assert (done.code, done.out) == (2, "") and "leave one of them out" in done.err
+    assert (done.code, done.out) == (2, "") and "omit one of them" in done.err
 
 
 def test_a_receipt_that_was_changed_is_not_shown(graft: Graft, board: Any) -> None:
@@ -197,3 +199,11 @@ def test_a_receipt_that_was_changed_is_not_shown(graft: Graft, board: Any) -> No
     for command in ("receipt", "verify"):
         done = graft(command, run)
         assert done.code == 2 and "data.digest is missing" in done.err
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"verdict": "bitwise equal"}'])
+def test_a_damaged_file_of_verdicts_is_one_message(graft: Graft, board: Any, line: str) -> None:
+    run = Path("runs") / board.run_of("majority").name
+    (run / "verified.jsonl").write_text(line + "\n", encoding="utf-8")
+    done = graft("receipt", run)
+    assert (done.code, done.out) == (2, "") and "verified.jsonl: not the verdicts of a run" in done.err

@@ -20,7 +20,8 @@ from graftwork.compare import workers
 from graftwork.compare.curve import curve
 from graftwork.compare.leaderboard import compare
 from graftwork.compare.workers import Crew, at_once
-from graftwork.core.meter import Cost
+from graftwork.config import Prices
+from graftwork.core.meter import Cost, Phase
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError, StorageError
@@ -516,3 +517,18 @@ def test_the_longest_of_a_seed_begins_first() -> None:
     given = [crew._next(waiting)[1] for _ in orders]
     expected = [(name, seed) for seed in (0, 1) for name in ("new", "full", "adapter", "majority")]
     assert [(order.label, order.seed) for order in given] == expected and not waiting
+
+
+@pytest.mark.parametrize(("status", "expected"), [("ok", {("full", 0): 90.0}), ("failed", {})])
+def test_only_the_time_of_a_run_that_ended_well_is_expected_of_the_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: str, expected: dict[Any, float]
+) -> None:
+    result = RunResult("ab12", 0, status, spent=Phase(wall_seconds=90.0))
+    monkeypatch.setattr(workers, "read_result", lambda path: result)
+    crew = object.__new__(workers.Workers)
+    crew._heard, crew._held, crew._seconds = queue.SimpleQueue(), [], {}
+    crew.store, crew.prices = SimpleNamespace(root=tmp_path), Prices()  # type: ignore[assignment]
+    worker = SimpleNamespace(order=workers.RunOrder("full", None, Recipe(), 0, ""), place=3)  # type: ignore[arg-type]
+    crew._heard.put((worker, '{"done": "ab12", "known": false}'))  # type: ignore[arg-type]
+    found = crew._hear(lambda place, done, text: None)
+    assert found is not None and found[0] == 3 and crew._seconds == expected

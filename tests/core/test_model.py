@@ -171,7 +171,7 @@ def test_starting_from_cached_states(model: Model) -> None:
 
 
 def test_a_delta_of_another_model_is_refused(model: Model) -> None:
-    with pytest.raises(ConfigError, match=r"does not belong[\s\S]*adapters.x"):
+    with pytest.raises(ConfigError, match=r"do not belong[\s\S]*adapters.x"):
         model.load_delta({**model.delta(), "adapters.x": torch.zeros(1)})
     with pytest.raises(ConfigError, match=r"head.out.bias"):
         model.load_delta({"head.out.weight": model.delta()["head.out.weight"]})

@@ -393,3 +393,12 @@ def test_characters(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bad(looked(encoding)) == [("note", "the terminal takes ascii")]
     monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
     assert bad(looked(encoding))[0] == ("fails", "file names are iso8859-1")
+
+
+@pytest.mark.parametrize(("own", "other", "held"), [(0x801, 0x801, True), (0x801, 0x802, False), (0x1C, 0x1D, True)])
+def test_a_lock_is_of_a_file_on_its_own_device(own: int, other: int, held: bool) -> None:
+    """The second half: where a file system has no device, the number that it reports may be another one."""
+    stat = os.stat_result((0, 77, own, *[0] * 7))
+    place = f"{os.major(other):02x}:{os.minor(other):02x}:77"
+    assert runs._is_of(place, stat) is held
+    assert not runs._is_of(place.replace(":77", ":78"), stat)

@@ -162,7 +162,7 @@ UNKNOWN = [("a b", "delivery"), ("c", "lost"), ("d", "deliverys"), ("e", "lost")
 @pytest.mark.parametrize(
     ("rows", "header", "words"),
     [
-        (UNKNOWN, ("text", "label"), ["labels that the module doesn't know", "new.tsv:3", "'lost' in 2 rows",
+        (UNKNOWN, ("text", "label"), ["labels that the module was not trained on", "new.tsv:3", "'lost' in 2 rows",
                                       "'deliverys' in 1 row", "billing, delivery, technical"]),
         ([("a", "delivery")], ("text", "lable"), ["no column 'label'", "--label lable"]),
         ([("a", "delivery"), ("b", "")], ("text", "label"), ["new.tsv:3", "the label is empty"]),
@@ -224,7 +224,7 @@ def test_bad_rows_are_set_aside_and_the_rest_is_scored(shelf: dict[str, TaskModu
     found = score(shelf["majority"], file, rejects=tmp_path / "bad.jsonl")
     assert found["rows"] == {"scored": 6, "rejected": 1, "cut": 0}
     assert json.loads((tmp_path / "bad.jsonl").read_text())["line"] == 8
-    with pytest.raises(DataError, match="doesn't know"):  # it can be read: leaving it out would flatter the score
+    with pytest.raises(DataError, match="was not trained on"):  # it can be read: leaving it out would flatter the score
         score(shelf["majority"], table(file, UNKNOWN), rejects=tmp_path / "bad.jsonl")
     with pytest.raises(ConfigError, match="written over"):
         score(shelf["majority"], file, rejects=file)
@@ -233,7 +233,7 @@ def test_bad_rows_are_set_aside_and_the_rest_is_scored(shelf: dict[str, TaskModu
 def test_modules_of_other_questions_are_refused(shelf: dict[str, TaskModule], tmp_path: Path) -> None:
     two = [row for row in tickets(60) if row[1] != "technical"]
     other = trained(tmp_path, table(tmp_path / "two.tsv", two))
-    with pytest.raises(ConfigError, match="different questions") as caught:
+    with pytest.raises(ConfigError, match="different tasks") as caught:
         score(shelf["majority"], table(tmp_path / "new.tsv", tickets(6)), also=[other])
     assert "technical" in caught.value.got
 

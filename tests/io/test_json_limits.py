@@ -30,10 +30,10 @@ def test_what_is_within_is_the_value(value: Any) -> None:
         ('{"a": {"b": {"c": [1]}}}', "more than 3 deep"),
         ('"123456789"', "a text of 9 characters"),
         ('{"123456789": 1}', "a key of more than 8"),
-        ('{"a": 1, "a": 2}', "the key 'a' stands twice"),
-        ('[{"b": {"a": 1, "a": 1}}]', "the key 'a' stands twice"),
-        ("[NaN]", "NaN, which is no number"),
-        ("[-Infinity]", "-Infinity, which is no number"),
+        ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
+        ('[{"b": {"a": 1, "a": 1}}]', "the key 'a' occurs twice"),
+        ("[NaN]", "NaN, which is not a JSON number"),
+        ("[-Infinity]", "-Infinity, which is not a JSON number"),
     ],
 )
 def test_what_is_beyond_names_its_rule(text: str, rule: str) -> None:

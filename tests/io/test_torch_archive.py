@@ -139,13 +139,13 @@ def test_a_program_by_hand(tmp_path: Path) -> None:
         (tensor(stride=large(-1) + b"\x85"), "reaches beyond"),
         (tensor(size=large(-4) + b"\x85"), "reaches beyond"),
         (tensor(size=b"K\x04K\x04K\x04\x87", stride=b"K\x00K\x00K\x00\x87"), "reaches beyond"),
-        (tensor(size=large(2**62) + large(2**62) + b"K\x00\x87", stride=b"K\x01K\x01K\x01\x87"), "not a whole"),
-        (tensor(size=b"K\x02K\x02\x86"), "not a whole archive"),  # two sizes, one stride
+        (tensor(size=large(2**62) + large(2**62) + b"K\x00\x87", stride=b"K\x01K\x01K\x01\x87"), "not a valid"),
+        (tensor(size=b"K\x02K\x02\x86"), "not a valid archive"),  # two sizes, one stride
         (tensor(size=b"X\x01\x00\x00\x00a\x85"), "reaches beyond"),
         (tensor(storage=STORAGE.replace(b"K\x04tQ", b"K\x03tQ")), "another size than its record"),
         (tensor(storage=STORAGE.replace(b"FloatStorage", b"DoubleStorage")), "another size than its record"),
-        (tensor(storage=STORAGE.replace(b"\x01\x00\x00\x000", b"\x01\x00\x00\x009")), "not a whole archive"),
-        (tensor(storage=STORAGE.replace(b"\x01\x00\x00\x000", b"\x0b\x00\x00\x00../data.pkl")), "not a whole archive"),
+        (tensor(storage=STORAGE.replace(b"\x01\x00\x00\x000", b"\x01\x00\x00\x009")), "not a valid archive"),
+        (tensor(storage=STORAGE.replace(b"\x01\x00\x00\x000", b"\x0b\x00\x00\x00../data.pkl")), "not a valid archive"),
         (tensor(storage=STORAGE.replace(b"torch\nFloatStorage", b"builtins\neval")), "it names 'builtins eval'"),
         (tensor(storage=STORAGE.replace(b"storage", b"stowage")), "no storage"),
         (tensor(storage=b"K\x01"), "something else than numbers"),
@@ -158,15 +158,15 @@ def test_a_program_by_hand(tmp_path: Path) -> None:
         (b"\x80\x02}(ios\nsystem\n.", "the instruction INST"),
         (b"\x80\x02\x82\x01.", "the instruction EXT1"),
         (b"\x80\x02}K\x01b.", "an object with a state"),
-        (b"\x80\x02R.", "not a whole archive"),
-        (b"\x80\x02h\x07.", "not a whole archive"),
-        (b"\x80\x02}", "not a whole archive"),
-        (b"", "not a whole archive"),
-        (b"\x80\x02" + b"(" * 5000 + b"t" * 4999 + b".", "not a whole|something else"),
-        (b"\x80\x02" + b"I" + b"9" * 5000 + b"\n.", "not a whole|the instruction"),
+        (b"\x80\x02R.", "not a valid archive"),
+        (b"\x80\x02h\x07.", "not a valid archive"),
+        (b"\x80\x02}", "not a valid archive"),
+        (b"", "not a valid archive"),
+        (b"\x80\x02" + b"(" * 5000 + b"t" * 4999 + b".", "not a valid|something else"),
+        (b"\x80\x02" + b"I" + b"9" * 5000 + b"\n.", "not a valid|the instruction"),
         (b"}" * (LONGEST_PROGRAM + 1), "a program of more than"),
-        (b"\x80\x02X\xff\xff\xff\x7fabc.", "not a whole archive"),
-        (b"\x80\x02\x8b\xff\xff\xff\x7fabc.", "not a whole archive"),
+        (b"\x80\x02X\xff\xff\xff\x7fabc.", "not a valid archive"),
+        (b"\x80\x02\x8b\xff\xff\xff\x7fabc.", "not a valid archive"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -195,7 +195,7 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
     directory = content.rindex(b"PK\x01\x02")  # of the last record: it claims the bytes of all others
     content[directory + 20 : directory + 28] = struct.pack("<II", 10**9, 10**9)
     (tmp_path / "c.bin").write_bytes(content)
-    with pytest.raises(StorageError, match=r"overlap|not a whole"):
+    with pytest.raises(StorageError, match=r"overlap|not a valid"):
         safe_load(tmp_path / "c.bin")
 
 
@@ -209,13 +209,13 @@ def test_byte_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x80\x02}.", b"not a zip", b"PK\x05\x06" + bytes(18)], ids=repr)
 def test_what_is_no_archive_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(content)
-    with pytest.raises(StorageError, match=r"not a whole archive[\s\S]*torch 1\.6"):
+    with pytest.raises(StorageError, match=r"not a valid archive[\s\S]*torch 1\.6"):
         safe_load(tmp_path / "a.bin")
 
 
 def test_an_archive_from_before_zip_is_refused(tmp_path: Path) -> None:
     torch.save({"a": torch.ones(2)}, tmp_path / "a.bin", _use_new_zipfile_serialization=False)
-    with pytest.raises(StorageError, match="not a whole archive"):
+    with pytest.raises(StorageError, match="not a valid archive"):
         safe_load(tmp_path / "a.bin")
 
 

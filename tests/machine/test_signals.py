@@ -165,3 +165,23 @@ def test_sigterm_is_an_interrupt_unless_something_else_was_set() -> None:
     with pytest.raises(Terminated), ending_cleanly():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_of_two_that_wait_both_act() -> None:
+    heard: list[int] = []
+    for number in ENDING:
+        signal.signal(number, lambda number, frame: heard.append(number))
+    with waiting():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert heard == []
+    assert heard == [signal.SIGINT, signal.SIGTERM]
+
+
+def test_one_that_waits_acts_although_the_handler_of_another_raises() -> None:
+    heard: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    with pytest.raises(Heard), waiting():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+    assert heard == [signal.SIGTERM]

@@ -17,6 +17,7 @@ from graftwork.errors import ConfigError, DataError, IncompatibleModule, Storage
 from graftwork.methods.dan import Averaging, Dan, Network, _dropped
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.loop import Diverged
 
 WORDS = ("good", "bad", "the", "zebra", "never")
 QUICK = Dan(size=8, width=8, epochs=6)
@@ -50,7 +51,7 @@ def test_sizes_that_the_weights_do_not_have_are_refused_before_they_are_built(si
     data = tiny_dataset("classification", rows=40)
     fitted = replace(QUICK, epochs=1).fit(tiny_bench(data, None))
     setting = Setting(data.task, kinds.get("classification"), None)
-    with pytest.raises(IncompatibleModule, match="another network than its weights are of"):
+    with pytest.raises(IncompatibleModule, match="another network than the weights belong to"):
         replace(QUICK, **size).restore(setting, fitted.delta(), fitted.facts)
     labels = tuple(f"l{number}" for number in range(10**6))
     with pytest.raises(IncompatibleModule, match="1,000,000 outputs"):
@@ -154,7 +155,7 @@ def test_a_file_that_holds_no_vectors_is_an_error(tmp_path: Path) -> None:
 
 def test_what_it_does_not_fit() -> None:
     for kind in ("tagging", "choice"):
-        assert "each word or choice" in Dan().unfit(tiny_dataset(kind).task, None)
+        assert "one per word or choice" in Dan().unfit(tiny_dataset(kind).task, None)
     assert "reads images" in Dan().unfit(replace(tiny_dataset().task, image="image"), None)
     for wrong in (Dan(size=0), Dan(drop=1.0), Dan(depth=-1), Dan(l2=-0.1)):
         assert wrong.unfit(tiny_dataset().task, None)
@@ -186,3 +187,10 @@ def test_words_are_learnt_as_they_are_read_however_their_accents_are_written() -
     fitted = QUICK.fit(tiny_bench(data, None))
     assert "caf\u00e9" in fitted.facts["vocabulary"]
     assert fitted.bags([Example("1", {"text": "cafe\u0301"})]) == [[fitted.facts["vocabulary"].index("caf\u00e9")]]
+
+
+def test_without_any_score_on_validation_the_run_diverged() -> None:
+    bench = tiny_bench(tiny_dataset(rows=40), None)
+    bench.score = lambda *arguments: float("nan")
+    with pytest.raises(Diverged, match="training diverged"):
+        QUICK.fit(bench)

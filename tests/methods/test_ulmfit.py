@@ -225,7 +225,7 @@ def test_each_part_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (Ulmfit(divisor=0.0), "divisor must be above 0, not 0.0"),
+        (Ulmfit(divisor=0.5), "divisor must be at least 1, not 0.5"),
         (Ulmfit(cut_frac=1.0), "cut_frac must be between 0 and 1, not 1.0"),
         (Ulmfit(ratio=0.5), "ratio must be at least 1, not 0.5"),
         (Ulmfit(schedule="cosine"), "schedule must be one of slanted, linear, constant, not 'cosine'"),

@@ -255,7 +255,7 @@ def test_several_modules_answer_side_by_side(make: Callable[..., TaskModule], tm
     answer_file(modules, source, tmp_path / "out.csv", refuse)
     header = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[0]
     assert header.startswith("text,label,p(bad),p(good),regression.value,multilabel.label,multilabel.p(")
-    with pytest.raises(ConfigError, match="two modules answer the task 'regression'"):
+    with pytest.raises(ConfigError, match="two modules have the task 'regression'"):
         answer_file([*modules, modules[1]], source, tmp_path / "twice.csv", refuse)
     assert not (tmp_path / "twice.csv").exists()
 

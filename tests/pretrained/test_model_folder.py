@@ -148,7 +148,7 @@ def test_of_the_folder_only_tensors_reach_the_library(folder: Path) -> None:
 def test_an_index_that_points_elsewhere_is_refused(folder: Path, name: str) -> None:
     shutil.move(folder / WEIGHTS, folder.parent / "x.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
-    with pytest.raises(StorageError, match=r"index\.json: a name that leads out of its folder"):
+    with pytest.raises(StorageError, match=r"index\.json: a file name that points outside its folder"):
         opened(folder)
 
 

@@ -170,3 +170,11 @@ def test_a_run_keeps_what_its_fitting_chose(tmp_path: Path) -> None:
     receipt = read_receipt(session.store.root / result.id)
     assert receipt["outcome"]["facts"] == result.facts and "strength" in result.facts
     assert f"strength {result.facts['strength']:.4g}" in told(receipt, "What did fitting choose")
+
+
+def test_a_cost_that_no_meter_read_is_left_out(receipt: dict[str, Any]) -> None:
+    part = deepcopy(receipt)
+    del part["price_tag"]["energy_joules"]
+    assert "to train" in paragraph(RunGroup([part])) and "of energy" not in paragraph(RunGroup([part]))
+    del part["price_tag"]["train_seconds"]
+    assert "to train" in paragraph(RunGroup([part, receipt]))

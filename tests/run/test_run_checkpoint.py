@@ -405,7 +405,7 @@ def test_asked_to_end_a_command_says_one_line_and_keeps_what_was_done(
     number: int, code: int, write: Any, tmp_path: Path
 ) -> None:
     ended = stopped_by(number, graft(write(), tmp_path, "full"), tmp_path, 5)
-    assert ended == (code, "graft: stopped; what is done is kept, and the same command goes on from there")
+    assert ended == (code, "graft: stopped; finished runs are kept; the same command resumes")
     assert [path.name.endswith(".checkpoint") for path in tmp_path.glob(".*")] == [True]
 
 

@@ -85,14 +85,14 @@ def test_oldest_first_and_by_the_beginning_of_the_id(store: RunStore) -> None:
         put(store, f"ccc{number}")
     with pytest.raises(UnknownName) as raised:
         store.folder("zzz")
-    assert raised.value.expected.startswith("one of …, aaa1, bbb2, ") and raised.value.do == "graft ls shows all"
+    assert raised.value.expected.startswith("one of …, aaa1, bbb2, ") and raised.value.do == "graft ls lists all"
     with pytest.raises(StorageError, match="'bbb' begins several runs"):
         store.folder("bbb")
 
 
 def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="a file stands where a folder is needed"):
+    with pytest.raises(StorageError, match="a file is in the place of a folder"):
         require_writable(tmp_path / "file" / "runs")
 
 
@@ -115,7 +115,7 @@ def test_a_result_of_another_format_or_a_torn_one(store: RunStore) -> None:
     with pytest.raises(StorageError, match="another version"):
         store.find("aaa")
     path.write_text('{"format": 1, "id"')
-    with pytest.raises(StorageError, match="not a whole JSON file"):
+    with pytest.raises(StorageError, match="not a valid JSON file"):
         store.find("aaa")
 
 
@@ -275,7 +275,7 @@ def test_a_store_that_is_removed_meanwhile_is_one_message(store: RunStore) -> No
 def test_what_stands_where_a_run_belongs_is_told_before_the_work(what: str, store: RunStore, tmp_path: Path) -> None:
     place = store.root / "aaa"
     place.touch() if what == "file" else place.symlink_to(tmp_path / "gone")
-    message = "a file stands where a folder is needed" if what == "file" else "a link that leads nowhere"
+    message = "a file is in the place of a folder" if what == "file" else "a broken link"
     with pytest.raises(StorageError, match=message), store.writing("aaa"):
         raise AssertionError("begun")
     assert [path.name for path in store.root.iterdir()] == ["aaa"]

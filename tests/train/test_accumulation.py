@@ -114,7 +114,7 @@ def test_a_pass_that_ended_half_way_adds_nothing(short_of_memory: Short, monkeyp
 def test_one_example_that_does_not_fit_ends_the_run(short_of_memory: Short) -> None:
     bench, _ = bench_of()
     short_of_memory(lambda number, sequences: True)
-    with pytest.raises(OutOfMemory, match=r"one example of \d+ tokens takes more memory than there is"):
+    with pytest.raises(OutOfMemory, match=r"one example of \d+ tokens needs more memory than is available"):
         fit_by_gradient(Lora(), bench)
 
 

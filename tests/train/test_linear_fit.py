@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from torch import Tensor
 
 from graftwork.core.kind import Kind
 from graftwork.registry import kinds
-from graftwork.train.linear_fit import STRENGTHS, Standardised, fit_best_linear, fit_linear
+from graftwork.train import linear_fit
+from graftwork.train.linear_fit import STRENGTHS, LinearFit, Standardised, fit_best_linear, fit_linear
 
 N, P, C = 60, 8, 3
 
@@ -115,3 +117,23 @@ def test_the_strength_that_validation_likes_best_is_kept() -> None:
     assert fit.strength == sorted(STRENGTHS, reverse=True)[1] and reached == 0
     assert asked == sorted(asked)  # weaker penalties, larger logits
     assert flops > len(STRENGTHS) * 4 * N * P * C
+
+
+def test_a_score_that_is_no_number_is_never_the_best() -> None:
+    answers = iter([math.nan, 0.4, math.nan, 0.5, 0.1, 0.2])
+    asked = (features(), scores().argmax(1))
+    fit, reached, _ = fit_best_linear(asked, features(), kinds.get("classification"), C, lambda logits: next(answers))
+    assert reached == 0.5 and fit.strength == sorted(STRENGTHS, reverse=True)[3]
+
+
+def test_a_fit_does_not_start_from_weights_that_are_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = []
+
+    def fit(*arguments: Any) -> LinearFit:
+        starts.append(arguments[-1])
+        return LinearFit(torch.full((C, P), math.nan if len(starts) == 1 else 1.0), torch.zeros(C), 1.0, 1)
+
+    monkeypatch.setattr(linear_fit, "fit_linear", fit)
+    asked = (features(), scores().argmax(1))
+    fit_best_linear(asked, features(), kinds.get("classification"), C, lambda logits: 0.5, strengths=(1.0, 2.0, 3.0))
+    assert starts[:2] == [None, None] and starts[2] is not None

@@ -59,7 +59,7 @@ def test_it_is_json_for_the_receipt() -> None:
 
 
 @pytest.mark.parametrize("field", ["epochs", "batch_size", "learning_rate"])
-@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, True, "3"])
 def test_nonsense_is_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(ConfigError, match=field):
         resolve(replace(Recipe(), **{field: value}), 100, 2)  # type: ignore[arg-type]

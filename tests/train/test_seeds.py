@@ -48,7 +48,7 @@ def test_sources_are_named_and_others_explained() -> None:
         (["dropout"], ConfigError, "eval mode"),
         (["split"], ConfigError, "--split-seed"),
         (["odrer"], UnknownName, "did you mean 'order'"),
-        ([], ConfigError, "leave --vary out"),
+        ([], ConfigError, "omit --vary"),
     ):
         with pytest.raises(error, match=told):
             chosen_sources(words)

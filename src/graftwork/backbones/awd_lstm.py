@@ -88,7 +88,7 @@ def read_shape(folder: Path) -> AwdLstmShape:
     sizes: dict[str, Any] = {}
     for size in fields(AwdLstmShape):
         sizes[size.name] = config.get(size.name, None if size.default is MISSING else size.default)
-        if not isinstance(sizes[size.name], int) or sizes[size.name] < 1:
+        if type(sizes[size.name]) is not int or sizes[size.name] < 1:  # bool is an int
             raise ConfigError(
                 f"{size.name} makes no network",
                 where=str(path),

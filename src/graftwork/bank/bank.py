@@ -257,7 +257,7 @@ class Bank:
             roles = self._entry(name).roles
             if example.inputs.keys() != set(roles):
                 got, where = ", ".join(example.inputs), f"row {number}, task {name!r}"
-                raise ConfigError("the task wants other inputs", where=where, got=got, expected=", ".join(roles))
+                raise ConfigError("the task has other inputs", where=where, got=got, expected=", ".join(roles))
 
     def _answers(self, name: str) -> bool:
         """Return whether the task is loaded in its current version."""
@@ -355,7 +355,7 @@ class Bank:
                 where=str(self.path),
                 got=f"revision {found[0][:16]}, in {found[1]}",
                 expected=f"revision {self._identity[0][:16]}, in {self._identity[1]}",
-                do="open it anew",
+                do="open it again",
             )
 
     def _read_again(self) -> BankChanges:

@@ -113,7 +113,7 @@ class BankFolder:
         """Create a bank without tasks in a new or empty folder. Raises `StorageError`."""
         with storage_errors(root):
             if (root / "bank.json").exists():
-                raise StorageError("there is a bank already", where=str(root), do="add tasks to it: graft bank add")
+                raise StorageError("a bank exists already", where=str(root), do="add tasks to it: graft bank add")
             if root.exists() and any(root.iterdir()):
                 raise StorageError("the folder is not empty", where=str(root), do="choose another path")
             root.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ class BankFolder:
             return BankState(**content, tasks=tasks)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise IncompatibleModule(
-                "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="put back a copy"
+                "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="restore a copy"
             ) from None
 
     def _require_own(self, name: str) -> None:
@@ -244,7 +244,7 @@ class BankFolder:
         with self._changing() as (state, ledger):
             placed = _placed(state, old, self.root)
             if new in state.tasks:
-                raise ConfigError(f"there is a task {new!r} already", where=str(self.root), do="choose another name")
+                raise ConfigError(f"a task {new!r} exists already", where=str(self.root), do="choose another name")
             require_free(ledger, old, new, self.root)
             change = ledger.next("rename", old, placed.version, placed.digest, to=new)
             append(self.root / "ledger.jsonl", change)
@@ -269,7 +269,7 @@ class BankFolder:
                 what = (
                     f"{name!r} is at version {current} already" if to else f"{name!r} has no version before {current}"
                 )
-                raise ConfigError(what, where=str(self.root), do="graft bank show tells which versions there are")
+                raise ConfigError(what, where=str(self.root), do="graft bank show lists the versions")
             former = self._former(ledger.changes, name, to)
             require_digest(self.folder(name, to), former.digest)
             test(self.folder(name, to))
@@ -309,8 +309,8 @@ class BankFolder:
             raise StorageError(
                 f"the ledger goes on for {ledger.after} lines after the one that bank.json names as the last",
                 where=str(self.root),
-                expected="one line at most, of a change that was cut off",
-                do="this bank.json is an older one: put the newer one back; nothing was changed",
+                expected="at most one, of an interrupted change",
+                do="restore the newer bank.json, this one is older; nothing was changed",
             )
         if ledger.after:
             path = self.root / "ledger.jsonl"
@@ -380,7 +380,7 @@ def require_name(name: str) -> None:
         raise ConfigError(
             "not a name for a task",
             got=clip(name),
-            expected="letters, digits, _, - and ., at most 64, the first one no dot",
+            expected="letters, digits, _, - and ., at most 64, the first not a dot",
             do="give it another name",
         )
 

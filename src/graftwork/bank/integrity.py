@@ -98,7 +98,7 @@ class Witness:
     def _require_same(self, name: str, folder: Path, what: str, known: str, found: str) -> None:
         if found != known:
             raise IncompatibleModule(
-                f"the task {name!r} is not what it was when it was added: {what}",
+                f"the task {name!r} has changed since it was added: {what}",
                 where=str(folder),
                 got=f"sha256 {found[:16]}…",
                 expected=f"sha256 {known[:16]}…",

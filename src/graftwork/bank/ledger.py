@@ -86,7 +86,7 @@ def read_ledger(path: Path, head: str) -> Ledger:
     for line in raw.split(b"\n")[:-1]:
         change = _parsed(line)
         if change is None:
-            raise _broken(path, len(changes) + 1, "it is no change")
+            raise _broken(path, len(changes) + 1, "it is not a change of a bank")
         if change.previous != previous or change.number != len(changes) + 1:
             raise _broken(path, len(changes) + 1, "it doesn't follow the line before it")
         changes.append(change)
@@ -94,7 +94,9 @@ def read_ledger(path: Path, head: str) -> Ledger:
         if previous == head:
             rest = raw[length:]
             return Ledger(tuple(changes), head, length, rest.count(b"\n") + (not rest.endswith(b"\n") and rest != b""))
-    raise _broken(path, len(changes), "this is the last whole line, and not the one that bank.json names as the last")
+    raise _broken(
+        path, len(changes), "this is the last complete line, but not the one that bank.json names as the last"
+    )
 
 
 def tail_of(path: Path, ledger: Ledger) -> Change | None:
@@ -152,9 +154,9 @@ def require_free(ledger: Ledger, task: str, new: str, where: Path) -> None:
     had = _ever(ledger, new)
     if any(had.get(version, digest) != digest for version, digest in replay(ledger.changes)[task].versions.items()):
         raise ConfigError(
-            f"{new!r} was another task, and its versions had the numbers of these",
+            f"another task was named {new!r}, with the same version numbers",
             where=str(where),
-            do="choose another name: a version's number is never used twice",
+            do="choose another name: version numbers are never reused",
         )
 
 
@@ -190,7 +192,7 @@ def require_agreement(told: Mapping[str, tuple[int, str]], ledger: Ledger, where
                 where=str(where),
                 got=got,
                 expected=expected,
-                do="put bank.json and ledger.jsonl back from one backup; the tasks still answer",
+                do="restore bank.json and ledger.jsonl from one backup; predictions still work",
             )
 
 
@@ -209,6 +211,6 @@ def _broken(path: Path, number: int, why: str) -> StorageError:
     return StorageError(
         f"the ledger is damaged at line {number}: {why}",
         where=str(path),
-        expected="every line as it was written, the last one named by bank.json",
-        do="put ledger.jsonl and bank.json back from one backup; the tasks still answer",
+        expected="unchanged lines, the last of which bank.json names",
+        do="restore ledger.jsonl and bank.json from one backup; predictions still work",
     )

@@ -82,7 +82,7 @@ class Sequential:
         missing = [name for name in self.history.rows if name not in there]
         if missing:
             raise ConfigError(
-                "tasks that the network has learnt can't be measured again",
+                "tasks that the network was trained on can't be scored again",
                 where=str(self.history.path),
                 got=f"no {', '.join(missing)}",
                 do="name them too, or another folder for this stream: --out DIR",
@@ -140,9 +140,9 @@ class Sequential:
         row = self.history.rows[name]
         if row["question"] != question:
             raise ConfigError(
-                f"the network has learnt {name!r} already, from other data or with another recipe",
+                f"the network was trained on {name!r} already, with other data or another recipe",
                 where=str(self.history.path),
-                do="what is learnt into one network can't be replaced: name another folder, --out DIR",
+                do="name another folder: --out DIR; training of a network can't be undone",
             )
         self.learnt.append(_learnt(session, name, self._heads[name], row["facts"]))
         return row | {"reused": True}
@@ -174,7 +174,7 @@ class Sequential:
         last = list(self.history.rows.values())[-1]["network"]
         if network.card.revision != last:
             raise StorageError(
-                "these are not the weights that the stream left",
+                "these are not the weights that the stream saved",
                 where=str(path),
                 got=f"sha256 {network.card.revision[:16]}…",
                 expected=f"sha256 {last[:16]}…",

@@ -80,7 +80,7 @@ def stream(
     """
     asked, failed = _read(tasks, strict)
     if not tasks:
-        raise ConfigError("no tasks to learn", expected="at least one task file")
+        raise ConfigError("no tasks given", expected="at least one task file")
     contrast = method.partition(":")[0] == CONTRAST
     chosen = parse_method(method.replace(CONTRAST, "full", 1) if contrast else method)
     require_use_of_rate(chosen, learning_rate)
@@ -91,7 +91,7 @@ def stream(
     require_writable(folder)
     with alone(
         folder / ".stream.claim",  # two that extend one stream.json would overwrite each other's rows
-        "another process goes on with this stream",
+        "another process runs this stream",
         "wait for it, or name another folder: --out DIR",
     ):
         learner = _learner(how, asked, bank, folder, contrast)
@@ -106,7 +106,7 @@ def stream(
 def _folder(bank: str | Path | None, out: str | Path | None, contrast: bool) -> Path:
     """Return the folder of `stream.json`."""
     if bank is None and not contrast:
-        raise ConfigError("no bank to put the tasks in", do="name a folder: --bank DIR")
+        raise ConfigError("no bank is named", do="name a folder: --bank DIR")
     beside = Path(bank).absolute().parent if bank is not None else Path()
     return Path(out) if out is not None else beside / CONTRAST if contrast else beside
 
@@ -133,7 +133,7 @@ def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Stream
         require_name(one.task.name)
         if one.task.name in [other.task.name for other in asked]:
             raise ConfigError(
-                "two tasks of one name", got=one.task.name, do='give one of them another: name = "…" in its file'
+                "two tasks have the same name", got=one.task.name, do='give one of them another: name = "…" in its file'
             )
         asked.append(one)
     return asked, failed

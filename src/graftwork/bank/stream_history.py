@@ -28,7 +28,9 @@ class History:
                 self._go_on(read_json(path))
             except (KeyError, TypeError, AttributeError) as error:
                 got = f"{type(error).__name__}: {error}"
-                raise StorageError("not the file of a stream", where=str(path), got=got, do="move it away") from None
+                raise StorageError(
+                    "not the file of a stream", where=str(path), got=got, do="move it to another place"
+                ) from None
 
     def put(self, row: Row) -> None:
         """Append a row, replacing an earlier one of the same task, and write the file."""
@@ -56,7 +58,7 @@ class History:
         ]
         if differing:
             raise ConfigError(
-                f"another stream is kept here: its {' and '.join(differing)} differ",
+                f"this folder belongs to another stream: its {' and '.join(differing)} differ",
                 where=str(self.path),
                 got="; ".join(f"{key} {self.identity[key]}" for key in differing),
                 expected="; ".join(f"{key} {content['stream'].get(key)}" for key in differing),

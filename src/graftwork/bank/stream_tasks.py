@@ -69,7 +69,7 @@ class How:
                     "this task is for another backbone than the stream's",
                     got=named,
                     expected=backbone,
-                    do="take the line out of its file, or name the backbone for all of them: --backbone",
+                    do="remove the line from its file, or name one backbone for all tasks: --backbone",
                 )
             session = open_session(asked.task, [self.method], self.setup, shared)
             require_fit(session, self.method)

@@ -61,17 +61,17 @@ def require_description(description: Any, where: Path) -> None:
 def require_there(folder: Path) -> None:
     """Raise `StorageError` when there is no version in `folder`."""
     if not (folder / "module.json").is_file():
-        raise StorageError("this version is not there any more", where=str(folder), do="add the module again")
+        raise StorageError("the folder of this version is missing", where=str(folder), do="add the module again")
 
 
 def require_vacant(folder: Path) -> None:
     """Raise `StorageError` when the path of a new version exists already."""
     if folder.exists():
         raise StorageError(
-            "a folder stands where this version would",
+            "the folder of this version exists already",
             where=str(folder),
-            expected="nothing there: the ledger knows of no such version",
-            do="move it away; where the disk takes two names for one that differ in capitals, choose another name",
+            expected="no such folder: the ledger has no such version",
+            do="move it to another place; or choose another name, where the disk ignores the case of letters",
         )
 
 
@@ -81,11 +81,11 @@ def require_digest(folder: Path, expected: str) -> None:
     found = digest_of(folder)
     if found != expected:
         raise IncompatibleModule(
-            "a file of this task is not as it was added",
+            "a file of this task has changed since it was added",
             where=str(folder),
             got=f"digest {found[:16]}…",
             expected=f"digest {expected[:16]}…",
-            do="put the files back, add the module again, or graft bank rollback to an older version",
+            do="restore the files, add the module again, or graft bank rollback to an older version",
         )
 
 

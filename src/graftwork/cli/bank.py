@@ -1,8 +1,7 @@
-"""Keep many task modules on one backbone: add, list, check, diff, roll back."""
+"""Manage a bank of task modules on one backbone: add, list, check, diff, roll back."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
+from graftwork.cli.options import json_option, option, print_json
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import percent, several, show
 
@@ -22,78 +23,102 @@ if TYPE_CHECKING:
 
 @click.group("bank")
 def command() -> None:
-    """A bank is a folder of named task modules on one frozen backbone.
+    """Manage a bank: a folder of named task modules on one frozen backbone.
 
-    Every change is atomic; older versions of a task are kept.
+    Each change is atomic. Older versions of a task are kept.
     """
 
 
 @command.command("create")
-@click.argument("bank")
-@click.option("--backbone", metavar="NAME", help="minilm, hf:FOLDER, ….  [default: that of the first task]")
-@click.option("--precision", default="auto", metavar="NAME", help="bf16 or fp32.  [default: that of the first task]")
-def create(bank: str, backbone: str | None, precision: str) -> None:
+@click.argument("bank", shell_complete=paths)
+@option("--backbone", metavar="BACKBONE", help="Backbone: minilm, hf:FOLDER, ….  [default: that of the first task]")
+@option(
+    "--precision",
+    default="auto",
+    metavar="auto|bf16|fp32",
+    help="Precision of the backbone.  [default: that of the first task]",
+)
+@json_option("bank.json")
+def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> None:
     """Create an empty bank in the folder BANK."""
     from graftwork.bank.bank import Bank
 
     made = Bank.create(bank, backbone=backbone, precision=precision)
+    if as_json:
+        print_json({"bank": str(made.path)} | asdict(_folder(bank).state()))
+        return
     named = f"backbone {made.card.id}, revision {made.card.revision[:16]}" if made.card else "no backbone yet"
     click.echo(f"{made.path}: a bank, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
 
 
 @command.command("add")
-@click.argument("bank")
-@click.argument("module")
-@click.option("--task", metavar="NAME", help="Its name in the bank.  [default: that of the module's task]")
-@click.option("--board", metavar="DIR", help="Keep the leaderboard of this comparison with the task.")
-def add(bank: str, module: str, task: str | None, board: str | None) -> None:
-    """Copy MODULE, a task module or a run's folder, into BANK.
+@click.argument("bank", shell_complete=paths)
+@click.argument("module", shell_complete=paths)
+@option("--task", metavar="NAME", help="Name of the task in the bank.  [default: that of the module's task]")
+@option("--board", metavar="DIR", help="Store the leaderboard of this comparison with the task.")
+@json_option("the task and its version as JSON")
+def add(bank: str, module: str, task: str | None, board: str | None, as_json: bool) -> None:
+    """Add MODULE, a task module or a run's folder, to BANK.
 
-    If the task is already in the bank, the copy is its next version. It is tested before it becomes visible.
+    If the bank has a task of that name, this is its next version. The copy is tested before it is used.
     """
     from graftwork.bank.bank import Bank
 
     done = added(Bank.open(bank), Path(module), task, Path(board) if board else None)
-    click.echo(printable("\n".join(done.lines)))
+    if as_json:
+        print_json(done.as_json)
+    else:
+        click.echo(printable("\n".join(done.lines)))
 
 
 @command.command("remove")
-@click.argument("bank")
-@click.argument("task")
-def remove(bank: str, task: str) -> None:
-    """Remove TASK with all its versions; only the ledger still records it."""
-    folder = _folder(bank)
-    folder.remove(task)
-    click.echo(f"removed {task} from {bank}")
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
+@json_option("the removed task as JSON")
+def remove(bank: str, task: str, as_json: bool) -> None:
+    """Remove TASK and all its versions from BANK. The ledger, which lists all changes, keeps its name."""
+    _folder(bank).remove(task)
+    if as_json:
+        print_json({"bank": bank, "removed": task})
+    else:
+        click.echo(f"removed {task} from {bank}")
 
 
 @command.command("rename")
-@click.argument("bank")
-@click.argument("task")
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
 @click.argument("name")
-def rename(bank: str, task: str, name: str) -> None:
-    """Rename TASK to NAME."""
+@json_option("the old and the new name as JSON")
+def rename(bank: str, task: str, name: str, as_json: bool) -> None:
+    """Rename TASK of BANK to NAME."""
     _folder(bank).rename(task, name)
-    click.echo(f"{task} is {name} now")
+    if as_json:
+        print_json({"bank": bank, "renamed": task, "to": name})
+    else:
+        click.echo(f"{task} is {name} now")
 
 
 @command.command("rollback")
-@click.argument("bank")
-@click.argument("task")
-@click.option("--to", type=int, metavar="N", help="The version that is to answer.  [default: the one before]")
-def rollback(bank: str, task: str, to: int | None) -> None:
-    """Make an older version of TASK the current one; newer versions are kept."""
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
+@option("--to", type=int, metavar="N", help="Version to use.  [default: the previous one]")
+@json_option("the task and its version as JSON")
+def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
+    """Make an older version of TASK the current one. Newer versions are kept."""
     from graftwork.bank.bank import Bank
 
     opened = Bank.open(bank)
     before = opened.tasks[task].version if task in opened.tasks else None
     entry = opened.rollback(task, to)
-    click.echo(f"{task}: version {entry.version} answers; version {before} is kept")
+    if as_json:
+        print_json({"bank": bank} | _as_json(entry) | {"before": before})
+    else:
+        click.echo(f"{task}: version {entry.version} answers; version {before} is kept")
 
 
 @command.command("ls")
-@click.argument("bank")
-@click.option("--json", "as_json", is_flag=True, help="Print the tasks as JSON.")
+@click.argument("bank", shell_complete=paths)
+@json_option("the tasks as JSON")
 def ls(bank: str, as_json: bool) -> None:
     """List the tasks of BANK: version, kind, method, score, parameters, bytes."""
     folder = _folder(bank)
@@ -109,7 +134,7 @@ def ls(bank: str, as_json: bool) -> None:
             rows.append((name, str(placed.version), "damaged", "–", "–", "–", show(placed.bytes, "bytes")))
             problems += [error.message, ""]
     if as_json:
-        _print_json(listed)
+        print_json(listed)
         return
     header = ("task", "version", "kind", "method", "test", "trained", "bytes")
     lines = [*table([header, *rows], right=(1, 5, 6)), "", *problems] if rows else []
@@ -119,11 +144,11 @@ def ls(bank: str, as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("bank")
-@click.argument("task", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print bank.json, or the task with its module.json.")
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", required=False, shell_complete=tasks_of_bank)
+@json_option("bank.json (with TASK its module.json)")
 def show_command(bank: str, task: str | None, as_json: bool) -> None:
-    """Show BANK, or one of its tasks: TASK, or TASK@2 for one of its kept versions."""
+    """Show BANK, or one TASK of it. TASK@2 is version 2."""
     folder = _folder(bank)
     if task is None:
         lines = _bank_lines(folder)
@@ -133,19 +158,18 @@ def show_command(bank: str, task: str | None, as_json: bool) -> None:
         content = _as_json(entry) | {"module": entry.description, "versions": folder.versions(entry.name)}
         lines = _task_lines(entry, folder.versions(entry.name))
     if as_json:
-        _print_json(content)
+        print_json(content)
     else:
         click.echo(printable("\n".join(lines)))
 
 
 @command.command("check")
-@click.argument("bank")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found of each version as JSON.")
+@click.argument("bank", shell_complete=paths)
+@json_option("the result for each version as JSON")
 def check(bank: str, as_json: bool) -> None:
-    """Recompute and check the ledger, the digest of every file and the self-test of every version.
+    """Check BANK: its ledger, the hash of every file and the self-test of every version.
 
-    Reports for each version whether its logits are bit-identical to those stored when it was made. Exits 2 when
-    anything differs.
+    The self-test compares logits with those that were stored with the version. The exit code is 2 if anything differs.
     """
     from graftwork.bank.bank import Bank
 
@@ -155,27 +179,28 @@ def check(bank: str, as_json: bool) -> None:
         if not as_json:
             click.echo(printable(_finding_line(finding)))
     if as_json:
-        _print_json([asdict(finding) for finding in found])
+        print_json([asdict(finding) for finding in found])
     bad = sum(bool(finding.problem) for finding in found)
     if bad:
         raise IncompatibleModule(
-            f"{bad} of {len(found)} parts of this bank are not as they were",
+            f"{bad} of {len(found)} parts of this bank are damaged",
             where=bank,
-            do="mend them as said, graft bank rollback to an older version, or graft bank remove them",
+            do="repair each as printed, go back to an older version (graft bank rollback), or remove the task",
         )
     if not as_json:
-        click.echo(f"all is well: the ledger and {several(len(found) - 1, 'version')}")
+        click.echo(f"no damage: the ledger and {several(len(found) - 1, 'version')} are intact")
 
 
 @command.command("diff")
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", shell_complete=paths)
+@click.argument("second", shell_complete=paths)
 @click.argument("third", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print what differs as JSON.")
+@json_option("the differences as JSON")
 def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
-    """Show the differences between two banks (A B), or two tasks or versions of one bank (BANK TASK@2 TASK@3).
+    """Show the differences between two banks (FIRST SECOND), or between two tasks of one bank (FIRST is the bank,
+    SECOND and THIRD are tasks or versions: TASK@2).
 
-    TASK without a number is its current version.
+    TASK without a version is its current one.
     """
     from graftwork.bank.version_difference import of_banks, of_tasks
 
@@ -187,7 +212,7 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
         content = of_tasks(_entry(folder, second), _entry(folder, third))
         lines = [_difference_line(name, pair) for name, pair in content.items()]
     if as_json:
-        _print_json(content)
+        print_json(content)
     else:
         click.echo(printable("\n".join(lines or ["no difference"])))
 
@@ -195,7 +220,7 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
 command.add_command(export_task)
 command.add_command(import_task)
 for _part in command.commands.values():  # show the whole summary in the list of commands; click would truncate it
-    _part.short_help = str(_part.help).partition("\n\n")[0].replace("\n", " ")
+    _part.short_help = " ".join(str(_part.help).partition("\n\n")[0].split())
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
@@ -278,10 +303,8 @@ def _finding_line(finding: BankFinding) -> str:
     if finding.problem:
         return f"{what:<24}  FAILS: {finding.problem}"
     if finding.difference is None:
-        return f"{what:<24}  whole"
-    bits = (
-        "the same bits" if finding.difference == 0.0 else f"logits within {finding.difference:.2g}, not the same bits"
-    )
+        return f"{what:<24}  intact"
+    bits = "bit-identical logits" if finding.difference == 0.0 else f"logits differ by at most {finding.difference:.2g}"
     return f"{what:<24}  {bits}"
 
 
@@ -313,7 +336,3 @@ def _value(aspect: str, value: Any) -> str:
     if aspect == "scores" and value is not None:
         return percent(value)
     return "–" if value is None else str(value)[:16] if aspect in ("delta", "files") else str(value)
-
-
-def _print_json(content: Any) -> None:
-    click.echo(json.dumps(content, indent=1, ensure_ascii=False))

@@ -1,33 +1,49 @@
-"""Compare methods on a published suite: reads its official files, prints one table with published figures."""
+"""Compare methods on a published benchmark such as GLUE, next to published scores."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import Command, RunFlags, jobs_option, progress_bar, run_options, use_threads
+from graftwork.cli.completion import paths, suites
+from graftwork.cli.options import (
+    Command,
+    RunFlags,
+    jobs_option,
+    json_option,
+    option,
+    print_json,
+    progress_bar,
+    run_options,
+    use_threads,
+)
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run_suite import Benchmark
 
 
 @click.command("benchmark", cls=Command)
-@click.argument("suite")
-@click.argument("dir")
-@click.option("--tasks", metavar="A,B,…", help="Tasks as the suite calls them.  [default: all whose files are there]")
-@click.option("--methods", metavar="A,B,…", help="Methods to run; majority always does.  [default: all that fit]")
-@click.option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
-@click.option("--limit", type=int, metavar="ROWS", help="At most so many rows of each file, for a first look.")
-@click.option(
+@click.argument("suite", shell_complete=suites)
+@click.argument("dir", shell_complete=paths)
+@option("--tasks", metavar="A,B,…", help="Tasks, by their names in the suite.  [default: all whose files are in DIR]")
+@option(
+    "--methods", metavar="METHOD,…", help="Methods; the majority baseline always runs too.  [default: all that apply]"
+)
+@option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
+@option("--limit", type=int, metavar="ROWS", help="Read at most this many rows of each file, for a quick test.")
+@option(
     "--exhaustive",
     is_flag=True,
-    help="Every method with every seed, as a paper needs it.",
+    help="Run every method with every seed, as for a paper. Do not stop early.",
 )
-@click.option("--out", metavar="DIR", help="Folder for benchmark.json, boards, submission.  [default: boards/SUITE]")
+@option(
+    "--out",
+    metavar="DIR",
+    help="Folder for benchmark.json, the boards and the submission files.  [default: boards/SUITE]",
+)
 @jobs_option
-@click.option("--json", "as_json", is_flag=True, help="Print benchmark.json instead of the table.")
+@json_option("benchmark.json instead of the table")
 @run_options
 def command(
     suite: str,
@@ -42,15 +58,15 @@ def command(
     as_json: bool,
     running: RunFlags,
 ) -> int:
-    """Run methods x seeds on every task of SUITE, whose official files are in DIR.
+    """Compare methods on every task of SUITE, from its official files in DIR.
 
-    SUITE is glue, superglue, squad or flowers; graft ls suites lists them. DIR holds the official files, as their
-    download unpacks.
+    SUITE is glue, superglue, squad or flowers; graft ls suites lists them. DIR holds the unpacked download.
 
-    The labels of official test files are hidden: scores are computed on the dev files, and choices are made on a
-    validation split drawn from train. Submission files are predicted by the method that is best on validation.
+    The labels of official test files are not public. Scores are therefore computed on the dev files, and choices are
+    made on a validation split of train. Test predictions for submission come from the method that is best on
+    validation.
 
-    Every task is a separate comparison, as by graft compare: runs that already exist cost nothing.
+    Each task is a comparison as by graft compare. Finished runs are reused.
     """
     from graftwork.benchmark.run_suite import benchmark
 
@@ -75,7 +91,7 @@ def command(
 
 def _show(done: Benchmark, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))
+        print_json(done.content)
         return
     from rich.console import Console
 

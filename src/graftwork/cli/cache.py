@@ -1,46 +1,57 @@
-"""List or clear the cache: forward passes of frozen backbones, and tokenised corpora."""
+"""List or clear the cache: hidden states of frozen backbones, and tokenised corpora."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.completion import one_of
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import ConfigError, UnknownName, printable
 from graftwork.units import duration, parse_bytes, read_amount, several, show
 
 if TYPE_CHECKING:
-    from graftwork.io.cache_folder import CacheEntry, CacheFolder
+    from graftwork.io.cache_folder import CacheEntry
     from graftwork.pretrain.corpus_cache import CachedCorpus
 
 
 @click.command("cache", cls=Command)
-@click.argument("action", default="ls")
-@click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
-@click.option("--older-than", metavar="TIME", help="Clear only what was not used for that long, e.g. 7d or 12h.")
-def command(action: str, cache: str | None, older_than: str | None) -> None:
-    """ACTION is ls (the default: list the cache entries, most recently used first) or clear.
+@click.argument("action", default="ls", shell_complete=one_of("ls", "clear"))
+@option("--cache", metavar="DIR", help="Cache folder.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@option("--older-than", metavar="TIME", help="Clear only entries that were not used for this long, e.g. 7d or 12h.")
+@json_option("the entries (with clear those removed) as JSON")
+def command(action: str, cache: str | None, older_than: str | None, as_json: bool) -> None:
+    """List or clear the cache. ACTION is ls (the default: most recently used first) or clear.
 
-    A run reuses forward passes of the frozen backbone that earlier runs computed, and a pre-training reuses the tokens
-    of its corpus; clearing costs only time, never a result.
+    Runs reuse hidden states of the frozen backbone that earlier runs computed. Pre-training reuses the tokens of its
+    corpus. Clearing the cache changes no result; it only costs time.
     """
     from graftwork.io.cache_folder import CacheFolder, cache_folder
     from graftwork.io.files import storage_errors
     from graftwork.pretrain import corpus_cache
 
     if action not in ("ls", "clear"):
-        raise UnknownName("action", action, ["ls", "clear"], else_do="graft cache --help says what each does")
+        raise UnknownName("action", action, ["ls", "clear"], else_do="see graft cache --help")
     if older_than is not None and action != "clear":
-        raise ConfigError("--older-than says what to clear", got=f"graft cache {action}", do="graft cache clear")
+        raise ConfigError(
+            "--older-than is only for graft cache clear", got=f"graft cache {action}", do="graft cache clear"
+        )
     unused = _seconds(older_than) if older_than is not None else 0.0
     folder = CacheFolder(cache_folder(cache))
     with storage_errors(folder.root):
-        lines = _listed(folder) if action == "ls" else [_cleared(folder.clear(unused), folder.root)]
+        passes = folder.entries()[::-1] if action == "ls" else folder.clear(unused)
     corpora = corpus_cache.corpora_folder(cache)
     entries = corpus_cache.kept(corpora) if action == "ls" else corpus_cache.clear(corpora, unused)
+    if as_json:
+        passed = {"folder": str(folder.root), "entries": [_content(one) | dict(one.about()) for one in passes]}
+        tokenised = {"folder": str(corpora), "entries": [_content(one) for one in entries]}
+        print_json({"action": action, "passes": passed, "corpora": tokenised})
+        return
+    lines = _listed(passes, folder.root) if action == "ls" else [_cleared(passes, folder.root)]
     if entries:
         lines.append(_of_corpora(action, entries, corpora))
     click.echo(printable("\n".join(lines)))
@@ -50,32 +61,37 @@ def _seconds(words: str) -> float:
     amount, unit = read_amount(words)
     if unit != "s":
         raise ConfigError(
-            "--older-than takes a time", got=words, expected="like 7d or 12h", do="name hours, days or weeks"
+            "--older-than needs a time", got=words, expected="like 7d or 12h", do="give hours, days or weeks"
         )
     return amount
 
 
-def _listed(folder: CacheFolder) -> list[str]:
+def _content(entry: CacheEntry | CachedCorpus) -> dict[str, Any]:
+    """Return an entry as JSON; `used` is the time of its last use, in seconds since the Unix epoch."""
+    return {"path": str(entry.path), "bytes": entry.bytes, "used": entry.used}
+
+
+def _listed(entries: Sequence[CacheEntry], root: Path) -> list[str]:
     from graftwork.io.cache_folder import CACHE_SIZE
 
-    now, entries = time.time(), folder.entries()
-    lines = [_line(entry, now) for entry in reversed(entries)]
-    cap = f"at most {show(parse_bytes(CACHE_SIZE), 'bytes')} are kept unless --cache-size says otherwise"
+    now = time.time()
+    lines = [_line(entry, now) for entry in entries]
+    cap = f"the limit is {show(parse_bytes(CACHE_SIZE), 'bytes')}, unless --cache-size sets another"
     total = f"{show(sum(entry.bytes for entry in entries), 'bytes')} in {several(len(entries), 'pass')}"
-    return [*lines, f"{total} under {folder.root}; {cap}"]
+    return [*lines, f"{total} under {root}; {cap}"]
 
 
 def _line(entry: CacheEntry, now: float) -> str:
     about = entry.about()
     depth = about.get("depth", "")
-    what = f"states entering block {depth}" if depth else "pooled features" if about else "torn"
+    what = f"states entering block {depth}" if depth else "pooled features" if about else "damaged"
     rows = f"{int(about['rows']):,} sequences" if about.get("rows", "").isdigit() else ""
     used = f"used {duration(max(0.0, now - entry.used))} ago"
     name = entry.path.name[:12]
     return f"{name}  {about.get('backbone', '–'):<20} {what:<24} {rows:<20} {show(entry.bytes, 'bytes'):>8}  {used}"
 
 
-def _cleared(removed: list[CacheEntry], root: Path) -> str:
+def _cleared(removed: Sequence[CacheEntry], root: Path) -> str:
     freed = show(sum(entry.bytes for entry in removed), "bytes")
     return f"removed {several(len(removed), 'pass')} under {root} and freed {freed}"
 

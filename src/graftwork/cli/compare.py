@@ -1,19 +1,22 @@
-"""Compare all methods on one or several tasks: scores with their spread, baselines, price tags."""
+"""Compare methods on one or several tasks: scores with intervals, baselines, costs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from graftwork.cli.completion import paths
 from graftwork.cli.live import watching
 from graftwork.cli.options import (
     Command,
     RunFlags,
     jobs_option,
+    json_option,
+    option,
+    print_json,
     progress_bar,
     run_options,
     task_flags,
@@ -30,36 +33,44 @@ if TYPE_CHECKING:
 
 
 @click.command("compare", cls=Command)
-@click.argument("data", nargs=-1, required=True)
+@click.argument("data", nargs=-1, required=True, shell_complete=paths)
 @task_flags
-@click.option("--methods", metavar="A,B,…", help="Methods to run, e.g. full,adapter:size=32.  [default: all that fit]")
-@click.option("--no-transfer", is_flag=True, help="Methods on random weights too: those named, else full.")
-@click.option("--seeds", type=int, help="Runs of a method, at most.  [default: 5]")
-@click.option(
+@option(
+    "--methods",
+    metavar="METHOD,…",
+    help="Methods with their settings, e.g. full,adapter:size=32.  [default: all that apply]",
+)
+@option("--no-transfer", is_flag=True, help="Also train the named methods, or else full, from random weights.")
+@option("--seeds", type=int, help="Largest number of runs per method.  [default: 5]")
+@option(
     "--worth",
     type=float,
     metavar="POINTS",
-    help="By how many points a dearer method must be better; 0: the best at any price.  [default: 0.5]",
+    help="Choose a more expensive method only if it is better by this many points; 0: ignore cost.  [default: 0.5]",
 )
-@click.option(
+@option(
     "--vary",
     metavar="A,B,…",
-    help="What seeds draw anew: init, order, augmentation; the rest as by seed 0.  [default: all]",
+    help="What differs between seeds: init, order, augmentation. Everything else is as with seed 0.  [default: all]",
 )
-@click.option(
+@option(
     "--exhaustive",
     is_flag=True,
-    help="Every method with every seed, as a paper needs it.",
+    help="Run every method with every seed, as for a paper. Do not stop early.",
 )
-@click.option("--against", metavar="METHOD", help="Of several tasks: what ratios are to.  [default: full]")
-@click.option(
+@option("--against", metavar="METHOD", help="With several tasks: the reference method of all ratios.  [default: full]")
+@option(
     "--out",
     metavar="DIR",
-    help="Folder for leaderboard.json and report.html.  [default: boards/TASK; of several boards/tasks]",
+    help="Folder for leaderboard.json and report.html.  [default: boards/TASK; with several tasks boards/tasks]",
 )
 @jobs_option
-@click.option("--verbose", is_flag=True, help="Verdicts, the price of the search, notes and what is in the data too.")
-@click.option("--json", "as_json", is_flag=True, help="Print leaderboard.json, or tasks.json, instead of the table.")
+@option(
+    "--verbose",
+    is_flag=True,
+    help="Also print pairwise verdicts, the cost of the search, notes and facts about the data.",
+)
+@json_option("leaderboard.json (with several tasks tasks.json) instead of the table")
 @run_options
 def command(
     data: tuple[str, ...],
@@ -77,19 +88,19 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> int:
-    """Run methods x seeds on DATA and report which method is worth its price.
+    """Train several methods with several seeds on DATA, and report which method is worth its cost.
 
-    DATA is a CSV, TSV, JSONL, CoNLL or Parquet file, an export of Label Studio or doccano, a folder of splits
-    (train.tsv, dev.tsv, test.tsv), of brat, or of class folders with images or sounds, hub:NAME, a task file (TOML), or
-    builtin:tickets; docs/data.md describes them all. With several DATA, each gets its own board, and one more board
-    summarises them: docs/many-tasks.md.
+    DATA is one of: a CSV, TSV, JSONL, CoNLL or Parquet file; an export of Label Studio or doccano; a folder with
+    train.tsv, dev.tsv and test.tsv; a folder of brat files; a folder with one subfolder of images or sounds per class;
+    hub:NAME; a task file (TOML); builtin:tickets. See docs/data.md. Several DATA give one board each, and one that
+    summarises them; see docs/many-tasks.md.
 
-    Baselines run first; then methods and seeds are added for as long as one can still change the choice. The choice is
-    the cheapest method that is expected to be at most --worth points below the best; the cost of a wrong choice is
-    reported too.
+    Baselines run first. Then methods and seeds are added as long as a further run can change the choice. The choice is
+    the cheapest method that is expected to score at most --worth points below the best one. The report also says how
+    much a wrong choice would cost.
 
-    Runs that already exist cost nothing; an interrupted comparison resumes. Exits 1 when no method finished (with
-    several tasks: on none of them).
+    Finished runs are reused, and an interrupted comparison resumes. The exit code is 1 if no method finished (with
+    several tasks: on no task).
     """
     given = {"methods": methods, "seeds": seeds, "jobs": jobs, "worth": worth}
     given |= {"exhaustive": exhaustive or None, "vary": vary}
@@ -97,7 +108,7 @@ def command(
     if len(asked) > 1:
         if flags.get("rejects") is not None:
             raise ConfigError(
-                "--rejects is for one task: those of several would overwrite one another",
+                "--rejects is for one task: several tasks would overwrite the same file",
                 do='name a file in each task file: rejects = "bad.jsonl"',
             )
         with progress_bar() as progress:
@@ -109,7 +120,7 @@ def command(
         _show_tasks(over, as_json)
         return 0 if over.content["counted"] else 1
     if against is not None:
-        raise ConfigError("--against is for several tasks", do="name two data files or task files, or more")
+        raise ConfigError("--against is for several tasks", do="name two or more data files or task files")
     with watching(shown=not as_json) as watch:
         use_threads(running.threads)
         from graftwork.compare.leaderboard import compare
@@ -133,7 +144,7 @@ def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFla
 
 def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) -> None:
     if as_json:
-        click.echo(json.dumps(board.content, indent=1, ensure_ascii=False))
+        print_json(board.content)
         return
     from rich.console import Console
 
@@ -144,7 +155,7 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
 
     print_table(dict(board.content), Console(), verbose)
     if board.reused:
-        click.echo(f"{board.reused} of {board.reused + board.executed} runs were there already and cost nothing.")
+        click.echo(f"{board.reused} of {board.reused + board.executed} runs existed already and were reused.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
     row = chosen_row(board.content)
@@ -158,7 +169,7 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(over.content, indent=1, ensure_ascii=False))
+        print_json(over.content)
         return
     from rich.console import Console
 
@@ -167,5 +178,5 @@ def _show_tasks(over: TasksBoard, as_json: bool) -> None:
     print_tasks(over.content, Console())
     reused, executed = (sum(getattr(board, name) for board in over.boards.values()) for name in ("reused", "executed"))
     if reused:
-        click.echo(f"{reused} of {reused + executed} runs were there already and cost nothing.")
+        click.echo(f"{reused} of {reused + executed} runs existed already and were reused.")
     click.echo(f"Written: {over.folder / 'tasks.json'}, {over.folder / 'tasks.html'}, and a board for each task")

@@ -1,8 +1,7 @@
-"""Learning curves: scores of each method by number of labels, and how many labels transfer saves."""
+"""Plot learning curves: the score of each method by number of training rows."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,9 @@ from graftwork.cli.options import (
     Command,
     RunFlags,
     jobs_option,
+    json_option,
+    option,
+    print_json,
     progress_bar,
     run_options,
     seed_option,
@@ -26,20 +28,23 @@ if TYPE_CHECKING:
 
 @click.command("curve", cls=Command)
 @task_options
-@click.option(
+@option(
     "--sizes",
     metavar="A,B,…",
-    help="Training rows: 8/class, or 10%.  [default: 8/class,16/class,64/class,10%,100%; without classes shares]",
+    help="Numbers of training rows: 8/class or 10%.  [default: 8/class,16/class,64/class,10%,100%; "
+    "without classes only shares]",
 )
-@click.option("--reference-sizes", metavar="A,B,…", help="Sizes for baselines and random: only, whatever --sizes says.")
-@click.option(
-    "--methods", metavar="A,B,…", help="Methods; random:full is full on fresh weights.  [default: usual ones that fit]"
+@option("--reference-sizes", metavar="A,B,…", help="Further sizes at which only baselines and random:METHOD run.")
+@option(
+    "--methods",
+    metavar="METHOD,…",
+    help="Methods; random:full is full on random weights.  [default: the usual ones that apply]",
 )
-@click.option("--draws", type=int, help="Parts of the training split at every size.  [default: 5]")
+@option("--draws", type=int, help="Draws at each size.  [default: 5]")
 @seed_option("the draws")
 @jobs_option
-@click.option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
-@click.option("--json", "as_json", is_flag=True, help="Print curve.json instead of the table.")
+@option("--out", metavar="DIR", help="Folder for curve.json and report.html.  [default: curves/TASK]")
+@json_option("curve.json instead of the table")
 @run_options
 def command(
     data: str,
@@ -54,17 +59,17 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> int:
-    """Train methods on subsets of DATA's training split and score them on its whole test split.
+    """Train methods on subsets of DATA's training split, and score them on the whole test split.
 
-    DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
+    DATA is as for graft compare: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
-    A draw takes rows of every class in hash order; at each size every method gets the same rows. Choices are made on
-    at most as many validation rows as there are training rows.
+    A draw is one such subset. It has rows of every class, and at each size all methods train on the same draws. At most
+    as many validation rows as training rows are used.
 
-    When methods on pretrained weights run beside baselines and random:METHOD, the report says how many labels the
-    latter need to reach the scores that transfer reaches with few. At --reference-sizes only the latter run.
+    With methods on pretrained weights beside baselines and random:METHOD, the report says how many training rows the
+    latter need to reach the scores of the former.
 
-    Runs that already exist cost nothing; an interrupted curve resumes. Exits 1 when no run finished.
+    Finished runs are reused, and an interrupted curve resumes. The exit code is 1 if no run finished.
     """
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)
@@ -89,7 +94,7 @@ def command(
 
 def _show(found: Curves, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(found.content, indent=1, ensure_ascii=False))
+        print_json(found.content)
         return
     from rich.console import Console
 
@@ -97,5 +102,5 @@ def _show(found: Curves, as_json: bool) -> None:
 
     print_curve(found.content, Console())
     if found.reused:
-        click.echo(f"{found.reused} of {found.reused + found.executed} runs were there already and cost nothing.")
+        click.echo(f"{found.reused} of {found.reused + found.executed} runs existed already and were reused.")
     click.echo(f"Written: {found.folder / 'curve.json'}, {found.folder / 'report.html'}")

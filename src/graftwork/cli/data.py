@@ -1,15 +1,14 @@
-"""Report on data before training: duplicates, leaks, conflicts, cues, rare classes, lengths."""
+"""Report problems in a data set before training: duplicates, leaks, conflicts, rare classes."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from graftwork.cli.options import Command, task_from_flags, task_options
+from graftwork.cli.options import Command, json_option, option, print_json, task_from_flags, task_options
 from graftwork.errors import printable
 
 WIDTH = 28  # characters of the first column
@@ -18,14 +17,17 @@ MOST_CLASSES = 20  # printed at most; --json has all
 
 @click.command("data", cls=Command)
 @task_options
-@click.option("--backbone", metavar="NAME", help="Count lengths in its tokens, and what it cuts.  [default: words]")
-@click.option("--html", metavar="FILE", help="Write the whole report as a page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
+@option(
+    "--backbone",
+    metavar="BACKBONE",
+    help="Count lengths in tokens of this backbone, and texts that it would truncate.  [default: words]",
+)
+@option("--html", metavar="FILE", help="Write the report as a web page.")
+@json_option("the whole report as JSON")
 def command(data: str, backbone: str | None, html: str | None, as_json: bool, **flags: str | None) -> None:
-    """Describe DATA and its splits, and report problems that could make scores misleading.
+    """Describe DATA and its splits, and report problems that make scores misleading.
 
-    DATA, a file or a folder of splits, and its flags are those of graft compare, which reports the same. Nothing is
-    trained or changed.
+    DATA, a file or a folder of splits, and the data options are those of graft compare. Nothing is trained or changed.
     """
     task, _ = task_from_flags(data, flags)
     from graftwork.run.data_report import data_report
@@ -36,7 +38,7 @@ def command(data: str, backbone: str | None, html: str | None, as_json: bool, **
 
         write_data_report(found, Path(html))
     if as_json:
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        print_json(found)
         return
     click.echo(printable("\n".join(report_lines(found))))
     if html is not None:

@@ -1,41 +1,45 @@
-"""Report what this machine has, what will fail or be slow on it, why, and what to do."""
+"""Check this machine: what it has, what will fail or be slow, and what to do."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.errors import ConfigError, printable
 
 CLOSING = {
     "fails": "what will fail",
-    "slow": "what will be slow, and why, and what to do",
-    "note": "worth knowing",
+    "slow": "what will be slow",
+    "note": "notes",
 }
 
 
 @click.command("doctor", cls=Command)
-@click.option("--backbone", default=DEFAULT_BACKBONE, show_default=True, metavar="NAME", help="The backbone to open.")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs would be kept.")
-@click.option("--cache", metavar="DIR", help="The cache.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
-@click.option("--seconds", default=0.3, show_default=True, metavar="S", help="Of each measurement; 0 measures nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@option("--backbone", default=DEFAULT_BACKBONE, show_default=True, metavar="BACKBONE", help="Backbone to check.")
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder where runs would be saved.")
+@option("--cache", metavar="DIR", help="Cache folder.  [default: $GRAFTWORK_CACHE or ~/.cache/graftwork]")
+@option(
+    "--seconds", default=0.3, show_default=True, metavar="S", help="Duration of each speed measurement; 0 skips them."
+)
+@json_option("the report as JSON")
 def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json: bool) -> int:
-    """Check this machine before a run: processor, memory, disks, libraries, and their speed.
+    """Check this machine before a run: processor, memory, disks, libraries and their speed.
 
-    Creates no folder and downloads nothing. Exits 1 when something will fail.
+    Nothing is created or downloaded. The exit code is 1 if something will fail.
     """
     if not 0 <= seconds < 3600:
-        raise ConfigError("--seconds is no number of seconds to measure for", got=str(seconds), expected="0 … 3600")
+        raise ConfigError("--seconds must be between 0 and 3600", got=str(seconds), expected="0 … 3600")
     from graftwork.doctor.examine import doctor
 
     told = doctor(backbone=backbone, runs=runs, cache=cache, seconds=seconds)
-    click.echo(json.dumps(told, indent=1, ensure_ascii=False) if as_json else printable("\n".join(report_lines(told))))
+    if as_json:
+        print_json(told)
+    else:
+        click.echo(printable("\n".join(report_lines(told))))
     return 0 if told["well"] else 1
 
 

@@ -1,4 +1,4 @@
-"""The commands of `graft bank` that export tasks to other libraries and import theirs."""
+"""The commands of `graft bank` that export tasks to other libraries, and import tasks from them."""
 
 from __future__ import annotations
 
@@ -7,42 +7,69 @@ from pathlib import Path
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.in_bank import added, place_in_bank
-from graftwork.cli.options import Command
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
 
 
 @click.command("export-task", cls=Command)
-@click.argument("bank")
-@click.argument("task")
-@click.argument("folder", metavar="DIR")
-@click.option("--format", "format", required=True, metavar="NAME", help="peft (LoRA) or adapters (bottlenecks).")
-def export_task(bank: str, task: str, folder: str, format: str) -> None:
-    """Write TASK, or TASK@2 for one of its kept versions, as a folder DIR that another library loads.
+@click.argument("bank", shell_complete=paths)
+@click.argument("task", shell_complete=tasks_of_bank)
+@click.argument("folder", metavar="DIR", shell_complete=paths)
+@option(
+    "--format",
+    "format",
+    required=True,
+    metavar="peft|adapters",
+    help="Library: peft (for LoRA) or adapters (for bottleneck adapters).",
+)
+@json_option("the folder, task and format as JSON")
+def export_task(bank: str, task: str, folder: str, format: str, as_json: bool) -> None:
+    """Export TASK of BANK to the folder DIR, for peft or adapters. TASK@2 is version 2.
 
-    DIR/README.md has the Python code that loads it and gives the same logits.
+    DIR/README.md contains the Python code that loads the exported model. Its logits are the same.
     """
     from graftwork.bank.bank import Bank
     from graftwork.bank.exchange.exchange_formats import write_folder
 
     name, version = version_of(task)
-    write_folder(Bank.open(bank).module(name, version), Path(folder), format)
-    click.echo(printable(f"{folder}: {name}, for {format}; README.md says how it is loaded"))
+    opened = Bank.open(bank)
+    write_folder(opened.module(name, version), Path(folder), format)
+    if as_json:
+        print_json(
+            {
+                "folder": folder,
+                "bank": bank,
+                "task": name,
+                "version": version or opened.tasks[name].version,
+                "format": format,
+            }
+        )
+    else:
+        click.echo(printable(f"{folder}: {name}, for {format}; see README.md there"))
 
 
 @click.command("import", cls=Command)
-@click.argument("bank")
-@click.argument("folder", metavar="DIR")
-@click.option("--name", required=True, metavar="TASK", help="Its name in the bank.")
-@click.option("--backbone", metavar="NAME", help="The network it was trained on, hf:FOLDER.  [default: the bank's]")
-@click.option("--labels", metavar="A,B,…", help="The classes, in order.  [default: those that DIR names]")
-@click.option("--pair", is_flag=True, help="It answers pairs of texts.")
-def import_task(bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool) -> None:
-    """Add to BANK what peft or adapters saved in DIR: LoRA or bottlenecks, and a text classifier.
+@click.argument("bank", shell_complete=paths)
+@click.argument("folder", metavar="DIR", shell_complete=paths)
+@option("--name", required=True, metavar="TASK", help="Name of the task in the bank.")
+@option(
+    "--backbone",
+    metavar="BACKBONE",
+    help="Network that the adapter was trained on, e.g. hf:FOLDER.  [default: that of the bank]",
+)
+@option("--labels", metavar="A,B,…", help="Class names in the order of the outputs.  [default: those saved in DIR]")
+@option("--pair", is_flag=True, help="Inputs are pairs of texts.")
+@json_option("the task and its version as JSON")
+def import_task(
+    bank: str, folder: str, name: str, backbone: str | None, labels: str | None, pair: bool, as_json: bool
+) -> None:
+    """Import into BANK what peft or adapters saved in DIR: LoRA or bottleneck adapters with a text classifier.
 
-    Its predictions are the same as in that library. Its scores and costs stay unknown.
+    Predictions are the same as in that library. Scores and costs are unknown.
     """
     from graftwork.bank.bank import Bank
     from graftwork.bank.exchange.exchange_formats import read_folder
@@ -55,9 +82,9 @@ def import_task(bank: str, folder: str, name: str, backbone: str | None, labels:
     opened = Bank.open(bank) if there else None
     if backbone is None and (opened is None or opened.card is None):
         raise ConfigError(
-            "it is not known on which network this was trained",
+            "the backbone of this adapter is unknown",
             where=bank,
-            do="name it: --backbone hf:FOLDER, or a hub name behind hf:",
+            do="name it: --backbone hf:FOLDER or hf:HUB/NAME",
         )
     precision = (opened.precision if opened else None) or numerics("auto", "auto")["precision"]
     if opened is not None and opened.card is not None:
@@ -76,12 +103,15 @@ def import_task(bank: str, folder: str, name: str, backbone: str | None, labels:
             precision=precision,
         )
         done = added(opened or Bank.create(bank), module, name)
-    click.echo(printable("\n".join(done.lines)))
+    if as_json:
+        print_json(done.as_json)
+    else:
+        click.echo(printable("\n".join(done.lines)))
 
 
 def version_of(words: str) -> tuple[str, int | None]:
     """Split `tickets@2` into name and version; `tickets` has the version None. Raises `ConfigError`."""
     name, at, number = words.partition("@")
     if at and not number.isdecimal():
-        raise ConfigError("not a version", got=clip(words), expected="TASK@2, a number after the sign")
+        raise ConfigError("not a version", got=clip(words), expected="TASK@NUMBER, e.g. tickets@2")
     return name, int(number) if at else None

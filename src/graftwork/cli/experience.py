@@ -1,4 +1,4 @@
-"""List, add or forget the earlier boards that choices learn from: those shipped with graft and your own."""
+"""List, add or remove earlier boards, from which compare and train --budget predict scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.completion import one_of, paths
+from graftwork.cli.options import Command, json_option, print_json
 from graftwork.errors import ConfigError, DataError, UnknownName, printable
 
 if TYPE_CHECKING:
@@ -18,21 +19,22 @@ BOARD = "leaderboard.json"
 
 
 @click.command("experience", cls=Command)
-@click.argument("action", default="ls")
-@click.argument("names", nargs=-1)
-def command(action: str, names: tuple[str, ...]) -> None:
-    """ACTION is ls (the default), add (NAMES are folders of boards) or forget (NAMES are boards).
+@click.argument("action", default="ls", shell_complete=one_of("ls", "add", "forget"))
+@click.argument("names", nargs=-1, shell_complete=paths)
+@json_option("the boards as JSON")
+def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
+    """Manage earlier boards. ACTION is ls (the default), add or forget.
 
-    The expected scores that a choice starts from are learnt from earlier boards. Some boards come with graft.
-    `graft experience add boards` adds every leaderboard.json under a folder to your own boards, which stay on this
-    machine, in one file; nothing is added automatically.
+    Before a task is run, the expected score of each method is predicted from boards of earlier tasks. Some boards come
+    with graft. `graft experience add boards` adds every leaderboard.json in and under that folder to your own boards,
+    which are stored in one file on this machine. Nothing is added automatically.
+
+    NAMES are folders of boards (add), or names of your own boards as shown by ls (forget).
     """
     from graftwork.decision.earlier_boards import keep, own, own_file, shipped
 
     if action not in ("ls", "add", "forget"):
-        raise UnknownName(
-            "action", action, ["ls", "add", "forget"], else_do="graft experience --help says what each does"
-        )
+        raise UnknownName("action", action, ["ls", "add", "forget"], else_do="see graft experience --help")
     if (action == "ls") == bool(names):
         raise ConfigError(
             "ls takes no names" if names else f"{action} needs names",
@@ -42,6 +44,7 @@ def command(action: str, names: tuple[str, ...]) -> None:
     if action == "add":
         records = [record for name in names for record in _records(Path(name))]
         keep(records)
+        content: Any = {"added": [record.content() for record in records]}
         lines = [f"added {record.name}: {_told(record)}" for record in records]
     elif action == "forget":
         kept = own()
@@ -49,12 +52,21 @@ def command(action: str, names: tuple[str, ...]) -> None:
         if unknown:
             raise UnknownName("board of your own", unknown[0], [task.name for task in kept.tasks])
         keep((), without=names)
+        content = {"forgotten": list(names)}
         lines = [f"forgot {name}" for name in names]
     else:
         ours, theirs = shipped()[1].tasks, own().tasks
+        content = {
+            "shipped": [task.content() for task in ours],
+            "own": [task.content() for task in theirs],
+            "own_file": str(own_file()),
+        }
         lines = [f"{task.name:<50} {_told(task)}" for task in (*ours, *theirs)]
-        lines.append(f"{len(ours)} come with graft; {len(theirs)} of your own in {own_file()}")
-    click.echo(printable("\n".join(lines)))
+        lines.append(f"{len(ours)} come with graft; {len(theirs)} are your own, in {own_file()}")
+    if as_json:
+        print_json(content)
+    else:
+        click.echo(printable("\n".join(lines)))
 
 
 def _records(folder: Path) -> Iterator[TaskRecord]:
@@ -65,7 +77,10 @@ def _records(folder: Path) -> Iterator[TaskRecord]:
     paths = [folder] if folder.is_file() else sorted(folder.rglob(BOARD))
     if not paths:
         raise DataError(
-            "no board here", where=str(folder), expected=f"a folder with {BOARD}", do="graft compare makes one"
+            "no board in this folder",
+            where=str(folder),
+            expected=f"a folder with {BOARD}",
+            do="make one with graft compare",
         )
     for path in paths:
         board = _board(read_json(path), path)

@@ -25,7 +25,7 @@ def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tupl
     in_bank = is_bank(module)
     if len(given) != 1 + in_bank:
         expected = f"graft {command} BANK TASK FILE" if in_bank else f"graft {command} MODULE FILE"
-        raise ConfigError("which texts, of which task?", where=module, got=" ".join(given), expected=expected)
+        raise ConfigError("wrong number of arguments", where=module, got=" ".join(given), expected=expected)
     return tuple(given[:-1]), given[-1]
 
 

@@ -57,7 +57,7 @@ def place_in_bank(
     """
     if bank is None:
         if called is not None:
-            raise ConfigError("--task names a task in a bank", got=f"--task {called}", do="say which: --bank DIR")
+            raise ConfigError("--task needs --bank", got=f"--task {called}", do="name the bank: --bank DIR")
         return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
     from graftwork.bank.bank_folder import BankFolder, BankState, require_name
     from graftwork.data.splits.split_folder import require_outside
@@ -131,5 +131,5 @@ def _other(what: str, folder: Path, got: str, expected: str) -> IncompatibleModu
         where=str(folder),
         got=got,
         expected=expected,
-        do="leave it out, and the bank's is taken; or add to another bank",
+        do="omit the option to use that of the bank, or name another bank",
     )

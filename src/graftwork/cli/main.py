@@ -20,19 +20,28 @@ from graftwork.errors import GraftworkError, printable
 from graftwork.io.files import OF_THE_DISK, storage_error
 from graftwork.machine.signals import Terminated, ending_cleanly
 
-_HELP = """Which way of adapting a pretrained model to your labelled data is worth its price?
+_HELP = """Compare ways to adapt a pretrained model to your labelled data, and find the one that is worth its cost.
 
 \b
-graft compare tickets.csv                         every method, with scores and prices
-graft train tickets.csv --method adapter          one task module
-graft train tickets.csv --budget 5min             the best that five minutes pay for
-graft predict MODULE "my card is lost"            what it answers
+graft compare tickets.csv                    compare methods: scores and costs
+graft train tickets.csv --method adapter     train one method
+graft train tickets.csv --budget 5min        find the best method within five minutes
+graft predict MODULE "my card is lost"       predict with a trained task module
 """
 _EPILOG = """\b
-Completion of commands and options, for this shell and in its start-up file:
-bash: eval "$(_GRAFT_COMPLETE=bash_source graft)"
-zsh:  eval "$(_GRAFT_COMPLETE=zsh_source graft)"
-fish: _GRAFT_COMPLETE=fish_source graft | source
+Terms:
+  backbone     a pretrained network, as minilm or hf:FOLDER
+  method       a way to adapt a backbone (adapter, lora, full fine-tuning, …), or a baseline
+  run          one training with one method and one seed, saved in runs/ID
+  task module  what a run has trained and saved: all that is needed to predict, except the backbone
+  board        the results of a comparison: leaderboard.json and report.html
+  bank         a folder of task modules on the same backbone
+
+\b
+Completion with TAB: add the line for your shell to its start-up file.
+  ~/.bashrc:                    eval "$(_GRAFT_COMPLETE=bash_source graft)"
+  ~/.zshrc:                     eval "$(_GRAFT_COMPLETE=zsh_source graft)"
+  ~/.config/fish/config.fish:   _GRAFT_COMPLETE=fish_source graft | source
 """
 COMPLETE = "_GRAFT_COMPLETE"  # click's variable: set while a shell asks for completions
 SECTIONS = {
@@ -41,16 +50,16 @@ SECTIONS = {
     "Check": ("data", "ls", "show", "verify", "receipt", "cache", "doctor"),
     "Pre-train": ("pretrain", "vectors", "nearest"),
 }
-_KEPT = "what is done is kept, and the same command goes on from there"
+_KEPT = "finished runs are kept; the same command resumes"
 _STOPPED = {
-    "bank": "the bank is as it was before",
+    "bank": "the bank is unchanged",
     "benchmark": _KEPT,
     "compare": _KEPT,
     "curve": _KEPT,
-    "pretrain": "the last checkpoint is kept, and the same command goes on from it",
-    "stream": "the tasks that were learnt are kept, and the same command goes on with the missing ones",
+    "pretrain": "the last checkpoint is kept; the same command resumes from it",
+    "stream": "trained tasks are kept; the same command resumes with the others",
     "train": _KEPT,
-    "predict": "the file of --out is as it was before, that of --rejects as it was or whole",
+    "predict": "the file of --out is unchanged; that of --rejects is unchanged or complete",
 }  # command -> what is kept after Ctrl-C
 _OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)  # errors caused by a path that the user gave
 

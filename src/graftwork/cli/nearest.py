@@ -1,25 +1,24 @@
-"""Find nearest words: the neighbours of a word by its vector or in the context of a sentence; and analogies."""
+"""Find the nearest neighbours of a word, by word vector or by hidden state in a sentence."""
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.completion import paths
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import ConfigError, printable
 
 
 @click.command("nearest", cls=Command)
-@click.argument("backbone")
+@click.argument("backbone", shell_complete=paths)
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
-@click.option("--minus", multiple=True, metavar="WORD", help="Taken away: king woman --minus man.")
-@click.option("--in", "sentence", metavar="SENTENCE", help="Where the word stands; BACKBONE reads it there.")
-@click.option("--among", multiple=True, metavar="PATH", help="With --in: texts in whose sentences to look.")
-@click.option("--same-word", is_flag=True, help="With --in: only where the same word stands.")
-@click.option("--depth", type=int, help="With --in: blocks to read after.  [default: all]")
-@click.option("--count", default=10, show_default=True, help="How many neighbours.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@option("--minus", multiple=True, metavar="WORD", help="Word to subtract: king woman --minus man.")
+@option("--in", "sentence", metavar="SENTENCE", help="Sentence that contains the word.")
+@option("--among", multiple=True, metavar="PATH", help="With --in: text file or folder to search.")
+@option("--same-word", is_flag=True, help="With --in: find only occurrences of the same word.")
+@option("--depth", type=int, help="With --in: number of blocks after which hidden states are taken.  [default: all]")
+@option("--count", default=10, show_default=True, help="Number of neighbours.")
+@json_option("the result as JSON")
 def command(
     backbone: str,
     words: tuple[str, ...],
@@ -31,19 +30,22 @@ def command(
     count: int,
     as_json: bool,
 ) -> None:
-    """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain. Several WORDS are added.
+    """Find the nearest neighbours of WORDS. Several WORDS are added.
 
-    With --in, BACKBONE is any text backbone, and the neighbours are occurrences of words in other sentences.
+    BACKBONE is a file or folder of word vectors, or a run of graft pretrain that trained some.
+
+    With --in, BACKBONE is any text backbone. The word is then compared by its hidden state in that sentence with words
+    in the sentences of --among.
     """
     if count < 1:
         raise ConfigError("--count must be at least 1", got=str(count))
     if sentence is None:
         if among or same_word or depth is not None:
-            raise ConfigError("--among, --same-word and --depth need --in", do="say the sentence in which the word is")
+            raise ConfigError("--among, --same-word and --depth need --in", do="give the sentence: --in SENTENCE")
         _by_vector(backbone, words, minus, count, as_json)
         return
     if len(words) > 1 or minus or not among:
-        raise ConfigError("--in takes one word, and texts to look in", expected="WORD --in SENTENCE --among PATH")
+        raise ConfigError("--in needs exactly one WORD, and --among", expected="WORD --in SENTENCE --among PATH")
     from graftwork.pretrain.corpus import open_corpus
     from graftwork.pretrain.neighbours_in_context import nearest_in_context, sentences_of
     from graftwork.pretrained.open_backbone import open_backbone
@@ -66,4 +68,7 @@ def _by_vector(backbone: str, words: tuple[str, ...], minus: tuple[str, ...], co
 
 
 def _say(as_json: bool, listed: list[dict[str, object]], lines: list[str]) -> None:
-    click.echo(json.dumps(listed, ensure_ascii=False) if as_json else printable("\n".join(lines)))
+    if as_json:
+        print_json(listed)
+    else:
+        click.echo(printable("\n".join(lines)))

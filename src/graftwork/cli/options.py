@@ -2,56 +2,82 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 import click
+from click.shell_completion import CompletionItem
 
+from graftwork.cli.completion import by_metavar, paths
 from graftwork.core.kind_settings import KindSetting, kind_settings
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError
+from graftwork.io.files import finite
 from graftwork.registry import kinds
 from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-_HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()  # of options in `--help`
 _COLUMNS = (  # role, metavar and help of the columns of a file to predict on
-    ("text", "COL", "Column of the file's texts.  [default: text or sentence]"),
-    ("text_a", "COL", "Column of pairs' first texts.  [default: text_a]"),
-    ("text_b", "COL", "Column of pairs' second texts.  [default: text_b]"),
-    ("choices", "A,B,…", "Columns of the choices, or of their lists.  [default: by name]"),
-    ("image", "COL", "Column of the images' paths.  [default: image]"),
-    ("sound", "COL", "Column of the sounds' paths.  [default: sound]"),
+    ("text", "COL", "Column of the text.  [default: text or sentence]"),
+    ("text_a", "COL", "Column of the first text of a pair.  [default: text_a]"),
+    ("text_b", "COL", "Column of the second text of a pair.  [default: text_b]"),
+    ("choices", "A,B,…", "Columns of the answer choices, or one column of lists.  [default: found by name]"),
+    ("image", "COL", "Column of image paths.  [default: image]"),
+    ("sound", "COL", "Column of sound paths.  [default: sound]"),
 )
+
+
+class Option(click.Option):
+    """An option that stands below `heading` in `--help`; a shell completes its value by its metavar."""
+
+    heading = "Options"
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what the value may be."""
+        return super().shell_complete(ctx, incomplete) or by_metavar(self.metavar, incomplete)
+
+
+option = functools.partial(click.option, cls=Option)
 
 
 def _setting(name: str, flag: str = "", **sort: Any) -> Callable[[F], F]:
     """Return the flag of a setting of `run/settings.py`. Its default is None if a task file may set it."""
     default = None if name in TOLD_BY_FILES else getattr(RunSettings(), name)
-    return click.option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
+    return option(flag or f"--{name.replace('_', '-')}", default=default, help=WHAT[name], **sort)
 
 
 def seed_option(decides: str) -> Callable[[F], F]:
-    """Return the option `--seed`; its help says what the seed decides."""
-    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Decides {decides}.")
+    """Return the option `--seed`; its help says what it is the seed of."""
+    return option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=f"Random seed of {decides}.")
+
+
+def json_option(prints: str) -> Callable[[F], F]:
+    """Return the option `--json` as the argument `as_json`; its help says what the JSON document is."""
+    return option("--json", "as_json", is_flag=True, help=f"Print {prints}.")
+
+
+def print_json(content: Any) -> None:
+    """Print one JSON document to stdout; NaN and infinity become null."""
+    click.echo(json.dumps(finite(content), indent=1, ensure_ascii=False))
 
 
 runs_option = _setting("runs", metavar="DIR")
-precision_option = _setting("precision", metavar="NAME")
-device_option = _setting("device", metavar="NAME")
+precision_option = _setting("precision", metavar="auto|bf16|fp32")
+device_option = _setting("device", metavar="auto|cpu|cuda")
 prices_option = _setting("prices", metavar="FILE")
-threads_option = click.option("--threads", type=int, help="Processor threads.  [default: all cores]")
-jobs_option = click.option(
+threads_option = option("--threads", type=int, help="CPU threads.  [default: all cores]")
+jobs_option = option(
     "--jobs",
     type=int,
-    help="Runs side by side; each has as many of the threads.  [default: one for each thread and 4 GB of memory, 8 at "
-    "most; 1 on a GPU]",
+    help="Runs at the same time; each gets an equal share of the threads.  [default: one per thread "
+    "and 4 GB of memory, at most 8; 1 on a GPU]",
 )
 
 
@@ -65,43 +91,46 @@ class RunFlags:
 
 def task_options(function: F) -> F:
     """Add DATA and the flags that describe a task."""
-    return _apply(task_flags(function), (click.argument("data"),))
+    return _apply(task_flags(function), (click.argument("data", shell_complete=paths),))
 
 
 def task_flags(function: F) -> F:
     """Add the flags that describe a task: the keys of a task file, the settings of the kinds among them."""
     *names, last = kinds.names()
     flags = (
-        click.option(
-            "--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"
-        ),
-        click.option("--text-a", metavar="COL", help="Column of a pair's first text.  [default: text_a]"),
-        click.option("--text-b", metavar="COL", help="Column of a pair's second text.  [default: text_b]"),
-        click.option("--image", metavar="COL", help="Column of images' paths, relative to the file.  [default: image]"),
-        click.option("--sound", metavar="COL", help="Column of sounds' paths, relative to the file.  [default: sound]"),
-        click.option("--label", metavar="COL", help="Column of the target.  [default: label; of words tags or upos]"),
-        click.option(
+        option("--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"),
+        option("--text-a", metavar="COL", help="Column of the first text of a pair.  [default: text_a]"),
+        option("--text-b", metavar="COL", help="Column of the second text of a pair.  [default: text_b]"),
+        option("--image", metavar="COL", help="Column of image paths, relative to the data file.  [default: image]"),
+        option("--sound", metavar="COL", help="Column of sound paths, relative to the data file.  [default: sound]"),
+        option("--label", metavar="COL", help="Column of the target.  [default: label; for tagging tags or upos]"),
+        option(
             "--kind",
-            metavar="NAME",
-            help=f"{', '.join(names)} or {last}; never guessed.  [default: {Task.kind}]",
+            metavar="KIND",
+            help=f"Kind of task: {', '.join(names)} or {last}. It is never guessed.  [default: {Task.kind}]",
         ),
         *(_kind_flag(setting) for setting in kind_settings().values()),
-        click.option("--metrics", metavar="A,B,…", help="Scores, the headline first.  [default: the kind's]"),
-        click.option(
+        option(
+            "--metrics",
+            metavar="METRIC,…",
+            help="Metrics; choices are made by the first.  [default: those of the kind]",
+        ),
+        option(
             "--drop-leaks",
             is_flag=True,
             default=None,
-            help="Take rows out of train that stand, exactly or nearly, in validation or test.",
+            help="Remove training rows that also occur, exactly or nearly, in validation or test.",
         ),
-        click.option(
+        option(
             "--rejects",
             metavar="FILE",
-            help="Write rows that can't be read to FILE, with the reason, and use the rest.  "
-            "[default: the first is an error]",
+            help="Write unreadable rows to FILE with the reason, and use the others.  [default: stop at the first]",
         ),
-        click.option("--validation", metavar="FILE", help="Rows to choose on.  [default: split off by content hash]"),
-        click.option("--test", metavar="FILE", help="Rows to score on.  [default: split off by content hash]"),
-        click.option("--split-seed", type=int, metavar="N", help="Draw another split of the same rows.  [default: 0]"),
+        option(
+            "--validation", metavar="FILE", help="File of validation rows.  [default: split off train by content hash]"
+        ),
+        option("--test", metavar="FILE", help="File of test rows.  [default: split off train by content hash]"),
+        option("--split-seed", type=int, metavar="N", help="Split the rows differently.  [default: 0]"),
     )
     return _apply(function, flags, "Data")
 
@@ -118,11 +147,11 @@ def _kind_flag(setting: KindSetting, default: str = "") -> Callable[[Any], Any]:
     flag = f"--{setting.name.replace('_', '-')}"
     meaning = f"Of {' and '.join(setting.users)}: {setting.meaning}."
     if setting.type is bool:
-        return click.option(flag, is_flag=True, default=None, help=meaning)
+        return option(flag, is_flag=True, default=None, help=meaning)
     metavars = {list: "A,B,…", str: "TEXT", int: "N", float: "N"}
     sort = str if setting.type is list else setting.type
     metavar = "|".join(setting.choices) or metavars[setting.type]
-    return click.option(flag, type=sort, metavar=metavar, help=f"{meaning}  [default: {default or setting.unset}]")
+    return option(flag, type=sort, metavar=metavar, help=f"{meaning}  [default: {default or setting.unset}]")
 
 
 def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,7 +162,7 @@ def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
         named = {role: flags.pop(role) for role, _, _ in _COLUMNS}
         return function(columns={role: name for role, name in named.items() if name is not None}, **flags)
 
-    options = [click.option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in _COLUMNS]
+    options = [option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in _COLUMNS]
     return _apply(command, tuple(options), "Data")
 
 
@@ -146,7 +175,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(running=RunFlags(given, flags.pop("threads")), **flags)
 
     flags = (
-        _setting("backbone", metavar="NAME"),
+        _setting("backbone", metavar="BACKBONE"),
         _setting("epochs", type=int),
         _setting("batch_size", type=int, metavar="N"),
         _setting("augment", "--augment/--no-augment"),
@@ -167,7 +196,7 @@ def _apply(function: F, flags: tuple[Callable[[Any], Any], ...], heading: str = 
     for flag in reversed(flags):
         function = flag(function)
         if heading:
-            _HEADINGS[function.__click_params__[-1]] = heading  # type: ignore[attr-defined]
+            function.__click_params__[-1].heading = heading  # type: ignore[attr-defined]
     return function
 
 
@@ -176,12 +205,13 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those without a heading first."""
-        found: dict[str, list[tuple[str, str]]] = {"Options": []}
+        found: dict[str, list[tuple[str, str]]] = {Option.heading: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
-                found.setdefault(_HEADINGS.get(parameter, "Options"), []).append(record)
-        for heading in sorted(found, key=lambda name: name != "Options"):
+                heading = parameter.heading if isinstance(parameter, Option) else Option.heading
+                found.setdefault(heading, []).append(record)
+        for heading in sorted(found, key=lambda name: name != Option.heading):
             with formatter.section(heading):
                 formatter.write_dl(found[heading])
 
@@ -205,7 +235,7 @@ def use_threads(threads: int | None) -> None:
     torch.set_num_threads(threads)
     cores = usable_cores()
     if cores is not None and threads > cores:
-        click.echo(f"graft: {threads} threads on {cores} cores: slower than without --threads", err=True)
+        click.echo(f"graft: {threads} threads on {cores} cores are slower than the default", err=True)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Predict with a task module or a bank: texts from the command line or from a file, with probabilities."""
+"""Predict with a task module or a bank; inputs come from the command line or a file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import is_bank, opened_modules
 from graftwork.cli.in_bank import asking_in_bank
-from graftwork.cli.options import Command, column_options, device_option, progress_bar, threads_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    column_options,
+    device_option,
+    option,
+    progress_bar,
+    threads_option,
+    use_threads,
+)
 from graftwork.core.media import MEDIA
 from graftwork.errors import ConfigError, printable
 from graftwork.units import several
@@ -21,32 +30,31 @@ if TYPE_CHECKING:
 
 
 @click.command("predict", cls=Command)
-@click.argument("module")
-@click.argument("texts", nargs=-1)
-@click.option(
+@click.argument("module", shell_complete=paths)
+@click.argument("texts", nargs=-1, shell_complete=tasks_of_bank)
+@option(
     "--also",
     metavar="MODULE",
     multiple=True,
-    help="Another module, or task of the bank, over the same; may be repeated.",
+    help="Further module, or task of the bank, for the same inputs. Repeatable.",
 )
-@click.option(
+@option(
     "--file",
     "source",
-    metavar="F",
-    help="CSV, TSV or JSONL with the texts, CoNLL or JSONL with words, or a list of files.",
+    metavar="FILE",
+    help="Input file: CSV, TSV or JSONL with texts, CoNLL or JSONL with words, or a list of image or sound files.",
 )
-@click.option("--out", metavar="G", help="Where answers to --file go, a line per text; .jsonl, .csv or .tsv.")
-@click.option(
+@option("--out", metavar="FILE", help="Output file for --file, .jsonl, .csv or .tsv: one line per input.")
+@option(
     "--rejects",
     metavar="FILE",
-    help="Write rows of --file that can't be read to FILE, with the reason, and answer the rest, each with the line it "
-    "stands in.  "
-    "[default: the first is an error]",
+    help="Write unreadable rows of --file to FILE with the reason, and continue. Predictions then "
+    "have line numbers.  [default: stop at the first]",
 )
 @column_options
 @device_option
 @threads_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, every probability.")
+@option("--json", "as_json", is_flag=True, help="Print one JSON object per input, with all probabilities.")
 def command(
     module: str,
     texts: tuple[str, ...],
@@ -61,28 +69,28 @@ def command(
 ) -> None:
     """Predict TEXTS with MODULE: a task module, a run's folder, or a bank.
 
-    Of a task that reads images or sounds, TEXTS are files, or folders of them. With - TEXTS are the lines of standard
-    input.
+    If MODULE is a bank, the first of TEXTS is the name of a task. For a task on images or sounds, TEXTS are files or
+    folders. With -, texts are read from standard input, one per line.
 
-    Modules on one backbone share its forward passes. The names of the predictions of --also begin with the name of its
-    task.
+    Modules on the same backbone share its forward passes. In the output, predictions of --also are prefixed with the
+    name of their task.
     """
     if (out or rejects or columns) and not source:
         first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"
-        raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file F --out G")
+        raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file FILE --out OUT")
     if as_json and out:
-        raise ConfigError("--json means nothing with --out", do="leave it out: the suffix of --out says how to write")
+        raise ConfigError("--json cannot be used with --out", do="omit --json; the suffix of --out decides the format")
     in_bank = is_bank(module)
     if in_bank and not texts:
-        raise ConfigError("which task of this bank?", where=module, do=f'graft predict {module} TASK "a text"')
+        raise ConfigError("a bank needs the name of a task", where=module, do=f'graft predict {module} TASK "a text"')
     tasks, texts = (texts[:1], texts[1:]) if in_bank else ((), texts)
     if texts == ("-",):
         texts = _lines_of_input()
     if in_bank and not texts and not source:
-        what = f"what is task {tasks[0]!r} of this bank asked?"
-        raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file F --out G")
+        what = f"no input for task {tasks[0]!r}"
+        raise ConfigError(what, where=module, do=f"{asking_in_bank(module, tasks[0])}, or --file FILE --out OUT")
     if bool(texts) == bool(source):
-        raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file F --out G')
+        raise ConfigError("give either texts or --file", do='graft predict MODULE "a text", or --file FILE --out OUT')
     with progress_bar(first="opening the module"):
         use_threads(threads)
         opened = opened_modules(module, (*tasks, *also), device)
@@ -99,7 +107,7 @@ def _lines_of_input() -> tuple[str, ...]:
     except UnicodeDecodeError as error:
         raise ConfigError("standard input is not UTF-8", got=str(error), do="graft predict MODULE - < FILE") from None
     if not lines:
-        raise ConfigError("standard input is empty", expected="a text a line", do="graft predict MODULE - < FILE")
+        raise ConfigError("standard input is empty", expected="one text per line", do="graft predict MODULE - < FILE")
     return lines
 
 
@@ -142,4 +150,4 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
 def _say_cut(modules: list[TaskModule], cut: int) -> None:
     if cut:
         longest = min(module.backbone.card.max_length for module in modules if module.backbone)
-        click.echo(f"{cut:,} longer than the backbone takes ({longest} tokens): only the beginning was read", err=True)
+        click.echo(f"{several(cut, 'input')} truncated to the backbone's {longest} tokens", err=True)

@@ -1,4 +1,4 @@
-"""Print the receipt of a run: its inputs, settings and results; or a checklist and a paragraph for a paper."""
+"""Print the receipt of a run: inputs, settings, versions, results; or a checklist for papers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.completion import runs_kept
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.cli.verify import run_folder
-from graftwork.errors import ConfigError, GraftworkError, printable
+from graftwork.errors import ConfigError, GraftworkError, StorageError, printable
+from graftwork.io.files import storage_errors
 from graftwork.units import named_scores, show
 
 if TYPE_CHECKING:
@@ -19,18 +21,23 @@ if TYPE_CHECKING:
 
 
 @click.command("receipt", cls=Command)
-@click.argument("what")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@click.option("--checklist", is_flag=True, help="Of all seeds of the run: a checklist, and a paragraph on methods.")
-@click.option("--json", "as_json", is_flag=True, help="Print receipt.json as it is.")
+@click.argument("what", shell_complete=runs_kept)
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder of runs.")
+@option(
+    "--checklist",
+    is_flag=True,
+    help="Print a reproducibility checklist and a methods paragraph over all seeds of the run.",
+)
+@json_option("receipt.json")
 def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
-    """WHAT is a run: its id, a prefix of it, or its folder.
+    """Print the receipt of a run, which records its inputs, settings, versions and results. WHAT is the run's id, a
+    prefix of it, or its folder.
 
-    With --checklist: the questions of reproducibility checklists, answered from the receipts of this run and of the
-    runs that differ from it only in the seed, and a paragraph for a methods section, both in Markdown.
+    With --checklist: print answers to the questions of reproducibility checklists, and a paragraph for a methods
+    section, in Markdown. They cover this run and all runs that differ from it only in the seed.
     """
     if checklist and as_json:
-        raise ConfigError("--checklist is Markdown, and --json prints receipt.json", do="leave one of them out")
+        raise ConfigError("--checklist and --json exclude each other", do="omit one of them")
     from graftwork.run.receipt import read_receipt
     from graftwork.run.receipt_fields import problems
 
@@ -38,13 +45,13 @@ def command(what: str, runs: str, checklist: bool, as_json: bool) -> None:
     receipt = read_receipt(folder)
     wrong = problems(receipt)
     if as_json:
-        click.echo(json.dumps(receipt, indent=1, ensure_ascii=False))
+        print_json(receipt)
     elif wrong:
         raise GraftworkError(
-            "the receipt is not whole",
+            "the receipt is incomplete",
             where=str(folder / "receipt.json"),
             got="; ".join(wrong[:5]),
-            do="put it back as it was written, or run it again",
+            do="restore it from a copy, or remove the run's folder and run it again",
         )
     elif checklist:
         from graftwork.receipts.checklist import checklist as answered
@@ -77,9 +84,20 @@ def row_of_receipts(folder: Path) -> RunGroup:
 
 
 def verdicts_of(folder: Path) -> list[dict[str, Any]]:
-    """Return the verdicts on a run that `graft verify --record` stored."""
+    """Return the verdicts on a run that `graft verify --record` stored. Raises `StorageError` for a damaged file."""
     path = folder / "verified.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    if not path.is_file():
+        return []
+    try:
+        with storage_errors(path):
+            verdicts = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [one | {key: str(one[key]) for key in ("time", "processor", "verdict")} for one in verdicts]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"not the verdicts of a run: {type(error).__name__}: {error}",
+            where=str(path),
+            do="remove the file; graft verify --record writes a new one",
+        ) from None
 
 
 def receipt_lines(receipt: Mapping[str, Any], verdicts: list[dict[str, Any]]) -> list[str]:

@@ -1,19 +1,22 @@
-"""Score a trained task module on another labelled file, with confidence intervals, and beside other modules."""
+"""Score task modules on a labelled file, with confidence intervals."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import opened_modules, task_and_file
 from graftwork.cli.options import (
     Command,
     column_options,
     device_option,
+    json_option,
+    option,
+    print_json,
     progress_bar,
     reading_options,
     threads_option,
@@ -26,28 +29,29 @@ ENOUGH_ROWS = 20  # an interval over fewer rows is rough
 
 
 @click.command("score", cls=Command)
-@click.argument("module")
-@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
-@click.option(
+@click.argument("module", shell_complete=paths)
+@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE", shell_complete=tasks_of_bank)
+@option(
     "--also",
     metavar="MODULE",
     multiple=True,
-    help="Another module, or task of the bank, on the same rows; may be repeated.",
+    help="Further module, or task of the bank, to score on the same rows. Repeatable.",
 )
 @column_options
-@click.option(
-    "--label", metavar="COL", help="Column of the target.  [default: as in training, else label; of words tags or upos]"
+@option(
+    "--label",
+    metavar="COL",
+    help="Column of the target.  [default: as in training, else label; for tagging tags or upos]",
 )
 @reading_options
-@click.option(
+@option(
     "--rejects",
     metavar="FILE",
-    help="Write rows that can't be read to FILE, with the reason, and score the rest.  "
-    "[default: the first is an error]",
+    help="Write unreadable rows to FILE with the reason, and score the others.  [default: stop at the first]",
 )
 @device_option
 @threads_option
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@json_option("the result as JSON")
 def command(
     module: str,
     file: tuple[str, ...],
@@ -60,10 +64,11 @@ def command(
     columns: dict[str, str],
     **of_kind: Any,
 ) -> None:
-    """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % intervals over examples.
+    """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % confidence intervals over
+    examples.
 
-    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task. Beside each score are the
-    score of the majority class on the same rows and the score on the module's own test split.
+    MODULE is a task module, a run's folder, or a bank; with a bank, TASK is the name of a task in it. Each score is
+    printed beside the score of the majority class on the same rows and the module's score on its own test split.
     """
     task, source = task_and_file(module, file, "score")
     use_threads(threads)
@@ -74,7 +79,7 @@ def command(
     with progress_bar() as progress:
         found = score(opened[0], source, also=opened[1:], columns=named, rejects=rejects, progress=progress)
     if as_json:
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        print_json(found)
         return
     click.echo(printable("\n".join(score_lines(found))))
     if found["rows"]["rejected"]:
@@ -120,11 +125,13 @@ def _remarks(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         for metric, gain in other["gain"].items()
     ]
     if len(found["also"]) > 1:
-        told.append("Each difference is told by itself: of many some look real by chance.")
+        told.append("The differences are not corrected for multiple comparisons.")
     if rows["scored"] < ENOUGH_ROWS:
-        told.append(f"The file has {several(rows['scored'], 'row')}: under {ENOUGH_ROWS} intervals are rough.")
+        told.append(
+            f"The file has {several(rows['scored'], 'row')}: with fewer than {ENOUGH_ROWS} intervals are rough."
+        )
     if rows["cut"]:
-        told.append(f"{several(rows['cut'], 'row')} longer than the backbone takes: only the beginning was read.")
+        told.append(f"{several(rows['cut'], 'row')} truncated to the backbone's limit.")
     return [*told, *_seen([found, *found["also"]], names)]
 
 
@@ -146,12 +153,12 @@ def _seen(modules: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[st
 
 def _seen_in_words(seen: Mapping[str, Any]) -> str:
     if seen["rows"] is None:
-        return f"whether rows of the file were learnt from can't be told: {seen['unreachable']}."
+        return f"it is unknown whether rows of the file were used in training: {seen['unreachable']}."
     if not seen["rows"]:
-        return "no row of the file stands among those it was trained on or chosen on."
+        return "no row of the file is among its training or validation rows."
     parts = [
-        f"that it was {how} on: {seen[split]['exact']:,} exactly, {seen[split]['near']:,} nearly"
-        for split, how in (("train", "trained"), ("validation", "chosen"))
+        f"in its {how}: {seen[split]['exact']:,} exactly, {seen[split]['near']:,} nearly"
+        for split, how in (("train", "training data"), ("validation", "validation data"))
         if sum(seen[split].values())
     ]
-    return f"rows of the file {'; '.join(parts)}. What it scores on these says nothing of new rows."
+    return f"rows of the file {'; '.join(parts)}. Scores on these rows say nothing about new rows."

@@ -1,4 +1,4 @@
-"""Serve every task of a bank over HTTP: rows of all tasks in one batch, and a page to try them."""
+"""Serve the tasks of a bank over HTTP, with a web page to try them."""
 
 from __future__ import annotations
 
@@ -7,50 +7,57 @@ from pathlib import Path
 
 import click
 
-from graftwork.cli.options import Command, device_option, use_threads
+from graftwork.cli.completion import paths
+from graftwork.cli.options import Command, device_option, option, use_threads
 from graftwork.errors import ConfigError
 from graftwork.io.extras import extra
 
 
 @click.command("serve", cls=Command)
-@click.argument("bank")
-@click.option(
+@click.argument("bank", shell_complete=paths)
+@option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Another than this machine's own needs --token-file.",
+    help="Address to listen on. Any other than loopback needs --token-file.",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes any that is free."
+@option(
+    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="Port to listen on; 0: any free one."
 )
-@click.option(
+@option(
     "--token-file",
     metavar="FILE",
-    help="Holds the token that clients show; nobody else may read it.  [default: a random one, printed once]",
+    help="File with the token that clients send. Only you may have access to it.  [default: a random"
+    " token, printed once]",
 )
-@click.option(
+@option(
     "--max-batch-tokens",
     type=int,
     default=512,
     show_default=True,
     metavar="N",
-    help="Of the rows computed together, about.",
+    help="Approximate number of tokens per batch.",
 )
-@click.option(
+@option(
     "--max-queue",
     type=int,
     default=512,
     show_default=True,
     metavar="N",
-    help="Tokens that may wait; beyond them the answer is 429.",
+    help="Tokens that may wait in the queue; further requests are refused with status 429.",
 )
-@click.option(
-    "--timeout", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Until a request is given up."
+@option(
+    "--timeout",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time after which an unanswered request is refused.",
 )
 @device_option
-@click.option("--threads", type=int, help="Processor threads.  [default: all cores but one, which reads requests]")
-@click.option("--log-texts", is_flag=True, help="Write the texts of requests into the log.")
+@option("--threads", type=int, help="CPU threads.  [default: all cores but one, which reads requests]")
+@option("--log-texts", is_flag=True, help="Include the texts of requests in the log.")
 def command(
     bank: str,
     host: str,
@@ -65,8 +72,7 @@ def command(
 ) -> None:
     """Serve the tasks of BANK over HTTP, until stopped by SIGTERM or Ctrl-C.
 
-    Tasks that are added to the bank, changed or removed are picked up within about a second. The log, one line of JSON
-    per request, goes to stderr.
+    Changes of the bank take effect within about a second. The log is written to stderr, one JSON line per request.
     """
     with extra("serve", "graft serve"):
         from graftwork.serve.auth_token import make_token, read_token

@@ -1,28 +1,39 @@
-"""Measure domain shift: how far new texts are from those that a task module was trained on."""
+"""Measure domain shift: how much new texts differ from a module's training data."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import opened_modules, task_and_file
-from graftwork.cli.options import Command, column_options, device_option, threads_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    column_options,
+    device_option,
+    json_option,
+    option,
+    print_json,
+    threads_option,
+    use_threads,
+)
 from graftwork.errors import printable
 
 
 @click.command("shift", cls=Command)
-@click.argument("module")
-@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE")
-@click.option("--reference", metavar="FILE", help="Compare with these texts.  [default: what it was trained on]")
-@click.option("--rows", default=2000, show_default=True, metavar="N", help="Texts of either side that are compared.")
-@click.option("--furthest", default=5, show_default=True, metavar="N", help="New texts to show that lie furthest.")
+@click.argument("module", shell_complete=paths)
+@click.argument("file", nargs=-1, required=True, metavar="[TASK] FILE", shell_complete=tasks_of_bank)
+@option("--reference", metavar="FILE", help="Compare with these texts instead.  [default: the training data]")
+@option(
+    "--rows", default=2000, show_default=True, metavar="N", help="Largest number of texts to compare from each side."
+)
+@option("--furthest", default=5, show_default=True, metavar="N", help="Number of new texts to print that differ most.")
 @column_options
 @device_option
 @threads_option
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@json_option("the result as JSON")
 def command(
     module: str,
     file: tuple[str, ...],
@@ -34,9 +45,9 @@ def command(
     as_json: bool,
     columns: dict[str, str],
 ) -> None:
-    """Measure how far the texts in FILE, which need no labels, are from those that MODULE was trained on.
+    """Measure how much the texts in FILE differ from the training data of MODULE. FILE needs no labels.
 
-    MODULE is a task module or a run's folder; or a bank, and TASK is the name of a task.
+    MODULE is a task module, a run's folder, or a bank; with a bank, TASK is the name of a task in it.
     """
     use_threads(threads)
     task, source = task_and_file(module, file, "shift")
@@ -45,7 +56,7 @@ def command(
 
     found = shift(opened, source, reference=reference, columns=columns, rows=rows, furthest=furthest)
     if as_json:
-        click.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        print_json(found)
         return
     click.echo(printable("\n".join(shift_lines(found))))
 
@@ -58,12 +69,12 @@ def shift_lines(found: Mapping[str, Any]) -> list[str]:
     lines = [*found["verdict"], ""]
     lines.append(f"  {'new texts':<24}{rows['new']:,}, of which {rows['new_compared']:,} were compared")
     if found["reference"] is not None:
-        lines.append(f"  {'trained on':<24}{rows['trained_on']:,}, in {found['reference']}")
-        lines.append(f"  {'new and trained on':<24}{rows['new_trained_on']:,}")
+        lines.append(f"  {'training texts':<24}{rows['trained_on']:,}, in {found['reference']}")
+        lines.append(f"  {'new and in training':<24}{rows['new_trained_on']:,}")
     lines += [f"  {name:<24}{text}" for name, text in _measures(found).items()]
     test = found.get("two_sample") or {}
     if test.get("furthest"):
-        lines += ["", "furthest from what it was trained on, by how much denser new texts lie there"]
+        lines += ["", "new texts that differ most from the training data, with the ratio of densities (new / training)"]
         lines += [f"  {line}" for line in furthest_lines(test)]
     return lines
 

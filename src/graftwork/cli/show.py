@@ -1,8 +1,7 @@
-"""Show a run or a task module: its task and method, its scores, its price tag."""
+"""Show a run or a task module: its task, method, scores and costs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.completion import runs_kept
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.cli.verify import named_folder
 from graftwork.errors import StorageError, printable
 from graftwork.io.files import read_json
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 @click.command("show", cls=Command)
-@click.argument("what")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@click.option("--profile", is_flag=True, help="Of a run: where its time went.")
-@click.option("--json", "as_json", is_flag=True, help="Print spec.json and result.json, or module.json.")
+@click.argument("what", shell_complete=runs_kept)
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder of runs.")
+@option("--profile", is_flag=True, help="Also print how long each phase of the run took.")
+@json_option("spec.json and result.json (of a module module.json) as one JSON object")
 def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
-    """WHAT is a run (its id, a prefix of it, or its folder) or the folder of a task module."""
+    """Show WHAT: a run (its id, a prefix of it, or its folder) or the folder of a task module."""
     folder = named_folder(what, runs, "run or module")
     is_run = (folder / "result.json").is_file()
     if not is_run and not (folder / "module.json").is_file():
@@ -42,7 +42,7 @@ def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
         content: dict[str, Any] = {}
         for name in names:
             content |= read_json(folder / name)
-        click.echo(json.dumps(content, indent=1, ensure_ascii=False))
+        print_json(content)
         return
     lines = run_lines(folder) if is_run else module_lines(folder)
     click.echo(printable("\n".join(lines + (profile_lines(folder) if is_run and profile else []))))
@@ -54,11 +54,12 @@ def profile_lines(folder: Path) -> list[str]:
     seconds, wall = result.get("profile", {}), result["spent"]["wall_seconds"]
     if not seconds:
         of_text = _is_pretraining(read_json(folder / "spec.json"))
-        why = "not of pre-trainings" if of_text else "the run is older than its recording"
+        why = "this is a pre-training" if of_text else "the run is older than this record"
         return ["where the time went", f"  not recorded: {why}"]
     rows = {**seconds, "in all": sum(seconds.values())}
     return [f"where the time went, of {show(wall, 's')}"] + [
-        f"  {name:<11}{show(value, 's'):>9}{100 * value / wall:>7.1f} %" for name, value in rows.items()
+        f"  {name:<11}{show(value, 's'):>9}" + (f"{100 * value / wall:>7.1f} %" if wall else "")
+        for name, value in rows.items()
     ]
 
 

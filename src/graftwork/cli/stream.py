@@ -1,8 +1,7 @@
-"""Train tasks one after another into a bank, and check that none of the earlier ones changes."""
+"""Train tasks one after another into a bank, and check that earlier ones stay unchanged."""
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,23 +9,34 @@ from typing import Any
 
 import click
 
+from graftwork.cli.completion import paths
 from graftwork.cli.in_bank import asking_in_bank
-from graftwork.cli.options import Command, RunFlags, progress_bar, run_options, seed_option, use_threads
+from graftwork.cli.options import (
+    Command,
+    RunFlags,
+    json_option,
+    option,
+    print_json,
+    progress_bar,
+    run_options,
+    seed_option,
+    use_threads,
+)
 from graftwork.errors import printable
 from graftwork.units import percent, show
 
 
 @click.command("stream", cls=Command)
-@click.argument("tasks", nargs=-1, required=True)
-@click.option("--bank", metavar="DIR", help="The bank; made where it is not there. Not needed by full-sequential.")
-@click.option(
-    "--method", default="adapter", show_default=True, metavar="NAME", help="Of all tasks; or full-sequential."
+@click.argument("tasks", nargs=-1, required=True, shell_complete=paths)
+@option("--bank", metavar="DIR", help="Bank, created if it does not exist. Not used by full-sequential.")
+@option(
+    "--method", default="adapter", show_default=True, metavar="METHOD", help="Method for all tasks, or full-sequential."
 )
 @seed_option("initialisation and data order")
-@click.option("--learning-rate", type=float, help="Peak of the schedule.  [default: the method's]")
-@click.option("--strict", is_flag=True, help="Stop at the first task that can't be learnt.")
-@click.option("--out", metavar="DIR", help="Folder for stream.json.  [default: where the bank stands]")
-@click.option("--json", "as_json", is_flag=True, help="Print stream.json instead of the table.")
+@option("--learning-rate", type=float, help="Peak learning rate.  [default: that of the method]")
+@option("--strict", is_flag=True, help="Stop at the first task that fails.")
+@option("--out", metavar="DIR", help="Folder for stream.json.  [default: the folder that contains the bank]")
+@json_option("stream.json instead of the table")
 @run_options
 def command(
     tasks: tuple[str, ...],
@@ -39,16 +49,16 @@ def command(
     as_json: bool,
     running: RunFlags,
 ) -> int:
-    """Train TASKS (task files, or data files) in order, each as graft train does, and add them to the bank by name.
+    """Train TASKS (task files or data files) one after another as graft train does, and add each to the bank.
 
-    After each task the self-tests of all others in the bank are recomputed: their logits must be bit-identical to
-    those when they were added, and their files must be unchanged. Otherwise the stream stops and says which differs.
+    After each task, the self-tests of all other tasks in the bank are recomputed. Their logits must be bit-identical to
+    the stored ones, and their files unchanged; otherwise the stream stops and names the difference.
 
-    A task that can't be learnt (bad data) is reported at the end and does not stop the others, unless --strict; the
-    exit code is then 1. Repeating the same command resumes with the missing tasks.
+    A task that fails (bad data) is reported at the end, and the exit code is then 1. The other tasks are trained unless
+    --strict is given. Repeating the command resumes with the missing tasks.
 
-    --method full-sequential fine-tunes one network on one task after another and scores the earlier tasks again after
-    each: the forgetting that a bank avoids. It adds no task to the bank.
+    --method full-sequential is a reference for catastrophic forgetting: it fine-tunes one network on all tasks in
+    order, scores the earlier tasks again after each, and adds nothing to a bank.
     """
     use_threads(running.threads)
     from graftwork.bank.stream import stream
@@ -60,7 +70,7 @@ def command(
             told=table.row, progress=progress, **running.given,
         )  # fmt: skip
     if as_json:
-        click.echo(json.dumps(done.content, indent=1, ensure_ascii=False))
+        print_json(done.content)
     else:
         _end(done.content, bank)
         click.echo(f"Written: {done.path}")
@@ -85,7 +95,7 @@ class StreamTable:
             told = f"failed: {row['failed'].splitlines()[0]}"
         else:
             told = _sequential(row) if self.contrast else _added(row)
-        click.echo(printable(start + told + ("  (there already)" if row.get("reused") else "")))
+        click.echo(printable(start + told + ("  (reused)" if row.get("reused") else "")))
 
 
 _START = f"{'':>3}  {'task':<24}{'score [95 % over examples]':<31}{'training':>11}"
@@ -116,12 +126,12 @@ def _sequential(row: Mapping[str, Any]) -> str:
 def _end(content: Mapping[str, Any], bank: str | None) -> None:
     """Print which tasks failed, the bank's size and how to use it."""
     if content["failed"]:
-        click.echo(f"\nNot learnt: {len(content['failed'])}")
+        click.echo(f"\nFailed: {len(content['failed'])}")
         for name, message in content["failed"].items():
             told = message if message.startswith(name) else f"{name}: {message}"
             click.echo(printable(textwrap.indent(told, "  ")))
     if "matrix" in content:
-        click.echo("No task is in a bank: this network answers only the last one as it did when it was learnt.")
+        click.echo("No task was added to a bank. Only the last task is predicted as right after its training.")
     elif content["tasks"]:
         assert bank is not None
         from graftwork.bank.bank_folder import BankFolder

@@ -1,8 +1,7 @@
-"""Train one method, or the best that a budget pays for, and keep the task module."""
+"""Train one method, or find the best one within a budget, and save a task module."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -13,6 +12,9 @@ from graftwork.cli.in_bank import PlaceInBank, place_in_bank
 from graftwork.cli.options import (
     Command,
     RunFlags,
+    json_option,
+    option,
+    print_json,
     progress_bar,
     run_options,
     seed_option,
@@ -23,32 +25,34 @@ from graftwork.cli.options import (
 from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
-from graftwork.io.files import finite
 from graftwork.run.settings import RunSettings, over
 from graftwork.units import named_scores, percent, show
 
 
 @click.command("train", cls=Command)
 @task_options
-@click.option("--method", metavar="NAME", help="The method, e.g. adapter or lora:rank=16.")
-@click.option(
+@option("--method", metavar="METHOD", help="Method to train, e.g. adapter or lora:rank=16.")
+@option(
     "--budget",
     metavar="AMOUNT",
-    help="Instead of a method: find the best that 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR pay for.",
+    help="Instead of --method: find the best method within 90s, 5min, 1h, 20kJ, 3Wh or 0.02EUR.",
 )
-@click.option(
+@option(
     "--worth",
     type=float,
     metavar="POINTS",
-    help="With --budget: the whole of it is worth a tenth of that.  [default: 0.5]",
+    help="With --budget: a run must be expected to gain its share of POINTS/10, the worth of the "
+    "whole budget.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
-@click.option("--learning-rate", type=float, help="Peak of the schedule, with --method.  [default: the method's]")
-@click.option("--out", metavar="DIR", help="Folder for ladder.json, with --budget.  [default: ladders/TASK]")
-@click.option("--bank", metavar="DIR", help="Add the task module to this bank, which is made where it is missing.")
-@click.option("--task", "called", metavar="NAME", help="The task's name in the bank.  [default: the name of DATA]")
-@click.option("--profile", is_flag=True, help="Print where the run's time went.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result, or ladder.json, as JSON.")
+@option("--learning-rate", type=float, help="With --method: peak learning rate.  [default: that of the method]")
+@option(
+    "--out", metavar="DIR", help="With --budget: folder for ladder.json, the list of runs.  [default: ladders/TASK]"
+)
+@option("--bank", metavar="DIR", help="Add the task module to this bank, which is created if it does not exist.")
+@option("--task", "called", metavar="NAME", help="Name of the task in the bank.  [default: name of DATA]")
+@option("--profile", is_flag=True, help="Print how long each phase of the run took.")
+@json_option("the result (with --budget ladder.json) as JSON")
 @run_options
 def command(
     data: str,
@@ -65,15 +69,16 @@ def command(
     running: RunFlags,
     **flags: str | None,
 ) -> None:
-    """Train METHOD on DATA once; or, with a budget, find the best method that it pays for.
+    """Train one method on DATA, or find the best method within a budget.
 
-    DATA is what graft compare takes: a file, a folder of splits or of class folders, a task file, builtin:tickets.
+    DATA is as for graft compare: a file, a folder of splits or of class folders, a task file, builtin:tickets.
 
-    With --method: prints the scores, the price tag and the path of the task module.
+    With --method: train once, and print the scores, the costs and the path of the task module.
 
-    With --budget: baselines first; then, repeatedly, the run with the largest expected gain for its time: another
-    method, one more seed, another learning rate. Its time is measured on a few steps before it is spent. The search
-    stops when no further run is worth it. The best choice so far is kept on Ctrl-C and at the end of the budget.
+    With --budget: baselines run first. Then each next run is the one with the largest expected gain for its time:
+    another method, another seed or another learning rate. The time of a run is estimated on a few steps before it is
+    made. The search ends with the budget, or when no further run is worth its time. After Ctrl-C the best module so far
+    is kept.
     """
     watch = Stopwatch()  # started before heavy imports: a budget includes their time
     _check(method, budget, learning_rate, out, worth)
@@ -97,7 +102,7 @@ def _check(
         raise ConfigError(
             "neither --method nor --budget" if method is None else "--method and --budget exclude each other",
             expected="one of them",
-            do="name a --method to train just that, or give a --budget to find the best that it pays for",
+            do="give --method to train that method, or --budget to find the best one",
         )
     listed = (
         ("--learning-rate", learning_rate, "--budget"),
@@ -106,7 +111,7 @@ def _check(
     )
     for flag, value, other in listed:
         if value is not None and (budget if other == "--budget" else method) is not None:
-            raise ConfigError(f"{flag} means nothing with {other}", do=f"leave {flag} out")
+            raise ConfigError(f"{flag} cannot be used with {other}", do=f"omit {flag}")
 
 
 def _train(
@@ -126,16 +131,16 @@ def _train(
     if as_json:
         told = {"reused": run.reused, "warnings": run.warnings, "unused": run.unused}
         found = {"module": str(run.folder / "module")} | told | banked.as_json
-        click.echo(json.dumps(finite(asdict(run.result) | found), indent=1, ensure_ascii=False))
+        print_json(asdict(run.result) | found)
         return
     from graftwork.cli.show import profile_lines, run_lines
 
     lines = run_lines(run.folder, run.result) + (profile_lines(run.folder) if profile else []) + _about(run.warnings)
     click.echo(printable("\n".join(lines)))
     for name in run.unused:
-        click.echo(f"{method} is not trained by a recipe: {name} changed nothing.")
+        click.echo(f"{method} does not use a training recipe: {name} has no effect.")
     if run.reused:
-        click.echo("This run was there already and cost nothing.")
+        click.echo("This run existed already and was reused.")
     click.echo("\n".join([f"Task module: {run.folder / 'module'}", *banked.lines]))
 
 
@@ -156,7 +161,7 @@ def _climb(
     module = ladder.run.folder / "module"
     banked = place.add(module)
     if as_json:
-        click.echo(json.dumps({**ladder.content, **banked.as_json}, indent=1, ensure_ascii=False))
+        print_json({**ladder.content, **banked.as_json})
         return
     from graftwork.cli.show import profile_lines
 

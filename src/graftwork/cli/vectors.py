@@ -1,15 +1,15 @@
-"""Evaluate word vectors by human ratings and analogies, or convert them to another format."""
+"""Evaluate word vectors on word similarity and analogies, or convert their format."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.completion import paths
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import printable
 from graftwork.units import percent
 
@@ -19,17 +19,20 @@ if TYPE_CHECKING:
 
 
 @click.command("vectors", cls=Command)
-@click.argument("backbone")
-@click.option(
+@click.argument("backbone", shell_complete=paths)
+@option(
     "--evaluate",
     multiple=True,
     metavar="FILE",
-    help="Ratings of pairs of words (WordSim-353, SimLex-999), or analogies; any number of times.",
+    help="File of word-pair ratings (WordSim-353, SimLex-999) or analogies. Repeatable.",
 )
-@click.option("--to", metavar="PATH", help="Write them: a folder, or a file .txt, .vec or .bin, or .gz of these.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@option("--to", metavar="PATH", help="Write the vectors: to a folder, or to a .txt, .vec or .bin file, also with .gz.")
+@json_option("the result as JSON")
 def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: bool) -> None:
-    """BACKBONE is a file of word vectors, a folder of them, or a run of graft pretrain."""
+    """Describe, evaluate or convert word vectors.
+
+    BACKBONE is a file or folder of word vectors, or a run of graft pretrain that trained some.
+    """
     from graftwork.data.readers.word_vector_files import SUFFIXES, write_word_vectors
     from graftwork.data.readers.word_vector_folder import named_word_vectors, write_folder
     from graftwork.pretrain.word_questions import read_questions, score_words
@@ -46,7 +49,7 @@ def command(backbone: str, evaluate: tuple[str, ...], to: str | None, as_json: b
     if as_json:
         found = {"words": len(vectors.words), "width": vectors.width, "dropped": vectors.dropped}
         listed = [dataclasses.asdict(score) for score in scores]
-        click.echo(json.dumps(found | {"scores": listed}, indent=1, ensure_ascii=False))
+        print_json(found | {"scores": listed})
     else:
         click.echo(printable("\n".join([*about(vectors), *map(line, scores)])))
 

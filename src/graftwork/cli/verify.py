@@ -1,8 +1,7 @@
-"""Execute a run again, or all runs of a board, and compare it with its receipt."""
+"""Repeat a run, or all runs of a board, and compare the results with the recorded ones."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graftwork.cli.options import Command
+from graftwork.cli.completion import runs_kept
+from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import GraftworkError, StorageError, printable
 from graftwork.units import percent, show
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from graftwork.receipts.verify import Verification, Verifier
 
 GROUPS = {  # group of differences -> its name, and the text where there are none
-    "record": ("record", "as it was written"),
-    "input": ("inputs", "as recorded: data, backbone, method, recipe, seed"),
-    "surroundings": ("around it", "as recorded: code, libraries, processor, threads"),
-    "outcome": ("outcome", "as recorded, to the last bit"),
+    "record": ("record", "unchanged"),
+    "input": ("inputs", "equal: data, backbone, method, recipe, seed"),
+    "surroundings": ("environment", "equal: code, libraries, processor, threads"),
+    "outcome": ("outcome", "bitwise equal"),
 }
 
 
 @click.command("verify", cls=Command)
-@click.argument("what")
-@click.option("--runs", default="runs", show_default=True, metavar="DIR", help="Where runs are kept.")
-@click.option("--data", metavar="FILE", help="Where the data is now, if it was moved.")
-@click.option("--validation", metavar="FILE", help="Where the validation rows are now.")
-@click.option("--test", metavar="FILE", help="Where the test rows are now.")
-@click.option("--backbone", metavar="NAME", help="What the backbone is called now, if it was moved.")
-@click.option("--record", is_flag=True, help="Keep the verdict beside the run, in verified.jsonl.")
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+@click.argument("what", shell_complete=runs_kept)
+@option("--runs", default="runs", show_default=True, metavar="DIR", help="Folder of runs.")
+@option("--data", metavar="FILE", help="New place of the data, if it was moved.")
+@option("--validation", metavar="FILE", help="New place of the validation file.")
+@option("--test", metavar="FILE", help="New place of the test file.")
+@option("--backbone", metavar="BACKBONE", help="New name of the backbone, if it was moved.")
+@option("--record", is_flag=True, help="Append the verdict to verified.jsonl in the run's folder.")
+@json_option("the verdict as JSON")
 def command(
     what: str,
     runs: str,
@@ -45,14 +45,15 @@ def command(
     record: bool,
     as_json: bool,
 ) -> int:
-    """WHAT is a run (its id, a prefix of it, or its folder), or the folder of a board: all its runs.
+    """Repeat a run and compare it with its receipt. WHAT is a run (its id, a prefix of it, or its folder), or the
+    folder of a board: then all its runs are repeated.
 
-    First the inputs are compared with the receipt: every file of the run, the rows of the data and their order, the
-    backbone's files, the method and its recipe. Then the run is executed again in a temporary folder, with the same
-    threads and precision, and predictions, weights and scores are compared.
+    First the inputs are compared with the receipt: files of the run, data rows and their order, files of the backbone,
+    method and recipe. Then the run is executed again in a temporary folder with the same threads and precision, and
+    predictions, weights and scores are compared.
 
-    Exit code 0: bitwise equal, or, if the environment differs (libraries, processor, code), within the band of the
-    other seeds. 1: different. 2: something is missing.
+    Exit code 0: bitwise equal, or within the range of other seeds if libraries, processor or code differ. 1: different.
+    2: something is missing.
     """
     from graftwork.receipts.verify import Moved, keep, runs_of_board, verifier
 
@@ -69,7 +70,7 @@ def command(
                 click.echo(printable(_row(folder, verdict)))
     if as_json:
         content = [_as_json(folder, verdict) for folder, verdict in found]
-        click.echo(json.dumps(content if board else content[0], indent=1, ensure_ascii=False))
+        print_json(content if board else content[0])
     elif board:
         click.echo(_summary([verdict for _, verdict in found]))
     else:
@@ -87,7 +88,7 @@ def run_folder(what: str, runs: str) -> Path:
     folder = named_folder(what, runs, "run")
     if not (folder / "result.json").is_file():
         raise StorageError(
-            "not a run", where=str(folder), expected="a folder with result.json in it, or one of a board"
+            "not a run", where=str(folder), expected="a folder with result.json, or the folder of a board"
         )
     return folder
 
@@ -100,7 +101,7 @@ def named_folder(what: str, runs: str, sort: str) -> Path:
     if Path(what).is_dir():
         return Path(what)
     if not Path(runs).is_dir() or Path(what).name != what:
-        raise StorageError(f"no such {sort}", where=what, do="graft ls shows what there is")
+        raise StorageError(f"no such {sort}", where=what, do="graft ls lists all runs")
     from graftwork.run.store import RunStore
 
     return RunStore(Path(runs)).folder(what)
@@ -125,9 +126,9 @@ def verdict_lines(found: Verification) -> list[str]:
     for group, (name, good) in GROUPS.items():
         differences = [one for one in found.differences if one.group == group]
         if group == "outcome" and not found.executed:
-            lines.append(f"{name:<13}not compared: it would be another run")
+            lines.append(f"{name:<13}not compared: the inputs differ")
         elif group == "input" and not found.executed and not differences:
-            lines.append(f"{name:<13}not looked at: it is not known which run is meant")
+            lines.append(f"{name:<13}not compared: the record is damaged")
         elif group != "surroundings" or found.executed:
             lines += [f"{name:<13}{one.line()}" for one in differences] or [f"{name:<13}{good}"]
     return [*lines, *_compared(found), f"verdict      {found.verdict}{_because(found)}"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from graftwork.compare.leaderboard_report import css, pages, write_page
+from graftwork.compare.leaderboard_report import css, pages
 from graftwork.compare.tasks_table import (
     enough_lines,
     headings,
@@ -18,11 +18,12 @@ from graftwork.compare.tasks_table import (
     summary_cells,
     verdicts,
 )
+from graftwork.io.files import write_text
 
 
 def write_tasks_report(content: Mapping[str, Any], path: Path) -> None:
     """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_page(path, lambda: render_tasks(content, path.parent))
+    write_text(path, render_tasks(content, path.parent))
 
 
 def render_tasks(content: Mapping[str, Any], folder: Path) -> str:

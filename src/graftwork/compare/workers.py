@@ -251,7 +251,8 @@ class Workers:
             self._again = time.monotonic() + SECONDS_BETWEEN_LOOKS
             return None
         result = read_result(self.store.root / said["done"] / "result.json")
-        self._seconds[order.like] = result.spent.wall_seconds
+        if result.status == "ok":  # a failed run may have stopped early
+            self._seconds[order.like] = result.spent.wall_seconds
         return worker.place, repriced(result, self.prices), said["known"]
 
     def _warn(self, message: str) -> None:

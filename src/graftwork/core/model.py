@@ -137,7 +137,7 @@ class Model(nn.Module):
         if not self.backbone.sites(role):
             raise ConfigError(
                 f"backbone {self.backbone.card.id!r} has no {role!r} to adapt",
-                do="take a method that changes other parts: full, top_layers or linear_probe",
+                do="use a method that changes other parts: full, top_layers or linear_probe",
             )
         if self._shared:
             self._move_to(self.backbone.twin())
@@ -145,7 +145,7 @@ class Model(nn.Module):
             place = place_of(name, at).replace(".", "/")
             if place in self.adapters:
                 raise ConfigError(
-                    "two adapters at one place", where=f"{name}, its {at}", do="plug one adapter that does both"
+                    "two adapters at one place", where=f"{name}, its {at}", do="combine them into one adapter"
                 )
             adapter = self.adapters[place] = make(site).to(self.device)
             self._hooks.append(hook_into(site, adapter, at))
@@ -238,14 +238,14 @@ class Model(nn.Module):
         if own.keys() != delta.keys():
             odd = sorted(own.keys() ^ delta.keys())
             raise ConfigError(
-                "the stored delta does not belong to this method and backbone",
+                "the stored weights do not belong to this method and backbone",
                 got=", ".join(odd[:5]),
-                do="open it with the method and the backbone that its module.json names",
+                do="use the method and the backbone that module.json names",
             )
         for name, parameter in own.items():
             if parameter.shape != delta[name].shape:
                 raise ConfigError(
-                    f"the stored delta has another shape than this method and backbone, in {name}",
+                    f"the stored weights have another shape than those of this method and backbone, in {name}",
                     got=str(tuple(delta[name].shape)),
                     expected=str(tuple(parameter.shape)),
                 )

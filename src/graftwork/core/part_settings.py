@@ -35,7 +35,7 @@ def chosen_settings(words: str, parts: Registry[Any]) -> tuple[str, dict[str, An
         if key not in defaults:
             raise UnknownName(f"hyper-parameter of {name}", key, defaults)
         if key in chosen:
-            raise ConfigError(f"{name}: {key} is set twice", got=words, do="leave one of them out")
+            raise ConfigError(f"{name}: {key} is set twice", got=words, do="omit one of them")
         if not equals:
             raise ConfigError("a hyper-parameter needs a value", got=setting, expected=f"{key}=VALUE")
         chosen[key] = _convert(name, key, text, type(defaults[key]))

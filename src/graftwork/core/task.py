@@ -249,7 +249,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
                 where=str(path),
                 got=clip(repr(value)),
                 expected=_TYPE_WORDS[known[key]],
-                do="mend the line",
+                do="correct the line",
             )
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
             raise ConfigError(
@@ -257,7 +257,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
                 where=str(path),
                 got=clip(repr(value)),
                 expected='strings such as ["a", "b"]',
-                do="put quotes round each of them",
+                do="quote each of them",
             )
 
 

@@ -61,7 +61,7 @@ def shift(
     if rows < FEWEST:
         raise ConfigError("too few rows to compare", got=str(rows), expected=f"{FEWEST} or more")
     if furthest < 0:
-        raise ConfigError("furthest is how many texts are shown", got=str(furthest), expected="0 or more")
+        raise ConfigError("furthest must be 0 or more", got=str(furthest), expected="0 or more")
     opened = module if isinstance(module, TaskModule) else TaskModule.load(module)
     fresh = _read(opened, new, columns or {})
     if not fresh:

@@ -115,11 +115,11 @@ def _unknown_labels(unknown: Counter[str], known: Sequence[str], where: str) -> 
     near = nearest(next(iter(unknown)), known)
     mend = f"is {clip(next(iter(unknown)))} called {near!r} there? " if near else ""
     return DataError(
-        "labels that the module doesn't know",
+        "labels that the module was not trained on",
         where=where,
         got=", ".join(listed) + more,
         expected=f"one of {', '.join(known)}",
-        do=f"{mend}mend these rows or take them out: it can answer none of them right",
+        do=f"{mend}correct or remove these rows: the module cannot predict their labels",
     )
 
 

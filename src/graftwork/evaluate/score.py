@@ -92,8 +92,8 @@ def _require_alike(modules: Sequence[TaskModule]) -> None:
         if (task.kind, set(task.labels)) != (first.kind, set(first.labels)):
             odd = sorted(set(task.labels) ^ set(first.labels))
             raise ConfigError(
-                "these modules answer different questions",
-                got=f"{task.name}: {task.kind}" + (f"; only one of the two knows {', '.join(odd[:10])}" if odd else ""),
+                "these modules have different tasks",
+                got=f"{task.name}: {task.kind}" + (f"; only one of the two has {', '.join(odd[:10])}" if odd else ""),
                 expected=f"{first.kind} with the labels of {first.name}",
                 do="score them one by one",
             )

@@ -66,14 +66,14 @@ def noting_digests() -> Iterator[dict[str, str]]:
 
 
 _FULL = ("the disk is full", "free some space and run the same command again; finished runs are kept")
-_IN_THE_WAY = ("a file stands where a folder is needed", "choose another path, or move the file away")
-_ASTRAY = ("a link that leads nowhere", "mend the link, or choose another path")
+_IN_THE_WAY = ("a file is in the place of a folder", "choose another path, or move the file away")
+_ASTRAY = ("a broken link", "correct the link, or choose another path")
 _MEANINGS = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
-    errno.EFBIG: ("the file is larger than the system lets it be here", "choose another folder, or raise the limit"),
-    errno.EROFS: ("this file system can only be read", "choose another folder, or mount it to be written to"),
-    errno.EIO: ("the disk reports an error", "copy what is on it to another one; finished runs are kept"),
+    errno.EFBIG: ("the file is larger than the system allows", "choose another folder, or raise the limit"),
+    errno.EROFS: ("this file system is read-only", "choose another folder, or mount it writable"),
+    errno.EIO: ("the disk reports an error", "copy its files to another disk; finished runs are kept"),
     errno.ENOTDIR: _IN_THE_WAY,
     errno.EEXIST: _IN_THE_WAY,
     errno.ENOENT: ("no such file or folder", "check the path"),
@@ -101,7 +101,7 @@ def storage_error(error: OSError, where: str) -> StorageError:
     """Return the `StorageError` for an `OSError`, with its meaning and a remedy."""
     unknown = (
         f"cannot read or write here: {error.strerror or error}",
-        "choose another folder, or mend its permissions",
+        "choose another folder, or change its permissions",
     )
     what, do = _MEANINGS.get(error.errno or 0, unknown)
     astray = _astray(Path(where)) if error.errno in (errno.ENOENT, errno.EEXIST) else None
@@ -181,7 +181,10 @@ def _through(path: Path) -> BinaryIO | None:
         return None
     if not (stat.S_ISCHR(found.st_mode) or stat.S_ISFIFO(found.st_mode)):
         raise StorageError(
-            "neither a file nor a pipe", where=str(path), expected="a file, or a name of none", do="choose another path"
+            "neither a file nor a pipe",
+            where=str(path),
+            expected="a file, or a name that does not exist yet",
+            do="choose another path",
         )
     return path.open("wb")
 
@@ -299,7 +302,7 @@ def read_json(path: Path, limits: JsonLimits = DATA) -> Any:
     except BeyondLimits as rule:
         raise _refused(path, "this JSON is not read", rule, "have it written anew by what made it") from None
     except ValueError as error:
-        raise StorageError(f"not a whole JSON file: {error}", where=str(path), do="remove it and run again") from None
+        raise StorageError(f"not a valid JSON file: {error}", where=str(path), do="remove it and run again") from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -312,7 +315,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise _refused(path, "this TOML is not read", rule) from None
     except ValueError as error:
         raise ConfigError(
-            f"not a TOML file: {error}", where=str(path), expected="TOML in UTF-8", do="mend it, or save it in UTF-8"
+            f"not a TOML file: {error}", where=str(path), expected="TOML in UTF-8", do="correct it, or save it as UTF-8"
         ) from None
 
 
@@ -344,7 +347,7 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
 
     with storage_errors(path):
         if path.suffix not in (".safetensors", ".bin"):
-            raise StorageError("no such weights", where=str(path), expected="a .safetensors file")
+            raise StorageError("no such weights file", where=str(path), expected="a .safetensors file")
         if path.suffix == ".bin":
             from graftwork.io.torch_archive import read_archive
 
@@ -355,7 +358,7 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
             return load_file(path) if mapped else load(path.read_bytes())
         except SafetensorError as error:
             raise StorageError(
-                f"not a whole safetensors file: {error}", where=str(path), do="get or write the file again"
+                f"not a valid safetensors file: {error}", where=str(path), do="download or write the file again"
             ) from None
 
 
@@ -365,7 +368,7 @@ def header_of(path: Path) -> Header:
         try:
             return read_header(stream)
         except BeyondLimits as rule:
-            raise _refused(path, "not a whole safetensors file", rule) from None
+            raise _refused(path, "not a valid safetensors file", rule) from None
 
 
 def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -378,14 +381,12 @@ def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
             total = tensor.sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
             if not math.isfinite(float(total)) and not bool(torch.isfinite(tensor).all()):
                 raise IncompatibleModule(
-                    f"the weights have NaN or infinite numbers, in {name[:80]!r}",
+                    f"the weights contain NaN or infinity, in {name[:80]!r}",
                     where=str(path),
                     expected="finite numbers",
-                    do="the training that made them went astray, or the file is damaged: use another one",
+                    do="use other weights: the training diverged, or the file is damaged",
                 )
 
 
 def _refused(path: Path, what: str, rule: BeyondLimits, do: str = "") -> StorageError:
-    return StorageError(
-        f"{what}: {rule}", where=str(path), do=do or "get the file again from where it comes, if you trust that"
-    )
+    return StorageError(f"{what}: {rule}", where=str(path), do=do or "download the file again, if you trust its source")

@@ -162,6 +162,6 @@ def _require_modest(path: Path) -> None:
                         f"the {FORMATS[path.suffix.lower()]} file unpacks to far more than a text would",
                         where=str(path),
                         got=f"more than {made:,} bytes out of the first {read:,}",
-                        expected=f"at most {MODEST >> 20} MiB, or {MOST_TIMES} times what is packed",
-                        do="unpack it and name the file itself, if you trust where it comes from",
+                        expected=f"at most {MODEST >> 20} MiB, or {MOST_TIMES} times the packed size",
+                        do="unpack it and name the unpacked file, if you trust its source",
                     )

@@ -81,12 +81,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise BeyondLimits(f"the key {twice[:80]!r} stands twice in one object")
+        raise BeyondLimits(f"the key {twice[:80]!r} occurs twice in one object")
     return made
 
 
 def _no_number(word: str) -> Any:
-    raise BeyondLimits(f"{word}, which is no number of JSON")
+    raise BeyondLimits(f"{word}, which is not a JSON number")
 
 
 def _require_modest(value: Any, limits: JsonLimits) -> None:

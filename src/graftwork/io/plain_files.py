@@ -54,7 +54,7 @@ def read_plain(path: Path, most: int) -> bytes:
         content = b"" if size > most else stream.read(most + 1)
     if size > most or len(content) > most:
         raise StorageError(
-            "the file is too large for what it is",
+            "the file is too large for its purpose",
             where=str(path),
             got=f"{max(size, len(content)):,} bytes",
             expected=f"at most {most:,} bytes",
@@ -74,7 +74,7 @@ def inside(folder: Path, name: str, told_by: Path | None = None) -> Path:
     outside = windows is None or bool(windows.drive or windows.root) or ".." in (*parts, *windows.parts)
     if outside or "\0" in name:
         raise StorageError(
-            "a name that leads out of its folder",
+            "a file name that points outside its folder",
             where=str(told_by or folder),
             got=clip(str(name)),
             expected="the name of a file in the same folder",
@@ -110,7 +110,7 @@ def require_plain_folder(folder: Path) -> None:
                     raise _refused(Path(entry.path), mode)
         if seen > MOST_FILES:
             raise StorageError(
-                "more files than such a folder has", where=str(folder), expected=f"at most {MOST_FILES:,}"
+                "too many files for such a folder", where=str(folder), expected=f"at most {MOST_FILES:,}"
             )
 
 
@@ -130,6 +130,6 @@ def _refused(path: Path, mode: int) -> StorageError:
     return StorageError(
         f"{what} where a plain file is expected",
         where=str(path),
-        expected="a file whose bytes stand in the folder itself",
-        do="put a copy of the file here, if you trust where it comes from",
+        expected="a regular file in the folder itself",
+        do="replace it by a copy of the file, if you trust its source",
     )

@@ -105,9 +105,9 @@ def read_header(stream: BinaryIO) -> Header:
     except BeyondLimits:
         raise
     except ValueError as error:
-        raise BeyondLimits(f"a header that is no JSON: {error}") from None
+        raise BeyondLimits(f"a header that is not JSON: {error}") from None
     if not isinstance(header, dict):
-        raise BeyondLimits("a header that is no object")
+        raise BeyondLimits("a header that is not an object")
     about = header.pop(ABOUT, {})
     _require_texts(about)
     if len(header) > MOST_TENSORS:
@@ -119,14 +119,14 @@ def read_header(stream: BinaryIO) -> Header:
 
 def _require_texts(about: Any) -> None:
     if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
-        raise BeyondLimits(f"{ABOUT} that is not texts by name")
+        raise BeyondLimits(f"{ABOUT} that is not an object of strings")
 
 
 def _placed(name: str, told: Any) -> TensorPlace:
     """Parse and check the header's entry of one tensor by itself."""
     called = f"the tensor {name[:80]!r}"
     if not isinstance(told, dict) or told.keys() != {"dtype", "shape", "data_offsets"}:
-        raise BeyondLimits(f"{called} is not told by dtype, shape and data_offsets")
+        raise BeyondLimits(f"{called} does not have exactly dtype, shape and data_offsets")
     dtype, shape, offsets = told["dtype"], told["shape"], told["data_offsets"]
     if not isinstance(dtype, str) or dtype not in BYTES:
         raise BeyondLimits(f"{called} has the unknown dtype {str(dtype)[:40]!r}")
@@ -151,7 +151,7 @@ def _require_whole(placed: Mapping[str, TensorPlace], size: int) -> None:
     reached = 0
     for name, place in sorted(placed.items(), key=lambda item: (item[1].begin, item[1].end)):
         if place.begin != reached:
-            what = "overlaps the one before it" if place.begin < reached else "stands behind a hole"
+            what = "overlaps the one before it" if place.begin < reached else "begins after a gap"
             raise BeyondLimits(f"the tensor {name[:80]!r} {what}")
         reached = place.end
     if reached != size:

@@ -83,12 +83,12 @@ def read_archive(stream: BinaryIO, path: Path) -> dict[str, Tensor]:
         raise StorageError(
             f"this archive holds more than tensors: {reason}",
             where=str(path),
-            expected="tensors under names, as torch.save writes a state_dict",
-            do="where you trust it, load it with its own library and save it as safetensors",
+            expected="named tensors, as torch.save writes a state_dict",
+            do="if you trust it, load it with its own library and save it as safetensors",
         ) from None
     except (*BROKEN, StopIteration) as error:
         raise StorageError(
-            "not a whole archive of tensors",
+            "not a valid archive of tensors",
             where=str(path),
             got=f"{type(error).__name__}: {str(error)[:200]}",
             expected="a zip file as torch.save has written it since torch 1.6",

@@ -152,7 +152,7 @@ def resolve_device(device: str) -> str:
             expected="auto or cpu",
             do="see that nvidia-smi lists a GPU and CUDA_VISIBLE_DEVICES does not hide it"
             if built
-            else "install a torch that was built with CUDA, or leave the device to auto",
+            else "install a torch that was built with CUDA, or use --device auto",
         )
     return ("cuda" if there else "cpu") if device == "auto" else device
 

@@ -211,7 +211,7 @@ def alone(why: str, tokens: int | None = None) -> OutOfMemory:
     """Return the error for a single example that takes too much memory."""
     size = f" of {tokens:,} tokens" if tokens else ""
     return OutOfMemory(
-        f"one example{size} takes more memory than there is",
+        f"one example{size} needs more memory than is available",
         got=why,
-        do="cut long texts; take a smaller backbone or a method that trains fewer blocks; or run one by one: --jobs 1",
+        do="cut long texts; use a smaller backbone or a method that trains fewer blocks; or run one by one: --jobs 1",
     )

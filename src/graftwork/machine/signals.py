@@ -79,11 +79,15 @@ class Waiting:
         return found
 
     def let_go(self) -> None:
-        """Restore the previous handlers and raise the pending signal."""
+        """Restore the previous handlers and raise every pending signal, also when the handler of one raises."""
         while self._before:
             signal.signal(*self._before.popitem())
-        if self.came:
-            signal.raise_signal(signal.Signals(self.came.pop(0)))
+        try:
+            if self.came:
+                signal.raise_signal(signal.Signals(self.came.pop(0)))
+        finally:
+            if self.came:
+                self.let_go()
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         if number in self.came:

@@ -31,6 +31,7 @@ from graftwork.pretrained.known_words import KnownWords
 from graftwork.pretrained.open_backbone import backbone_folder
 from graftwork.registry import kinds, methods
 from graftwork.targets.words import UNSPACED_APART, cut_words
+from graftwork.train.loop import Diverged
 from graftwork.train.seeds import derive
 
 RANDOM = "random"  # randomly initialised vectors
@@ -193,7 +194,7 @@ class Dan:
         if task.reads != "text":
             return f"it reads texts, and this task reads {task.reads}s"
         if kind.per_word or isinstance(kind, OfChoices):
-            return "it answers texts as a whole, and this task asks about each word or choice"
+            return "it predicts one answer per text, and this task has one per word or choice"
         whole = min(self.size, self.width, self.epochs) > 0 and self.depth >= 0 and self.words >= 0
         if not (whole and 0 <= self.drop < 1 and self.l2 >= 0):
             return f"size, width and epochs must be above 0, drop between 0 and 1, no other below 0: {self}"
@@ -226,10 +227,10 @@ class Dan:
         described = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
         if depth != self.depth or described != {name: tuple(tensor.shape) for name, tensor in delta.items()}:
             raise IncompatibleModule(
-                "it describes another network than its weights are of",
+                "it describes another network than the weights belong to",
                 where="module.json",
                 got=f"{outputs:,} outputs, width {self.width:,}, depth {self.depth:,}",
-                do="put it back as it was written, or train it again",
+                do="restore it from a copy, or train it again",
             )
         network.load_state_dict(delta, assign=True)
         return Averaging(network, facts)
@@ -275,6 +276,12 @@ class Dan:
                 bench.log({"epoch": epoch, "validation": score, "loss": loss})
                 bench.progress(epoch / self.epochs, f"epoch {epoch}/{self.epochs}")
                 keep(learning.checkpoint)
+        if not learning.kept:
+            raise Diverged(
+                "training diverged: no epoch has a validation score that is a number",
+                got=f"validation scores {', '.join(map(str, learning.scores))}",
+                do="check the numbers of the word vectors, or use another method",
+            )
         network.load_state_dict(learning.kept)
         bench.tally.add_model(3 * len(learning.scores) * _flops(network, train))  # backward is twice forward
         return {"epochs": len(learning.scores), "best_epoch": learning.at, "validation_by_epoch": learning.scores}

@@ -17,6 +17,7 @@ from graftwork.core.method import FrozenPass, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear_fit import LinearFit, fit_on, fitted_on, kept_targets, scorer
+from graftwork.train.loop import Diverged
 from graftwork.train.probe import Probe, restore_probe
 from graftwork.train.scalar_mix_layer import batches_of_features, features_of_blocks, mixed
 from graftwork.train.seeds import derive
@@ -65,7 +66,10 @@ class ScalarMix:
     def _learn(
         self, bench: Workbench, train: FrozenPass, validation: FrozenPass, scale: Tensor, start: LinearFit
     ) -> tuple[Mixed, float, int]:
-        """Train; return the network after its best epoch, its validation score, and the number of that epoch."""
+        """Train; return the network after its best epoch, its validation score, and the number of that epoch.
+
+        Raises `Diverged` when no epoch has a validation score.
+        """
         kind, targets = bench.setting.kind, kept_targets(bench.train, train.encoded)
         features, held = (features_of_blocks(one, len(scale) - 1) for one in (train, validation))  # (N, L + 1, P) each
         score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
@@ -94,6 +98,12 @@ class ScalarMix:
                 best = (reached, epoch, {name: one.clone() for name, one in network.state_dict().items()})
         layering = 2.0 * features[:, 0].numel() * network.weight.shape[0]
         bench.tally.add_model(self.epochs * 3 * (2.0 * features.numel() + layering))  # backward is twice forward
+        if not best[2]:
+            raise Diverged(
+                "training diverged: no epoch has a validation score that is a number",
+                got=f"loss {sum(losses) / len(losses)}",
+                do="train at a lower rate: scalar_mix:rate=NUMBER",
+            )
         network.load_state_dict(best[2])
         return network, best[0], best[1]
 

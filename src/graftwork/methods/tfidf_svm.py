@@ -101,7 +101,7 @@ class TfidfSvm:
         if task.reads != "text":
             return f"it reads texts, and this task reads {task.reads}s"
         return (
-            "it answers texts as a whole, and this task asks about each word" if kinds.get(task.kind).per_word else ""
+            "it predicts one answer per text, and this task has one per word" if kinds.get(task.kind).per_word else ""
         )
 
     def fit(self, bench: Workbench) -> Svm:

@@ -62,8 +62,8 @@ class Ulmfit:
             return f"the blocks of {card.id} share their weights, so they can't be unfrozen one by one"
         if card is not None and not card.blocks:
             return f"{card.id} has no blocks to unfreeze one by one"
-        if self.divisor <= 0:
-            return f"divisor must be above 0, not {self.divisor}"
+        if not self.divisor >= 1:
+            return f"divisor must be at least 1, not {self.divisor}"
         if not 0 < self.cut_frac < 1:
             return f"cut_frac must be between 0 and 1, not {self.cut_frac}"
         for name, known in (("schedule", SCHEDULES), ("unfreezing", UNFREEZINGS)):

@@ -69,15 +69,15 @@ def require_fitting(method: Method, delta: Mapping[str, Tensor], setting: Settin
 
 def _larger(folder: Path, got: str, numbers: int) -> IncompatibleModule:
     return IncompatibleModule(
-        "it describes a larger method than its weights are of",
+        "it describes a larger method than the weights belong to",
         where=str(folder / DESCRIPTION),
         got=got,
-        expected=f"one that {numbers:,} stored numbers are enough for",
+        expected=f"a method with at most {numbers:,} stored numbers",
     )
 
 
 def _object(path: Path) -> dict[str, Any]:
     content = read_json(inside(path.parent, path.name), MODULE)
     if not isinstance(content, dict):
-        raise StorageError("not an object", where=str(path), got=clip(str(content)), expected="{…}")
+        raise StorageError("not a JSON object", where=str(path), got=clip(str(content)), expected="{…}")
     return content

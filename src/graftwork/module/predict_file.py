@@ -60,7 +60,7 @@ def answer_file(
         )
     if out and out.resolve() == source.resolve():
         raise ConfigError(
-            "--file and --out are the same file", where=str(out), do="give the answers a file of their own"
+            "--file and --out are the same file", where=str(out), do="write the predictions to another file"
         )
     require_apart(str(rejects) if rejects else None, {"given": source} | ({"answers": out} if out else {}))
     check_roles(modules)
@@ -94,8 +94,8 @@ def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ConfigError(
-                f"two modules answer the task {name!r}: their answers would have one name",
-                do="ask one of them in a command of its own",
+                f"two modules have the task {name!r}: their predictions would have the same name",
+                do="predict with one of them in a separate command",
             )
     return ["", *(f"{name}." for name in names)]
 

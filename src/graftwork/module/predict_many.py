@@ -63,10 +63,10 @@ def check_roles(modules: Sequence[TaskModule]) -> None:
     for module in modules:
         if module.roles != modules[0].roles:
             raise ConfigError(
-                "these modules want different inputs",
-                got=f"{module.task.name} wants {' and '.join(module.roles)}",
+                "these modules have different inputs",
+                got=f"{module.task.name} reads {' and '.join(module.roles)}",
                 expected=f"{' and '.join(modules[0].roles)}, as {modules[0].task.name} does",
-                do="ask them one by one",
+                do="use them one by one",
             )
 
 

@@ -82,7 +82,7 @@ class TaskModule:
                 "module.json or selftest.json is damaged",
                 where=str(folder),
                 got=f"{type(error).__name__}: {error}",
-                do="put it back as it was written, or train it again",
+                do="restore it from a copy, or train it again",
             ) from error
         return module
 
@@ -150,11 +150,11 @@ class TaskModule:
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, largest)
         if not difference <= allowed:
             raise IncompatibleModule(
-                "the self-test gives other logits than on the day it was made",
+                "the self-test gives other logits than when the module was made",
                 where=str(self.folder),
                 got=f"a difference of {difference:.3g}",
                 expected=f"at most {allowed:.3g}",
-                do="the backbone or a library computes something else now: train the module again",
+                do="train the module again: the backbone or a library computes something else now",
             )
         return difference
 
@@ -205,7 +205,7 @@ def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) ->
             where=str(folder),
             got=f"{backbone.card.id}, revision {backbone.card.revision[:16]}",
             expected=f"{stored.id}, revision {stored.revision[:16]}",
-            do="put the backbone back that it was trained on, or train it again",
+            do="use the backbone that it was trained on, or train it again",
         )
 
 
@@ -218,7 +218,7 @@ def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
     found = file_digest(folder / "delta.safetensors")
     if found != description["delta_sha256"]:
         raise IncompatibleModule(
-            "delta.safetensors is not the one this module was saved with",
+            "delta.safetensors has changed since this module was saved",
             where=str(folder),
             got=f"sha256 {found[:16]}…",
             expected=f"sha256 {description['delta_sha256'][:16]}…",

@@ -276,8 +276,9 @@ def _price(row: RunGroup) -> str:
 
 
 def _cost(row: RunGroup, name: str, words: str) -> str:
-    """Format the median cost of the runs, with its grade."""
-    costs = [receipt["price_tag"][name] for receipt in row.receipts if receipt["price_tag"][name]["value"] is not None]
+    """Format the median cost of the runs, with its grade; empty where no run has a meter of that name."""
+    metered = [receipt["price_tag"][name] for receipt in row.receipts if name in receipt["price_tag"]]
+    costs = [cost for cost in metered if cost["value"] is not None]
     if not costs:
         return ""
     return f"{show(statistics.median(cost['value'] for cost in costs), costs[0]['unit'])} {words} ({costs[0]['grade']})"

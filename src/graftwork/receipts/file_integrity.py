@@ -25,7 +25,7 @@ def read_spec(folder: Path) -> RunSpec:
         raise StorageError(
             f"not the specification of a run: {error}",
             where=str(folder / "spec.json"),
-            do="put spec.json back as it was written",
+            do="restore spec.json from a copy",
         ) from None
 
 
@@ -38,7 +38,7 @@ def _content(folder: Path) -> dict[str, Any]:
     content = read_json(folder / "spec.json")
     if not isinstance(content, dict):
         raise StorageError(
-            "not the specification of a run", where=str(folder / "spec.json"), do="put spec.json back as it was written"
+            "not the specification of a run", where=str(folder / "spec.json"), do="restore spec.json from a copy"
         )
     listed = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
     return {name: value for name, value in listed.items() if name != "format"}
@@ -62,7 +62,7 @@ def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) 
         raise StorageError(
             f"not the result of a run: {type(error).__name__}: {error}",
             where=str(folder / "result.json"),
-            do="put result.json back as it was written",
+            do="restore result.json from a copy",
         ) from None
 
 
@@ -137,7 +137,7 @@ def losses_of(folder: Path) -> list[float]:
         return [line["loss"] for line in map(json.loads, lines) if "step" in line]
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(
-            f"not the log of a run: {error}", where=str(path), do="put log.jsonl back as it was written"
+            f"not the log of a run: {error}", where=str(path), do="restore log.jsonl from a copy"
         ) from None
 
 

@@ -277,10 +277,10 @@ def _whole_receipt(folder: Path) -> dict[str, Any]:
     lost = missing(receipt)
     if lost:
         raise StorageError(
-            "the receipt is not whole",
+            "the receipt is incomplete",
             where=str(folder / "receipt.json"),
             got="; ".join(lost[:5]) + (f"; and {len(lost) - 5} more" if len(lost) > 5 else ""),
-            do="put the receipt back as it was written",
+            do="restore the receipt from a copy",
         )
     if receipt["rerun"] is None:
         raise StorageError(
@@ -327,10 +327,10 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
         if told["sha256"] is not None and not path.exists():
             flag = "--data" if split == "train" else f"--{split}"
             raise StorageError(
-                f"the {split} data of this run is gone",
+                f"the {split} data of this run is missing",
                 where=str(path),
                 expected=f"{told['bytes']:,} bytes with sha256 {told['sha256']}",
-                do=f"put it back, or say where it is now: {flag} FILE",
+                do=f"restore it, or give its new place: {flag} FILE",
             )
     return task
 

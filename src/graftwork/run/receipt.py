@@ -100,7 +100,7 @@ def read_receipt(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         _refuse_pretraining(folder)
         raise StorageError(
-            "this run has no receipt.json: it is older than receipts",
+            "this run has no receipt.json: it was made by an older version",
             where=str(folder),
             do="run it again: remove the folder and give the same command",
         )
@@ -116,7 +116,7 @@ def _refuse_pretraining(folder: Path) -> None:
         raise ConfigError(
             "a pre-training has no receipt.json and can't be verified: only runs on a task have receipts",
             where=str(folder),
-            do=f"what it records is its result.json: graft show {folder}; to see that it repeats, run it again",
+            do=f"see its result.json: graft show {folder}; run it again to compare",
         )
 
 

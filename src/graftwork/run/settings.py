@@ -26,21 +26,24 @@ class GivenSettings(TypedDict, total=False):
 
     backbone: Annotated[
         str | None,
-        f"minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE, runs/ID or random:NAME.  [default: {DEFAULT_BACKBONE}]",
+        "Pretrained network: minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE or runs/ID; random:NAME has random "
+        f"weights.  [default: {DEFAULT_BACKBONE}]",
     ]
-    epochs: Annotated[int | None, "Passes over the data.  [default: from rows and classes]"]
-    batch_size: Annotated[int | None, f"Rows a step.  [default: {Recipe.batch_size}]"]
+    epochs: Annotated[int | None, "Training epochs.  [default: by the numbers of rows and classes]"]
+    batch_size: Annotated[int | None, f"Rows per step.  [default: {Recipe.batch_size}]"]
     augment: Annotated[
         bool | None,
-        "Show random parts and mirror images where a step runs the whole network.  [default: augment]",
+        "Augment images by random crops and mirroring, if a step runs the whole network.  [default: augment]",
     ]
-    runs: Annotated[str | Path | None, "Where runs are kept and found.  [default: runs]"]
-    precision: Annotated[str | None, "auto, bf16 or fp32.  [default: auto]"]
-    device: Annotated[str | None, "cpu or cuda; auto is cuda where there is one.  [default: auto]"]
+    runs: Annotated[str | Path | None, "Folder where runs are saved, and found again.  [default: runs]"]
+    precision: Annotated[str | None, "Numeric precision; auto: the faster one on this machine.  [default: auto]"]
+    device: Annotated[str | None, "Device; auto: cuda if there is a GPU.  [default: auto]"]
     prices: Annotated[str | Path | None, "Price list for money and CO2e; see docs/prices.example.toml."]
-    cache: Annotated[str | Path | None, "Where passes of the frozen backbone are kept.  [default: ~/.cache/graftwork]"]
-    cache_size: Annotated[str | None, f"At most so much of them; 0 keeps none.  [default: {CACHE_SIZE}]"]
-    max_memory: Annotated[str | None, "Cut batches so that training takes no more, e.g. 4GB."]
+    cache: Annotated[
+        str | Path | None, "Folder for cached hidden states of the frozen backbone.  [default: ~/.cache/graftwork]"
+    ]
+    cache_size: Annotated[str | None, f"Largest size of the cache; 0: no cache.  [default: {CACHE_SIZE}]"]
+    max_memory: Annotated[str | None, "Largest memory for training, e.g. 4GB; batches are split to stay below it."]
 
 
 _HINTS = get_type_hints(GivenSettings, include_extras=True)

@@ -191,13 +191,13 @@ class RunStore:
         if not matching:
             listed = self.ids()
             latest = (["…"] if len(listed) > LISTED else []) + listed[-LISTED:]
-            raise UnknownName("run", start, latest, where=str(self.root), else_do="graft ls shows all")
+            raise UnknownName("run", start, latest, where=str(self.root), else_do="graft ls lists all")
         if len(matching) > 1:
             raise StorageError(
                 f"{start!r} begins several runs",
                 where=str(self.root),
                 got=", ".join(matching),
-                do="write more of the id",
+                do="give more of the id",
             )
         return self.root / matching[0]
 
@@ -284,6 +284,6 @@ def read_predictions(folder: Path) -> list[dict[str, Any]]:
             raise StorageError(
                 f"not the predictions of a run: {type(error).__name__}: {error}",
                 where=f"{path}, line {number}",
-                do="put predictions.jsonl back as it was written, or remove the run's folder and run it again",
+                do="restore predictions.jsonl from a copy, or remove the run's folder and run it again",
             ) from None
     return found

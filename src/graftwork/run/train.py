@@ -65,9 +65,9 @@ def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
     """Raise `ConfigError` for a learning rate that the method would not use."""
     if learning_rate is not None and not takes_a_recipe(method.method):
         raise ConfigError(
-            f"method {method.label!r} has no learning rate of a recipe",
+            f"method {method.label!r} does not take a learning rate",
             got=f"{learning_rate:g}",
-            do=f"leave it out; graft ls methods {method.config['name']} tells what it can be set to",
+            do=f"omit it; graft ls methods {method.config['name']} lists its settings",
         )
 
 
@@ -90,7 +90,7 @@ def train_in(session: Session, method: Named, recipe: Recipe, seed: int, progres
         raise GraftworkError(
             f"the run ended as {result.status}: {result.error}",
             where=str(folder),
-            do="its log is log.jsonl there; once mended, the same command runs it again",
+            do="see log.jsonl there; the same command runs it again",
         )
     return Run(result, folder, known, tuple(session.dataset.report["warnings"]))
 

@@ -87,7 +87,9 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     by = opening.session
     session = open_session(by.task, [named_from_config(config) for config in by.methods], by.setup, checked=False)
     if session.dataset.digest != opening.data:
-        raise DataError("the data changed while it was being compared", where=str(by.task.data), do="start again")
+        raise DataError(
+            "the data changed while it was being compared", where=str(by.task.data), do="run the same command again"
+        )
     sessions = Sessions(replace(session, runs_at_once=opening.runs_at_once))
     for line in lines:
         order = json.loads(line)

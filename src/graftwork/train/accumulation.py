@@ -78,7 +78,7 @@ def measure(model: Model, bench: Workbench, length: int, positions: int, run: Ca
             f"one example of {positions:,} tokens takes more than --max-memory",
             got=f"about {show(held, 'bytes')} for weights, optimiser and process, {show(taken, 'bytes')} beside them",
             expected=f"at most {show(memory.bound, 'bytes')}",
-            do="allow more, cut long texts, or take a smaller backbone or a method that trains fewer blocks",
+            do="allow more, cut long texts, or use a smaller backbone or a method that trains fewer blocks",
         )
     memory.allow(model.start, length, int((memory.bound - held) * positions / taken))
 

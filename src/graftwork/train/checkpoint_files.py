@@ -122,7 +122,7 @@ class Checkpoints:
                 where=str(self.folder),
                 got=f"run {about['run']}",
                 expected=f"run {self.run}",
-                do="give the flags that it was begun with, or move the folder away to begin anew",
+                do="repeat the options of the interrupted command, or move the folder to start again",
             )
 
 

@@ -82,7 +82,7 @@ def restore_on_formula(
     weight, bias = delta["weight"], delta["bias"]
     if weight.shape[-1] != features:
         raise IncompatibleModule(
-            "it describes another formula than its weights are of",
+            "it describes another formula than the weights belong to",
             where="module.json",
             got=f"{features:,} features",
             expected=f"{weight.shape[-1]:,}",

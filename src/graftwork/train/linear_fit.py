@@ -6,6 +6,7 @@ arXiv:2202.10054).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,8 +101,10 @@ def fit_best_linear(
         previous = fit_linear(features, targets, kind, outputs, strength, previous)
         evaluations += previous.evaluations
         reached = score(previous.logits(validation))
-        if best is None or reached > best[0]:
+        if best is None or reached > best[0] or math.isnan(best[0]):
             best = (reached, previous)
+        if not previous.weight.isfinite().all():
+            previous = None  # the next fit starts from zeros
     assert best is not None
     each = 4.0 * features.inputs.numel() * outputs  # forward and weight gradient, 2 FLOP per multiply-add
     return best[1], best[0], evaluations * each

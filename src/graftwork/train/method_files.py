@@ -41,15 +41,15 @@ def method_again(known: Mapping[str, Any], recorded: Mapping[str, Any], files: M
     for name, value in recorded.items():
         if name in files and here.get(name) != value:
             raise StorageError(
-                "a file that the method reads is another than it was",
+                "a file that the method reads has changed",
                 where=files[name],
                 got=str(here.get(name)),
                 expected=str(value),
-                do="put it back as it was",
+                do="restore it from a copy",
             )
         if name not in files and CONTENT in str(value):
             raise StorageError(
-                "the receipt does not say where the file is that the method reads: it is older than that",
+                "the receipt does not name the file that the method reads: it was made by an older version",
                 where=name,
                 expected=str(value),
                 do="train it again",

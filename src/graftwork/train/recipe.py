@@ -25,6 +25,8 @@ def require_sense(recipe: Recipe) -> None:
     """Raise `ConfigError` for a number that is invalid for any data."""
     for name in ("epochs", "batch_size", "learning_rate"):
         value = getattr(recipe, name)
+        if isinstance(value, bool | str):  # True would count as 1
+            raise ConfigError(f"{name} must be a number", got=repr(value))
         if value is not None and not 0 < value < math.inf:
             raise ConfigError(f"{name} must be above 0", got=repr(value))
         if value is not None and name != "learning_rate" and not isinstance(value, int):

@@ -34,7 +34,7 @@ def chosen_sources(words: str | Sequence[str] | None) -> tuple[str, ...]:
         if word not in SOURCES:
             raise UnknownName("source of variation", word, SOURCES)
     if not words:
-        raise ConfigError("no source of variation is named", expected=", ".join(SOURCES), do="leave --vary out for all")
+        raise ConfigError("no source of variation is named", expected=", ".join(SOURCES), do="omit --vary to vary all")
     return tuple(source for source in SOURCES if source in words)
 
 

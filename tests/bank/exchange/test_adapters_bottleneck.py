@@ -161,7 +161,7 @@ def test_what_does_not_belong_together_is_refused(write_network: WriteNetwork, t
     with pytest.raises(IncompatibleModule, match=r"has no place for 'roberta.encoder.layer.2"):
         imported(theirs, write_network("xlm-roberta", num_hidden_layers=2), tmp_path / "ours")
     (theirs / "pytorch_model_head.bin").unlink()
-    with pytest.raises(ConfigError, match="there is no head beside the adapters"):
+    with pytest.raises(ConfigError, match="the adapters have no prediction head"):
         imported(theirs, write_network("xlm-roberta"), tmp_path / "ours")
 
 

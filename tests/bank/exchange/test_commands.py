@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def test_out_and_in_again(
 ) -> None:
     out = tmp_path / "out"
     assert main(["bank", "export-task", str(bank), f"{format}@1", str(out), "--format", format]) == 0
-    assert "README.md says how it is loaded" in capsys.readouterr().out
+    assert "README.md" in capsys.readouterr().out
     labels = ["--labels", "no, yes ,perhaps"]
     assert main(["bank", "import", str(bank), str(out), "--name", "again", *labels]) == 0
     assert "In the bank: again, version 1" in capsys.readouterr().out
@@ -62,11 +63,17 @@ def test_into_a_new_bank(
     bank: Path, write_network: WriteNetwork, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, fresh = tmp_path / "out", tmp_path / "fresh.bank"
-    main(["bank", "export-task", str(bank), "peft", str(out), "--format", "peft"])
+    assert main(["bank", "export-task", str(bank), "peft", str(out), "--format", "peft", "--json"]) == 0
+    exported = {"folder": str(out), "bank": str(bank), "task": "peft", "version": 1, "format": "peft"}
+    assert json.loads(capsys.readouterr().out) == exported
     assert main(["bank", "import", str(fresh), str(out), "--name", "mood"]) == 2
     assert "--backbone hf:FOLDER" in capsys.readouterr().err and not fresh.exists()
     network = f"hf:{write_network('distilbert')}"
-    assert main(["bank", "import", str(fresh), str(out), "--name", "mood", "--backbone", network, "--pair"]) == 0
+    assert (
+        main(["bank", "import", str(fresh), str(out), "--name", "mood", "--backbone", network, "--pair", "--json"]) == 0
+    )
+    imported = {"path": str(fresh), "task": "mood", "version": 1, "new": True}
+    assert json.loads(capsys.readouterr().out) == {"bank": imported}
     assert Bank.open(fresh).predict([("mood", ("good", "bad"))])[0]["label"] in ("LABEL_0", "LABEL_1", "LABEL_2")
 
 

@@ -197,7 +197,7 @@ def test_numbers_that_are_none_are_refused(write_network: WriteNetwork, tmp_path
     pefts(network, theirs, MAPS["distilbert"])
     path = theirs / "adapter_config.json"
     path.write_text(path.read_text().replace('"lora_alpha": 6', '"lora_alpha": Infinity'))
-    with pytest.raises(StorageError, match="Infinity, which is no number"):
+    with pytest.raises(StorageError, match="Infinity, which is not a JSON number"):
         imported(theirs, network, tmp_path / "ours")
 
 
@@ -281,9 +281,9 @@ def more(tensors: dict[str, Tensor]) -> None:
     ("spoil", "message"),
     [
         (drop, "pre_classifier.weight missing"),
-        (unpair, "no pair of matrices"),
+        (unpair, "not a pair of matrices"),
         (narrow, "these weights are for another network"),
-        (elsewhere, "has no map 'distilbert.transformer.layer.7.attention.q_lin'"),
+        (elsewhere, "has no layer 'distilbert.transformer.layer.7.attention.q_lin'"),
         (more, "embeddings.word_embeddings.weight"),
     ],
 )
@@ -301,9 +301,9 @@ def test_weights_that_do_not_fit_are_refused(
 
 def test_another_network_is_refused(write_network: WriteNetwork, tmp_path: Path) -> None:
     pefts(write_network("distilbert"), tmp_path / "theirs", MAPS["distilbert"])
-    with pytest.raises(IncompatibleModule, match="has no map"):
+    with pytest.raises(IncompatibleModule, match="has no layer"):
         imported(tmp_path / "theirs", write_network("bert"), tmp_path / "ours")
-    with pytest.raises(IncompatibleModule, match=r"has no map|another network"):
+    with pytest.raises(IncompatibleModule, match=r"has no layer|another network"):
         imported(tmp_path / "theirs", write_network("distilbert", dim=8, n_heads=2), tmp_path / "ours")
 
 
@@ -311,7 +311,7 @@ def test_no_folder_of_theirs(write_network: WriteNetwork, tmp_path: Path) -> Non
     with pytest.raises(StorageError, match="neither a folder of peft nor of adapters"):
         imported(tmp_path, write_network("bert"), tmp_path / "ours")
     write_json(tmp_path / "adapter_config.json", {"a": 1})
-    with pytest.raises(IncompatibleModule, match="neither peft nor adapters has written this"):
+    with pytest.raises(IncompatibleModule, match="not written by peft or adapters"):
         imported(tmp_path, write_network("bert"), tmp_path / "ours")
 
 
@@ -420,7 +420,7 @@ def test_what_reads_no_texts_is_not_exported(
     module = make_module(method, write_network("bert"))
     assert module.backbone is not None
     monkeypatch.setattr(module.backbone, "card", replace(module.backbone.card, modality="image"))
-    with pytest.raises(ConfigError, match=r"a task over images can't be exported[\s\S]*a task over texts"):
+    with pytest.raises(ConfigError, match=r"a task on images can't be exported[\s\S]*a task on texts"):
         write_folder(module, tmp_path / "out", format)
     assert not (tmp_path / "out").exists()
 

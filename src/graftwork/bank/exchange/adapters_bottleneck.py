@@ -143,10 +143,10 @@ def _settings(config: Mapping[str, Any], where: Path) -> tuple[dict[str, Any], f
     odd += [] if parts else ["no adapter behind attention or feed-forward parts"]
     if odd:
         raise ConfigError(
-            "adapters of this sort can't be imported",
+            "adapters of this kind can't be imported",
             where=str(where),
             got=", ".join(odd),
-            do="train it anew here: --method adapter or adapterhub",
+            do="train it again here: --method adapter or adapterhub",
         )
     scaling = inner.get("scaling", 1.0)
     factor = float(scaling) if isinstance(scaling, int | float) else 1.0  # a learned scale is among the tensors
@@ -168,10 +168,10 @@ def _weights(folder: Path, name: str) -> Path:
     file = folder / name if (folder / name).is_file() else folder / PICKLED[name]
     if name == HEAD_WEIGHTS and not file.is_file():
         raise ConfigError(
-            "there is no head beside the adapters, and without one they answer nothing",
+            "the adapters have no prediction head",
             where=str(folder),
             expected=f"{HEAD_CONFIG} and {HEAD_WEIGHTS}",
-            do="save it with them: model.save_head(folder, name, use_safetensors=True)",
+            do="save it too: model.save_head(folder, name, use_safetensors=True)",
         )
     return file
 
@@ -202,7 +202,7 @@ def _filled(
         down, d, up, u = (part[f"adapter_{key}"] for key in ("down.0.weight", "down.0.bias", "up.weight", "up.bias"))
     except KeyError as missing:
         raise IncompatibleModule(
-            f"no {missing} of {name}", where=str(where), do="save the adapter again, whole"
+            f"no {missing} of {name}", where=str(where), do="save the complete adapter again"
         ) from None
     scale = part["scaling"] * factor if "scaling" in part else torch.tensor(factor)  # (), (1,) or (width,)
     more = size - down.shape[0]
@@ -232,10 +232,10 @@ def _read_head(folder: Path, file: Path, backbone: Backbone) -> tuple[str, dict[
     odd += [f"activation_function {activation}"] if len(layers) == 2 and activation not in ACTIVATIONS else []
     if odd:
         raise ConfigError(
-            "heads of this sort can't be imported",
+            "heads of this kind can't be imported",
             where=str(where),
             got=", ".join(odd),
-            do="save it with a classification head, or train it anew here",
+            do="save it with a classification head, or train it again here",
         )
     head = {}
     for ours, layer in zip(("hidden", "out")[-len(layers) :], layers, strict=True):

@@ -40,7 +40,7 @@ def classifier_of(family: str, where: Path) -> Classifier:
     """Return the classifier of an architecture. Raises `ConfigError` for an unknown one."""
     if family not in CLASSIFIERS:
         raise ConfigError(
-            f"the classifier that transformers puts on {family!r} is not known here",
+            f"the classifier that transformers puts on {family!r} is not supported",
             where=str(where),
             expected=f"one of {', '.join(CLASSIFIERS)}",
         )
@@ -72,11 +72,11 @@ def take_classifier(
     ]
     if missing:
         raise IncompatibleModule(
-            "the head is not whole",
+            "the head is incomplete",
             where=str(where),
             got=f"{', '.join(missing)} missing",
             expected=f"{known.hidden} and {known.out}",
-            do="without it the folder gives other answers each time it is loaded: save these layers with it",
+            do="save these layers too: otherwise they are random each time the folder is loaded",
         )
     layers = {known.hidden: "head.hidden.weight", known.out: "head.out.weight"}
     for layer, update in updates.items():

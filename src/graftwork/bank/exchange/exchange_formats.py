@@ -59,7 +59,7 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
                     do="save or export it again",
                 ) from error
     raise IncompatibleModule(
-        "neither peft nor adapters has written this",
+        "not written by peft or adapters",
         where=str(folder / CONFIG),
         expected="peft_type in it, or model_type and config",
     )
@@ -83,9 +83,9 @@ def write_folder(module: TaskModule, folder: Path, format: str) -> None:
         raise UnknownName("format", format, FORMATS)
     if module.backbone is not None and module.backbone.card.modality != "text":
         raise ConfigError(
-            f"a task over {module.backbone.card.modality}s can't be exported",
+            f"a task on {module.backbone.card.modality}s can't be exported",
             where=str(module.folder),
-            expected="a task over texts: its folder says how texts are read, and how nothing else is",
+            expected="a task on texts",
         )
     with storage_errors(folder):
         taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))

@@ -71,14 +71,14 @@ def write_imported(
     if towers_of(backbone.card.towers, examples[0]) > 1:
         raise ConfigError(
             f"{backbone.card.id} reads the texts of a pair apart, and this head reads them as one",
-            do="import it to a bank on the backbone that it was trained on",
+            do="import it into a bank on the backbone that it was trained on",
         )
     made = named(found.method, found.settings)
     reason = made.method.unfit(setting.task, backbone.card)
     if reason:
         raise IncompatibleModule(
-            f"this can't be brought onto {backbone.card.id}: {reason}",
-            do="import it to a bank on the backbone that it was trained on",
+            f"this can't be converted for {backbone.card.id}: {reason}",
+            do="import it into a bank on the backbone that it was trained on",
         )
     assert isinstance(made.method, Attaches)
     _require_shapes(
@@ -88,9 +88,9 @@ def write_imported(
     logits = fitted.logits(examples)
     if not np.isfinite(flat(logits)).all():
         raise IncompatibleModule(
-            "its answers are no finite numbers",
+            "its logits are not finite",
             where=str(found.files[0].parent),
-            do="its weights are broken: save it again",
+            do="save it again: its weights are damaged",
         )
     origin = {
         "format": found.format,

@@ -141,7 +141,7 @@ def _require_plain(config: Mapping[str, Any], where: Path) -> None:
             where=str(where),
             got=", ".join(odd),
             expected="y + (alpha / r) B A x and nothing else",
-            do="train it without these settings, or anew here: --method peft_lora",
+            do="train it without these settings, or again here: --method peft_lora",
         )
 
 
@@ -209,7 +209,7 @@ def _classifier(
         raise ConfigError(
             f"transformers' classifier of {backbone.card.family} has {known.activation}, not {activation}",
             where=str(where),
-            do="train it on the activation of its architecture",
+            do="train it with the activation of its architecture",
         )
     prefix = PREFIX if known.own_hidden else f"{PREFIX}{backbone.module.base_model_prefix}."
     layers = {f"{prefix}{known.hidden}.{part}": delta[f"head.hidden.{part}"] for part in ("weight", "bias")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,7 +64,20 @@ def _is_held(lock: Path) -> bool:
         locks = [line.split() for line in LOCKS.read_text().splitlines()]
     except FileNotFoundError:
         return lock.exists() and time.time() - lock.stat().st_mtime < STALE_SECONDS
-    return any(fields[5].rpartition(":")[2] == str(stat.st_ino) for fields in locks if "FLOCK" in fields)
+    return any(_is_of(fields[5], stat) for fields in locks if "FLOCK" in fields)
+
+
+def _is_of(place: str, stat: os.stat_result) -> bool:
+    """Return whether `major:minor:inode` of /proc/locks is this file.
+
+    Of file systems without a device of their own (major 0, such as btrfs and overlayfs) the device that `stat` reports
+    may be another one, so only the inode is compared.
+    """
+    major, minor, inode = place.split(":")
+    device = (int(major, 16), int(minor, 16))
+    return int(inode) == stat.st_ino and (
+        device == (os.major(stat.st_dev), os.minor(stat.st_dev)) or device[0] == os.major(stat.st_dev) == 0
+    )
 
 
 def _size(paths: list[Path]) -> str:

@@ -49,7 +49,9 @@ class File:
             given = given[self.role]
         if not isinstance(given, str) or not given.strip():
             got = "nothing" if isinstance(given, str) else clip(str(given))
-            raise ConfigError(f"wrong inputs: input {number} is no {self.role}", got=got, expected="the path of a file")
+            raise ConfigError(
+                f"wrong inputs: input {number} is not of type {self.role}", got=got, expected="the path of a file"
+            )
         return Example(f"input/{number}", {self.role: identify(Path(given), self.role)})
 
     def arguments(self, texts: Sequence[str]) -> list[GivenInputs]:
