@@ -12,6 +12,7 @@ from typing import Any
 from graftwork.core.named_methods import Named
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
+from graftwork.documents import document
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.io.files import digest
 from graftwork.machine.environment import numerics
@@ -109,6 +110,7 @@ def of_this_task(but: tuple[type[GraftworkError], ...] = ()) -> Iterator[None]:
     except but:
         raise
     except GraftworkError as error:
-        do = f"{error.do} (in a task file: docs/data.md#task-files)" if OF_A_TASK.search(error.do) else error.do
+        page = document("reference/data-files.md#task-files")
+        do = f"{error.do} (in a task file: {page})" if OF_A_TASK.search(error.do) else error.do
         parts = {"where": error.where, "got": error.got, "expected": error.expected, "do": do}
         raise TaskFailed(error.what, **parts) from error

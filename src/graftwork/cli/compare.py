@@ -81,8 +81,8 @@ def command(
 
     DATA is a CSV, TSV, JSONL, CoNLL or Parquet file, an export of Label Studio or doccano, a folder of splits
     (train.tsv, dev.tsv, test.tsv), of brat, or of class folders with images or sounds, hub:NAME, a task file (TOML), or
-    builtin:tickets; docs/data.md describes them all. With several DATA, each gets its own board, and one more board
-    summarises them: docs/many-tasks.md.
+    builtin:tickets; docs/reference/data-files.md describes them all. With several DATA, each gets its own board, and
+    one more board summarises them: docs/how-to/several-tasks.md.
 
     Baselines run first; then methods and seeds are added for as long as one can still change the choice. The choice is
     the cheapest method that is expected to be at most --worth points below the best; the cost of a wrong choice is

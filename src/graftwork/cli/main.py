@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from graftwork import __version__
+from graftwork.documents import document
 from graftwork.errors import GraftworkError, printable
 from graftwork.io.files import OF_THE_DISK, storage_error
 from graftwork.machine.signals import Terminated, ending_cleanly
@@ -28,7 +29,10 @@ graft train tickets.csv --method adapter          one task module
 graft train tickets.csv --budget 5min             the best that five minutes pay for
 graft predict MODULE "my card is lost"            what it answers
 """
-_EPILOG = """\b
+_EPILOG = f"""\b
+The documentation, pages of Markdown: {document("index.md")}
+
+\b
 Completion of commands and options, for this shell and in its start-up file:
 bash: eval "$(_GRAFT_COMPLETE=bash_source graft)"
 zsh:  eval "$(_GRAFT_COMPLETE=zsh_source graft)"
