@@ -34,5 +34,5 @@ def test_the_method_shown_keeps_the_contract(shown: str) -> None:
 
 
 def test_the_method_shown_learns_the_tickets(shown: str, tmp_path: Path) -> None:
-    run = gw.train("builtin:tickets", method=shown, backbone="tiny_text", epochs=1, runs=tmp_path, threads=1)
+    run = gw.train("builtin:tickets", method=shown, backbone="tiny_text", epochs=1, runs=tmp_path)
     assert run.result.status == "ok" and run.result.scores["accuracy"] > 0.172  # the majority class
