@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 ADAPTERS := .venv-adapters/.installed
+DOCS := .venv/.installed-docs
 CODE := src tests $(wildcard benchmarks)
 # In this order; one that fails does not stop the others, and is told at the end.
 ROBUST := kills full_disk hostile
@@ -12,7 +13,7 @@ OF_PART = $(if $(wildcard src/graftwork/$(PART).py),$(wildcard tests/$(dir $(PAR
 	$(if $(wildcard src/graftwork/$(PART)/.),$(wildcard tests/$(PART))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test real browser adapters robust check fix clean
+.PHONY: help setup demo test real browser adapters docs robust check fix clean
 
 test real browser adapters robust: export HF_HUB_OFFLINE = 1
 test real browser adapters robust: export OMP_NUM_THREADS = 1
@@ -48,6 +49,10 @@ adapters: export GRAFTWORK_ADAPTERS_PYTHON = $(CURDIR)/.venv-adapters/bin/python
 adapters: $(INSTALLED) $(ADAPTERS) ## what goes to and comes from the library adapters, compared with it in an environment of its own
 	$(BIN)/pytest tests/bank/exchange/test_adapters_bottleneck.py
 
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(INSTALLED) $(DOCS) ## the documentation in site/, links checked; no network
+	$(BIN)/mkdocs build --strict
+
 robust: $(INSTALLED) ## all of benchmarks/robust: hours
 	@failed=; for part in $(ROBUST); do \
 		echo "== $$part"; \
@@ -65,7 +70,7 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 	$(BIN)/ruff format $(CODE)
 
 clean: ## remove .venv and caches; runs, reports and data stay
-	rm -rf .venv .venv-adapters .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-adapters .mypy_cache .pytest_cache .ruff_cache build dist site
 
 # The stamp is written last: an interrupted installation is taken up again by the next call.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -73,6 +78,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 		|| { echo "Graftwork needs Python 3.11 or later; name one with make PYTHON=python3.12 setup" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+# Apart from the rest, so that tests and demo do not wait for it.
+$(DOCS): $(INSTALLED)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
 
 $(ADAPTERS): constraints-adapters.txt

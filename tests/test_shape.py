@@ -32,7 +32,7 @@ LAYERS = (  # an import points to a lower line
     ("decision",), ("receipts",), ("evaluate",), ("run",), ("module",),
     *((part,) for part in PARTS),
     ("data",), ("train",), ("pretrained",), ("targets",), ("core",), ("machine",), ("nn",), ("config",), ("io",),
-    ("errors", "registry", "units"),
+    ("documents", "errors", "registry", "units"),
 )  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 
@@ -220,7 +220,7 @@ def test_every_key_of_a_task_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "task.toml").write_text("no_key = 1")
     with pytest.raises(UnknownName) as refused:
         read_task_file(tmp_path / "task.toml")
-    page = (CHECKOUT / "docs" / "data.md").read_text().partition("## Task files")[2]
+    page = (CHECKOUT / "docs" / "reference" / "data-files.md").read_text().partition("## Task files")[2]
     told = [key for cell in re.findall(r"^\| (`.+?) \|", page, re.MULTILINE) for key in re.findall(r"`(\w+)`", cell)]
     known = refused.value.expected.removeprefix("one of ").split(", ")
     on_cards = {key for key in known if key not in told and is_told_on_cards(key)}  # keys of single kinds

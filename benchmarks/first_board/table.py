@@ -1,4 +1,4 @@
-"""Print the boards in `results/` as one Markdown table; a test compares it with the README's."""
+"""Print the boards in `results/` as one Markdown table; a test compares it with docs/explanation/price-tags.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed boards: the README's table is theirs, and nothing in them tells where they were made."""
+"""The committed boards: the table in the documentation is theirs, and nothing in them tells where they were made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def table(imported: Callable[[str], ModuleType]) -> ModuleType:
     return imported("first_board/table")
 
 
-def test_the_readme_shows_the_committed_numbers(table: ModuleType) -> None:
-    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    assert table.table() in readme
+def test_the_page_of_price_tags_shows_the_committed_numbers(table: ModuleType) -> None:
+    page = (CHECKOUT / "docs" / "explanation" / "price-tags.md").read_text(encoding="utf-8")
+    assert table.table() in page
 
 
 @pytest.mark.parametrize("path", BOARDS, ids=lambda path: path.parent.name)

@@ -265,7 +265,7 @@ def test_mistakes_are_said(graft: Graft, session: Path, words: tuple[str, ...], 
 
 
 def test_the_document_names_real_commands_and_all_that_change_or_show_a_bank() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "bank.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "bank.md").read_text()
     named = set(re.findall(r"^    graft bank ([a-z-]+)", text, flags=re.MULTILINE))
     assert named <= set(command.commands)
     assert named >= {"create", "add", "remove", "rename", "ls", "show", "check", "diff", "rollback"}

@@ -86,7 +86,7 @@ def test_a_task_that_fails_is_told_at_the_end(graft: Graft, tasks: list[str]) ->
 def test_flags_of_a_task_are_told_to_be_lines_of_its_file(graft: Graft, written: Written) -> None:
     odd = written("odd.csv", ("message", "label"), [(f"number {i}", "ab"[i % 2]) for i in range(40)])
     told = graft("stream", odd, "--bank", "b.bank", "--method", "majority", *QUICK).out
-    assert "--text COLUMN" in told and "(in a task file: docs/data.md#task-files)" in told
+    assert "--text COLUMN" in told and "docs/reference/data-files.md#task-files)" in told
     plain = odd.rename("two words.csv")
     done = graft("stream", plain, "--bank", "b.bank", "--method", "majority", *QUICK)
     assert done.code == 2 and "give it another name" in done.err and "--task" not in done.err

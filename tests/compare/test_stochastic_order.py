@@ -89,7 +89,7 @@ def test_more_confidence_is_a_higher_bound_and_more_runs_a_lower_one() -> None:
 
 
 def test_equal_methods_are_seldom_ordered() -> None:
-    """At 10 runs and 95 %; the bound is asymptotic, so it is not held to 5 % here: see docs/statistics.md."""
+    """At 10 runs and 95 %; the bound is asymptotic, so it is not held to 5 % here (explanation/statistics.md)."""
     random = np.random.default_rng(6)
     bounds = [almost_stochastic_order(*random.normal(size=(2, 10)), seed=at).epsilon_min for at in range(150)]
     assert np.mean(np.array(bounds) < 0.2) < 0.12

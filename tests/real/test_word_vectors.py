@@ -18,7 +18,7 @@ pytestmark = [
 GLOVE, FASTTEXT, MODEL = "glove.6B.50d.10k.txt.gz", "gensim_lee_fasttext.vec", "gensim_crime-and-punishment.bin"
 RATED, ANALOGIES = ("gensim_wordsim353.tsv", "gensim_simlex999.txt"), "gensim_questions-words.txt"
 
-TOLD = (0.527, 0.277)  # in docs/word-vectors.md
+TOLD = (0.527, 0.277)  # in docs/how-to/word-vectors.md
 
 
 @pytest.fixture

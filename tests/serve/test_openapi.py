@@ -1,4 +1,4 @@
-"""The schema, the page made from it, and the commands of docs/serve.md do what the server does."""
+"""The schema, the page made from it, and the commands of docs/how-to/serve.md do what the server does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftwork.cli.serve import command
 from graftwork.serve.openapi import ERRORS, SCHEMAS, openapi
 from graftwork.serve.pages import page_routes
 
-DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_the_python_client_runs(running: Any, tmp_path: Path) -> None:
     client = client.replace("http://127.0.0.1:8080", f"http://127.0.0.1:{running.server.port}")
     client = client.replace("/etc/graftwork/token", str(tmp_path / "token"))
     said: list[Any] = []
-    exec(compile(client, "docs/serve.md", "exec"), {"print": said.append})
+    exec(compile(client, "docs/how-to/serve.md", "exec"), {"print": said.append})
     assert said and "mood" in str(said)
 
 

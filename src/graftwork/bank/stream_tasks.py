@@ -13,6 +13,7 @@ from graftwork.core.kind_settings import kind_settings
 from graftwork.core.named_methods import Named
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
+from graftwork.documents import document
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.io.files import digest
 from graftwork.machine.environment import numerics
@@ -110,7 +111,8 @@ def of_this_task(but: tuple[type[GraftworkError], ...] = ()) -> Iterator[None]:
     except but:
         raise
     except GraftworkError as error:
-        do = f"{error.do} (in a task file: docs/data.md#task-files)" if _names_a_task_flag(error.do) else error.do
+        page = document("reference/data-files.md#task-files")
+        do = f"{error.do} (in a task file: {page})" if _names_a_task_flag(error.do) else error.do
         parts = {"where": error.where, "got": error.got, "expected": error.expected, "do": do}
         raise TaskFailed(error.what, **parts) from error
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from graftwork.config import Prices
 from graftwork.core.meter import Cost, Phase, Readings
+from graftwork.documents import document
 from graftwork.errors import ConfigError
 from graftwork.registry import meters
 from graftwork.run.price_tag import read_costs
@@ -52,7 +53,7 @@ def parse_budget(words: str, prices: Prices) -> Budget:
                 "a budget in money needs a price list",
                 got=words,
                 expected="--prices FILE with per_hour or per_kwh",
-                do="write one after docs/prices.example.toml, or give the budget as a time",
+                do=f"write one after {document('prices.example.toml')}, or give the budget as a time",
             )
         if unit != prices.currency:
             raise ConfigError("the budget is in another currency than the prices", got=unit, expected=prices.currency)

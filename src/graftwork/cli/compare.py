@@ -92,8 +92,8 @@ def command(
 
     DATA is one of: a CSV, TSV, JSONL, CoNLL or Parquet file; an export of Label Studio or doccano; a folder with
     train.tsv, dev.tsv and test.tsv; a folder of brat files; a folder with one subfolder of images or sounds per class;
-    hub:NAME; a task file (TOML); builtin:tickets. See docs/data.md. Several DATA give one board each, and one that
-    summarises them; see docs/many-tasks.md.
+    hub:NAME; a task file (TOML); builtin:tickets. The page docs/reference/data-files.md describes them all. Several
+    DATA give one board each, and one that summarises them: docs/how-to/several-tasks.md.
 
     Baselines run first. Then methods and seeds are added as long as a further run can change the choice. The choice is
     the cheapest method that is expected to score at most --worth points below the best one. The report also says how

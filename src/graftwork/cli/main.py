@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from graftwork import __version__
+from graftwork.documents import document
 from graftwork.errors import GraftworkError, printable
 from graftwork.io.files import OF_THE_DISK, storage_error
 from graftwork.machine.signals import Terminated, ending_cleanly
@@ -28,7 +29,10 @@ graft train tickets.csv --method adapter     train one method
 graft train tickets.csv --budget 5min        find the best method within five minutes
 graft predict MODULE "my card is lost"       predict with a trained task module
 """
-_EPILOG = """\b
+_EPILOG = f"""\b
+The documentation, pages of Markdown: {document("index.md")}
+
+\b
 Terms:
   backbone     a pretrained network, as minilm or hf:FOLDER
   method       a way to adapt a backbone (adapter, lora, full fine-tuning, …), or a baseline

@@ -9,6 +9,7 @@ import click
 
 from graftwork.cli.completion import paths
 from graftwork.cli.options import Command, device_option, option, use_threads
+from graftwork.documents import document
 from graftwork.errors import ConfigError
 from graftwork.io.extras import extra
 
@@ -84,7 +85,7 @@ def command(
         raise ConfigError(
             "other machines could reach this server, so it needs a token that you keep",
             got=f"--host {host}",
-            do="give --token-file FILE, or leave --host out; docs/serve.md says how to make one",
+            do=f"give --token-file FILE, or leave --host out; {document('how-to/serve.md')} says how to make one",
         )
     token = read_token(Path(token_file)) if token_file else make_token()
     import torch

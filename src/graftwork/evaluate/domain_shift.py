@@ -54,7 +54,7 @@ def shift(
     The training data are read from where the module's description says, if they are there and unchanged; `reference`
     replaces them. `columns` (role -> column) names the columns of files; labels in them are ignored. At most `rows` per
     side, sampled by a hash of their content, are compared by a classifier and predicted; `furthest` are shown. Returns
-    JSON, described in docs/shift.md.
+    JSON, described in docs/how-to/new-data.md.
 
     Raises `ConfigError` or `DataError` for texts that the module can't take, `GraftworkError` as `TaskModule.load`.
     """

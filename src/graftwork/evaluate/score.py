@@ -43,7 +43,7 @@ def score(
     Every metric of the module's task has its 95 % interval over examples (paired bootstrap), the score of the majority
     class on the same rows, and that of the module's own test split; the others have their differences from the first.
     `columns` names columns by role, and "label"; the default is the names in the module's training file, or the usual
-    ones. Unreadable rows go to `rejects`. Returns JSON, scores as fractions; described in docs/score.md.
+    ones. Unreadable rows go to `rejects`. Returns JSON, scores as fractions; described in docs/how-to/new-data.md.
 
     Raises `DataError` for a file without labels, for unreadable rows and for labels that a module doesn't know,
     `ConfigError` for modules of different tasks, and `GraftworkError` as `TaskModule.load`.
