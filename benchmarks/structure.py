@@ -32,7 +32,11 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 HERE = Path(__file__).resolve().parent
-ADDED = {"the method `ia3`": ("d2db94c",)}  # part -> the commits that added it
+ADDED = {  # part -> the commits that added it; the seam that `prefix` needs is a commit of its own, 730c6a2
+    "the method `ia3`": ("d2db94c",),
+    "the method `prefix`": ("c084e04",),
+    "T5's encoder": ("66ec024",),
+}
 TEXT = "a film that is good"
 WARM_UP, REQUESTS, SECONDS = 3, 3, 120.0
 TOKEN = "0123456789abcdef0123456789abcdef"

@@ -29,6 +29,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "electra": SHAPE | {"embedding_size": 8},
     "distilbert": TOKENS | {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32},
     "mpnet": SHAPE,
+    "t5": TOKENS | {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 3, "num_heads": 2},
 }
 LARGE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 64}
 TEXTS = ["the film was good", "bad", "the film was not very good it was very very long", ""]

@@ -14,6 +14,7 @@ from graftwork.module.task_module import TaskModule
 
 HEAD = "head.safetensors"
 KINDS = ("classification", "multilabel", "regression")  # kinds with one row of logits per example
+ENCODERS_OF_TWO = ("t5", "mt5")  # architectures of which the encoder alone is used; no whole classifier is exported
 IMPORTS: Mapping[bool, str] = {
     False: """
         import torch
@@ -116,7 +117,9 @@ def snippet(format: str, module: TaskModule, *, whole: bool) -> str:
         parts += [f'head = load_file(f"{{FOLDER}}/{HEAD}")\nlogits = pooled @ head["weight"].T + head["bias"]\n']
     base = name_elsewhere(card.id)
     parts.insert(1, f"BASE = {base!r}\n" if base else "")
-    return "".join(dedent(part).lstrip("\n") for part in parts)
+    code = "".join(dedent(part).lstrip("\n") for part in parts)
+    # AutoModel would open a decoder too, which this task has none of.
+    return code.replace("AutoModel", "AutoModelForTextEncoding") if card.family in ENCODERS_OF_TWO else code
 
 
 def _write_head(folder: Path, module: TaskModule) -> None:
