@@ -263,6 +263,7 @@ def provoked() -> dict[str, tuple[list[str], tuple[str, ...]]]:
 ELSEWHERE = {
     "GraftworkError": "the class of all, raised for runs that failed: as for OutOfMemory and Diverged",
     "HttpRefusal": "an answer of the server, whose tests provoke it",
+    "MissingExtra": "a process without an extra, tests/cli/test_without_extras.py",
     "TaskFailed": "a row of a stream, whose tests provoke it",
 }
 

@@ -24,6 +24,9 @@ class GraftworkError(Exception):
         self.what, self.where, self.got, self.expected, self.do = what, where, got, expected, do
         super().__init__(self.message)
 
+    def __str__(self) -> str:
+        return self.message
+
     @property
     def message(self) -> str:
         """The full message, one line per part."""

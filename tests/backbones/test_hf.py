@@ -89,7 +89,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
 }  # fmt: skip
-OWN_SOFTMAX = {"mpnet", "deberta-v2", "xlnet", "openai-gpt"}  # attention that does not call `attend`
+OWN_SOFTMAX = {"mpnet", "deberta-v2", "xlnet", "openai-gpt", "t5", "mt5"}  # attention that does not call `attend`
 TEXTS = ["the film was good", "bad", "the plot of the film was very very long and not good with it or a short"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
 PAIR = [Example("train/1", {"text_a": "the film was good", "text_b": "not bad"})]

@@ -214,7 +214,7 @@ def test_one_row_that_finds_no_memory_is_told(
     with monkeypatch.context() as patched:
         patched.setattr(TransformerBackbone, "states_up_to", short)
         patched.setattr(TransformerBackbone, "states", short)
-        with pytest.raises(OutOfMemory, match="one example takes more memory"):
+        with pytest.raises(OutOfMemory, match="one example needs more memory"):
             mixture.answers(rows[:20])
     assert len(mixture.answers(rows[:20])) == 20
 

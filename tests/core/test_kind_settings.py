@@ -81,3 +81,11 @@ def test_a_setting_is_described() -> None:
     assert (found["positive"].meaning, found["positive"].unset) == ("the class that f1 is of", "the rarer one of two")
     assert (found["stray_tags"].unset, found["realign"].type) == ("repair", bool)
     assert [name for name, one in found.items() if one.asked] == ["positive", "thresholds"]
+
+
+def test_a_setting_of_another_kind_is_placed_in_its_task_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text('data = "t.csv"\nkind = "span"\nstray_tags = "refuse"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="has no use for stray_tags") as caught:
+        Task.from_file(path)
+    assert caught.value.where == str(path)

@@ -120,7 +120,7 @@ def test_answers_come_in_halves_in_their_order() -> None:
 
     found = in_halves(ROWS, work)
     assert [row for part in found for row in part] == ROWS and max(map(len, found)) == 3
-    with pytest.raises(OutOfMemory, match="one example takes more"):
+    with pytest.raises(OutOfMemory, match="one example needs more"):
         in_halves(ROWS, lambda part: (_ for _ in ()).throw(MemoryError()))
 
 

@@ -180,7 +180,7 @@ def test_other_formats_that_the_library_knows_are_not_read(tmp_path: Path) -> No
 def test_a_file_that_is_too_large_is_not_read_into_memory(tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
     os.truncate(tmp_path / "a.png", 1 << 40)
-    with pytest.raises(StorageError, match="too large for what it is"):
+    with pytest.raises(StorageError, match="too large for its purpose"):
         identify(tmp_path / "a.png", "image")
 
 

@@ -148,7 +148,7 @@ OTHERS = {  # name -> content, reader
     "v.bin": (b"2 1\nthe \0\0\x80?\ncat \0\0\0?\n", read_word_vectors),
     "c.txt": (b"one\ntwo\n\nthree\n", lambda path: list(open_corpus([path]).documents())),
     "c.jsonl": (lines({"text": "a"}, {"text": "b"}), lambda path: list(open_corpus([path]).documents())),
-    "t.toml": (b'data = "t.csv"\nkind = "span"\nlabels = ["a", "b"]\nsplit_seed = 3\n', Task.from_file),
+    "t.toml": (b'data = "t.csv"\nkind = "tagging"\nlabels = ["a", "b"]\nsplit_seed = 3\n', Task.from_file),
     "r.json": (b'{"a": [1, 0.5, null, "x"], "b": {"c": true}}', read_json),
     "w.safetensors": (save({"a": torch.ones(2, 3)}), lambda path: safe_load(path, mapped=False)),
 }

@@ -79,7 +79,7 @@ class StandIn:
             if "damaged" in str(example.inputs.values()):
                 raise IncompatibleModule("delta.safetensors is another one", where=f"{self.path}/tasks")
             if "enormous" in str(example.inputs.values()):
-                raise OutOfMemory("one example takes more memory than there is", got="can't allocate memory")
+                raise OutOfMemory("one example needs more memory than is available", got="can't allocate memory")
             if "poison" in str(example.inputs.values()):
                 raise ZeroDivisionError("a secret of /the/inside")
         return [{"label": f"{name}: {next(iter(example.inputs.values()))}"} for name, example in rows]

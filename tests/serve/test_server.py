@@ -216,7 +216,7 @@ def test_a_task_that_turns_out_to_be_broken_is_told(running: Any) -> None:
 
 def test_a_row_that_finds_no_memory_is_told(running: Any) -> None:
     status, answer, headers = running.client.ask("POST", "/v1/predict", {"task": "mood", "text": "enormous"})
-    assert status == 503 and answer["error"]["what"].startswith("one example takes more memory")
+    assert status == 503 and answer["error"]["what"].startswith("one example needs more memory")
     assert "retry-after" in headers and running.client.predict(ROW)[0] == 200
 
 

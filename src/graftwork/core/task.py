@@ -97,7 +97,11 @@ class Task:
             for key in flags:
                 if key not in known:
                     raise UnknownName("task setting", key, known)
-        return cls.of(settings)
+        try:
+            return cls.of(settings)
+        except ConfigError as error:
+            error.where = error.where or (str(path) if path.suffix == ".toml" else "")
+            raise
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Task:

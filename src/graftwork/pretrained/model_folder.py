@@ -164,7 +164,7 @@ def reading_files(folder: Path) -> dict[str, str]:
     for path in found.values():
         if path.stat().st_size > MOST_BYTES:
             raise StorageError(
-                "the file is too large for what it is",
+                "the file is too large for its purpose",
                 where=str(path),
                 got=f"{path.stat().st_size:,} bytes",
                 expected=f"at most {MOST_BYTES:,} bytes",

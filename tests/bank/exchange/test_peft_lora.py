@@ -281,9 +281,9 @@ def more(tensors: dict[str, Tensor]) -> None:
     ("spoil", "message"),
     [
         (drop, "pre_classifier.weight missing"),
-        (unpair, "not a pair of matrices"),
+        (unpair, "no pair of matrices"),
         (narrow, "these weights are for another network"),
-        (elsewhere, "has no layer 'distilbert.transformer.layer.7.attention.q_lin'"),
+        (elsewhere, "has no map 'distilbert.transformer.layer.7.attention.q_lin'"),
         (more, "embeddings.word_embeddings.weight"),
     ],
 )
@@ -301,7 +301,7 @@ def test_weights_that_do_not_fit_are_refused(
 
 def test_another_network_is_refused(write_network: WriteNetwork, tmp_path: Path) -> None:
     pefts(write_network("distilbert"), tmp_path / "theirs", MAPS["distilbert"])
-    with pytest.raises(IncompatibleModule, match="has no layer"):
+    with pytest.raises(IncompatibleModule, match="has no map"):
         imported(tmp_path / "theirs", write_network("bert"), tmp_path / "ours")
     with pytest.raises(IncompatibleModule, match=r"has no layer|another network"):
         imported(tmp_path / "theirs", write_network("distilbert", dim=8, n_heads=2), tmp_path / "ours")

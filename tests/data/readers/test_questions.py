@@ -215,7 +215,7 @@ def test_given_files_may_share_passages_and_it_is_said(tmp_path: Path) -> None:
     )
     data = loaded(train, test=test, validation=write(tmp_path, ROWS[60:], "v.jsonl"))
     assert data.report["passages_across"] == {"validation": 0, "test": 1}
-    assert any("1 row of test (50.0%) ask about a passage that train asks" in text for text in data.report["warnings"])
+    assert any("1 row of test (50.0%) asks about a passage that train asks" in text for text in data.report["warnings"])
     assert (
         data.report["splits"]
         == "train 60 questions from t.jsonl; validation 20 questions from v.jsonl; test 2 questions from test.jsonl."

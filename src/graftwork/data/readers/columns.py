@@ -114,7 +114,11 @@ def column_of(table: Table, role: str, name: str, setting: str | None, known: st
         f"no column {name!r}",
         where=f"{table.path}:1",
         got=columns_told(table),
-        expected="" if setting is not None else f"a column called {known}",
+        expected=""
+        if setting is not None
+        else f"a column called {known}"
+        if " and " not in known
+        else f"columns called {known}",
         do=do,
     )
 
