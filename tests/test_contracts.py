@@ -65,7 +65,6 @@ BY_GRADIENT = {
     "top_layers",
     "ulmfit",
 }
-CHANGE_AT_THE_START = {"prefix"}  # no identity before training
 OTHER_KINDS = ("span", "choice")
 DEFAULTS_ARE_SLOW = {"no_transfer"}  # what `full` takes, and weights drawn for every fit
 FUSED = ("attention.query", "attention.key", "attention.value")
@@ -88,7 +87,7 @@ def method_cases() -> list[Any]:
 @pytest.mark.parametrize(("name", "settings"), method_cases(), ids=str)
 def test_methods(name: str, settings: dict[str, Any]) -> None:
     kinds = [kind for kind in KINDS if name not in BY_GRADIENT or kind not in OTHER_KINDS]
-    check_method(name, settings, identity_at_start=name not in CHANGE_AT_THE_START, of_kinds=kinds)
+    check_method(name, settings, of_kinds=kinds)
 
 
 @pytest.mark.slow
@@ -96,7 +95,7 @@ def test_methods(name: str, settings: dict[str, Any]) -> None:
 def test_methods_on_other_kinds(name: str) -> None:
     """What is other there than in tagging is the kind's: the head of a word, and what stands beside it."""
     settings = {"k": 1} if name == "top_layers" else {}
-    check_method(name, settings, identity_at_start=name not in CHANGE_AT_THE_START, of_kinds=OTHER_KINDS)
+    check_method(name, settings, of_kinds=OTHER_KINDS)
 
 
 MEDIA_FAMILIES = {"hf_image": "vit", "hf_speech": "wav2vec2"}  # more of each in tests/backbones

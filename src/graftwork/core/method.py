@@ -233,6 +233,13 @@ class HasRate(Protocol):
 
 
 @runtime_checkable
+class IdentityAtStart(Protocol):
+    """A method that declares whether attaching it changes no output until it is trained (default: yes)."""
+
+    IDENTITY_AT_START: ClassVar[bool]
+
+
+@runtime_checkable
 class HeadStart(Protocol):
     """A method that declares whether its head is fitted on frozen features before training (default: yes)."""
 

@@ -47,6 +47,7 @@ class PrefixTuning:
     learning_rate: float = 3e-3  # peak of the schedule
 
     VERSION: ClassVar[int] = 1
+    IDENTITY_AT_START: ClassVar[bool] = False
     uses_backbone: ClassVar[bool] = True
     BOARD: ClassVar[Entries] = ()  # no board has taught the prior of it: on a board only where it is named
 

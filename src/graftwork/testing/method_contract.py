@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
-from graftwork.core.method import Setting, unfit
+from graftwork.core.method import IdentityAtStart, Setting, unfit
 from graftwork.core.model import Model, Stacks
 from graftwork.core.named_methods import Named, method_from_config, named, parse_method
 from graftwork.core.ragged import flat
@@ -43,13 +43,11 @@ def check_method(
     settings: Mapping[str, Any] | None = None,
     *,
     backbone: str = "tiny_text",
-    identity_at_start: bool = True,
     of_kinds: Sequence[str] = KINDS,
 ) -> None:
     """Check the promises of every method, with the hyper-parameters `settings`, on the toy tasks that it fits.
 
-    `identity_at_start`: attaching the method changes no output until it is trained. `of_kinds`: the kinds of text
-    tasks to try. Raises `AssertionError`.
+    `of_kinds`: the kinds of text tasks to try. Raises `AssertionError`.
     """
     made = named(name, settings or {})
     _check_words(made)
@@ -65,7 +63,7 @@ def check_method(
         require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
         for data in (data for data, reason in zip(tasks, reasons, strict=True) if not reason):
             if opened is not None and isinstance(made.method, Attaches):
-                _check_attached(made.method, opened, data, identity_at_start)
+                _check_attached(made.method, opened, data)
             _check_fitted(made, opened, data)
 
 
@@ -79,7 +77,7 @@ def _check_words(made: Named) -> None:
     require(hash(made.method) == hash(copy.copy(made.method)), "the method is not a frozen dataclass")
 
 
-def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identity: bool) -> None:
+def _check_attached(method: Attaches, backbone: Backbone, data: Dataset) -> None:
     """Check the promises of a model with the method's adapters, before, during and after training."""
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     encoded, rows = backbone.encode(data.train.examples), np.arange(len(data.train.examples))
@@ -91,7 +89,7 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset, identit
     require(all(id(p) not in shared for p in delta.values()), "a weight of the shared backbone is trained")
     require(not any(p.requires_grad for p in backbone.module.parameters()), "the shared backbone requires grad")
     require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
-    if identity:
+    if method.IDENTITY_AT_START if isinstance(method, IdentityAtStart) else True:
         require(torch.equal(pooled(model.backbone, inputs), before), "attaching changed the features")
     targets = torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
     _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
