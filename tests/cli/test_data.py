@@ -61,6 +61,19 @@ def test_a_backbone_counts_tokens(graft: Graft, leaky: list[str]) -> None:
     assert "windows" not in found
 
 
+@pytest.mark.parametrize(
+    ("script", "share"), [("ሰላም ለዓለም", 1.0), ("it is ok", 0.0), ("it is so ok to me now ሰላም", 1 / 8)]
+)
+def test_texts_that_the_backbone_can_t_read(
+    graft: Graft, written: Callable[..., Path], script: str, share: float
+) -> None:
+    path = written("t.csv", ("text", "label"), [(" ".join([script] * (i + 1)), "ab"[i % 2]) for i in range(40)])
+    found = json.loads(graft("data", path, "--backbone", "tiny_text", "--json").out)
+    assert found.get("unknown_token_shares", {}).get("train", 0.0) == pytest.approx(share, abs=0.1)
+    assert any("tiny_text can't read 100% of these texts" in line for line in found["warnings"]) == (share == 1.0)
+    assert any("Tokens that stand for text" in line for line in found["warnings"]) == (share > 0)
+
+
 def test_what_is_read_in_windows_is_said(graft: Graft, tmp_path: Path) -> None:
     sentences = ["\n".join(f"word{i}{at}\t{'OP'[at == 1]}" for at in range(3 if i else 2000)) for i in range(20)]
     (tmp_path / "long.conll").write_text("\n\n".join(sentences), encoding="utf-8")

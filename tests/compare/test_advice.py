@@ -30,6 +30,13 @@ def test_what_to_use_is_said_first_with_its_test_score_and_its_price() -> None:
     assert chosen_row(chosen("adapter"))["method"] == "adapter"  # type: ignore[index]
 
 
+def test_a_backbone_that_can_t_read_the_texts_is_said_first() -> None:
+    made = chosen("adapter")
+    for share, first in ((0.64, "tiny can't read 64% of these texts"), (0.19, "Use adapter")):
+        told = {**made, "data_report": {**made["data_report"], "unknown_token_shares": {"train": share}}}
+        assert advice(told)[0].startswith(first) and advice(told)[-len(advice(made)) :] == advice(made)
+
+
 def test_a_method_without_parameters_is_told_without_them() -> None:
     made = chosen("linear_probe")
     chosen_row(made)["costs"]["trained_parameters"]["value"] = 0  # type: ignore[index]

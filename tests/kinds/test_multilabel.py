@@ -34,10 +34,14 @@ def test_bars_and_lists_mean_the_same() -> None:
         ("a||b", "the label is empty"),
         (" ", "the label is empty"),
         ("a|a", "stands twice"),
+        (("1", "0", "1"), "looks like a vector of 0 and 1"),
+        ("['a', 'b']", "the text of a list"),
+        ('("a",)', "the text of a list"),
+        ("[]", "the text of a list"),
         ("a|z", "unknown label 'z'"),
     ],
 )
-def test_bad_labels(text: str, what: str) -> None:
+def test_bad_labels(text: str | tuple[str, ...], what: str) -> None:
     with pytest.raises(DataError, match=what) as caught:
         KIND.parse(text, TASK.resolved(labels=("a", "b")), "f.csv:7")
     assert caught.value.where == "f.csv:7"
@@ -48,6 +52,13 @@ def test_resolve() -> None:
     assert (task.labels, task.metrics, task.settings.thresholds) == (("a", "b"), ("macro_f1", "accuracy"), "validation")
     with pytest.raises(DataError, match="no row has a label"):
         KIND.resolve(TASK, [(), ()])
+    with pytest.raises(DataError, match="looks like a vector of 0 and 1"):
+        KIND.resolve(TASK, [("0", "1"), ("0", "1")])
+
+
+def test_numbers_may_name_labels() -> None:
+    assert KIND.resolve(TASK, [("0", "1"), ("0",), ("1", "27")]).labels == ("0", "1", "27")
+    assert KIND.parse("[sic]|a", TASK, "f:1") == ("[sic]", "a")
 
 
 def test_strata_fall_back_to_the_rarest_label() -> None:

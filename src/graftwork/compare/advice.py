@@ -9,6 +9,7 @@ from typing import Any
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.leaderboard_data import ENOUGH_RUNS
 from graftwork.compare.sentences import Board, cost, few_runs, scored
+from graftwork.run.data_report import UNREADABLE, unreadable
 from graftwork.units import percent, several, show
 
 _MOST_RIVALS = 2  # rivals that are named
@@ -17,8 +18,19 @@ CHEAP_SHARE = 0.005  # share of a price below which another price is next to not
 
 
 def advice(board: Board) -> list[str]:
-    """Return at most six lines, of about 100 characters with short names; one line if the board chose no method."""
+    """Return at most six lines, of about 100 characters with short names; one line if the board chose no method.
+
+    One more comes first where the backbone can't read the texts.
+    """
     rows = {row["method"]: row for row in scored(board)}
+    share = board["data_report"].get("unknown_token_shares", {}).get("train", 0.0)
+    if board["backbone"] and share >= UNREADABLE:
+        return [f"{unreadable(board['backbone']['id'], share)}.", *_choice(board, rows)]
+    return _choice(board, rows)
+
+
+def _choice(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the lines on the chosen method; `rows` are those with scores, by method."""
     if not rows:
         return ["No method finished."]
     decision = board.get("decision")

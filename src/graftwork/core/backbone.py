@@ -99,7 +99,8 @@ class Encoded:
     words: WordPlaces | None = None
     owned: NDArray[np.int64] | None = None  # (B,) sequences per example, a multiple of `towers`
     media: tuple[Media, ...] | None = None  # images or sounds, one per sequence; `ids` then only gives its length
-    unknown: int = 0  # out-of-vocabulary words, for a vocabulary of whole words
+    unknown: int = 0  # words without a vector, for a vocabulary of whole words; else tokens that stand for unknown text
+    unknown_share: float = 0.0  # of such tokens among all but the special ones, 0 … 1
 
     def __len__(self) -> int:
         """Return B, the number of examples."""

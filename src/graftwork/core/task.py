@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from graftwork.core.kind_settings import kind_settings, made, no_use, settings_o
 from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.io.files import read_toml
+from graftwork.io.gzip_files import plain_name
 from graftwork.registry import kinds
 
 if TYPE_CHECKING:
@@ -179,9 +179,6 @@ def builtin_names() -> list[str]:
     return sorted(path.stem for path in BUILTIN.glob("*.csv"))
 
 
-_PACKED = re.compile(r"\.gz$", re.IGNORECASE)
-
-
 def _stem(path: Path) -> str:
     """Derive a name: `data/tickets.csv.gz` is `tickets`, the folder `v1.2` is `v1.2`, `hub:glue:cola` `hub-glue-cola`.
 
@@ -189,7 +186,7 @@ def _stem(path: Path) -> str:
     `mrpc/train.tsv` and `mrpc.train.tsv` are `mrpc`.
     """
     own = path.name if path.name not in ("", "..") else path.resolve().name
-    name = own if path.is_dir() or str(path).startswith("hub:") else Path(_PACKED.sub("", own)).stem
+    name = own if path.is_dir() or str(path).startswith("hub:") else Path(own[: len(plain_name(Path(own)))]).stem
     if name.lower() in SPLIT_NAMES["train"]:
         return path.absolute().parent.name or name
     before, _, last = name.rpartition(".")

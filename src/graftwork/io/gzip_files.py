@@ -28,6 +28,12 @@ class NotWhole(DataError):
     """A packed file that is truncated or corrupt, or in another format than its suffix says."""
 
 
+def plain_name(path: Path) -> str:
+    """Return the file's name in lower case, without the suffix that says how it is packed."""
+    name = path.name.lower()
+    return next((name.removesuffix(suffix) for suffix in FORMATS if name.endswith(suffix)), name)
+
+
 @contextlib.contextmanager
 def unpacked(path: Path, suffixes: tuple[str, ...] = tuple(FORMATS)) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes; unpack it if its suffix, in either case, is among `suffixes`.

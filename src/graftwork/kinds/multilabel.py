@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ ENOUGH_TO_CHOOSE = 10  # least validation rows of a label with a threshold of it
 FREQUENT = 10  # least rows of a combination of labels that is a stratum of its own
 
 
+MARKS = frozenset(("0", "1", "0.0", "1.0", "false", "true", "False", "True"))  # of a vector with a place per label
+_PYTHON_LIST = re.compile(r"\s*[\[(]\s*(?:(['\"]).*\1\s*,?\s*)?[\])]\s*")
+
+
 @dataclass(frozen=True)
 class MultilabelSettings:
     """The settings of multilabel classification."""
@@ -46,6 +51,16 @@ class Multilabel:
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
         """Parse `a|b`, a list, or nothing for an example without labels. White space is part of a label's name."""
         labels = text if isinstance(text, tuple) else tuple(text.split(SEPARATOR)) if text else ()
+        if isinstance(text, str) and _PYTHON_LIST.fullmatch(text):
+            raise DataError(
+                "the labels are the text of a list",
+                where=where,
+                got=clip(text),
+                expected=f"labels separated by {SEPARATOR!r}",
+                do="write billing|urgent: in Python '|'.join(labels); or a list in JSONL",
+            )
+        if len(set(labels)) < len(labels) and MARKS.issuperset(labels):
+            raise _marks(labels, where)
         for label in labels:
             require_label(label, task, where)
         if len(set(labels)) < len(labels):
@@ -71,6 +86,8 @@ class Multilabel:
                 expected=f"labels separated by {SEPARATOR!r}, or a list in JSONL",
                 do="choose another column with --label",
             )
+        if all(len(target) == 2 and MARKS.issuperset(target) for target in targets):
+            raise _marks(targets[0], str(task.data))
         return task.resolved(
             labels=resolve_labels(task, targets),
             metrics=task.metrics or METRICS,
@@ -180,6 +197,17 @@ def best_threshold(logits: NDArray[np.float64], wanted: NDArray[np.bool_]) -> fl
     cuts = np.where(open_to_zero, 0.0, cuts)
     best = np.flatnonzero(ends & (f1 >= f1[ends].max() - 1e-12))
     return float(cuts[best[np.abs(cuts[best]).argmin()]])
+
+
+def _marks(labels: Sequence[str], where: str) -> DataError:
+    """Return the error of a target that is a vector of 0 and 1."""
+    return DataError(
+        "the list looks like a vector of 0 and 1, with a place for each label",
+        where=where,
+        got=clip(SEPARATOR.join(labels)),
+        expected="the names of the labels that hold",
+        do='write them: ["billing", "urgent"] in JSONL, billing|urgent in CSV',
+    )
 
 
 kinds.register("multilabel")(Multilabel())

@@ -46,23 +46,29 @@ class TextReader:
         read = [_texts(example, towers) for example in examples]
         texts = list(chain.from_iterable(read))
         owned = np.array([len(own) for own in read], dtype=np.int64)
-        ids, types, too_long = [], [], []
+        ids, types, too_long, unknown, known = [], [], [], 0, 0
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             for encoding in self.tokenizer.encode_batch_fast(texts[start : start + TEXTS_AT_ONCE]):
                 ids.append(encoding.ids or [self.pad_id])
                 types.append(encoding.type_ids or [0])
                 too_long.append(bool(encoding.overflowing))
+                unknown += encoding.ids.count(self._unknown)
+                known += len(encoding.ids) - self._specials
         return Encoded(
             ids=ids,
             types=types,
             towers=towers,
             cut=int(np.logical_or.reduceat(too_long, np.cumsum(owned) - owned).sum()) if examples else 0,
             owned=owned if examples and "choices" in examples[0].inputs else None,
+            unknown=unknown,
+            unknown_share=min(1.0, unknown / max(1, known)),
         )
 
     def _encode_words(self, examples: Sequence[Example]) -> Encoded:
         """Encode examples with words, one sequence per window."""
         found = (self._questions if "question" in examples[0].inputs else self._texts).read(examples)
+        unknown = sum(encoding.ids.count(self._unknown) for encoding in found.encodings)
+        known = sum(len(encoding.ids) - self._specials for encoding in found.encodings)
         return Encoded(
             ids=[encoding.ids or [self.pad_id] for encoding in found.encodings],
             types=[encoding.type_ids or [0] for encoding in found.encodings],
@@ -70,7 +76,21 @@ class TextReader:
             cut=found.cut,
             words=found.words,
             owned=found.owned if int(found.owned.max()) > 1 else None,
+            unknown=unknown,
+            unknown_share=min(1.0, unknown / max(1, known)),
         )
+
+    @cached_property
+    def _unknown(self) -> int:
+        """The id of the token for text that the tokenizer has no other for; -1 if it has no such token."""
+        named = getattr(self.tokenizer.model, "unk_token", None)
+        found = [self.tokenizer.token_to_id(token) for token in (named, "<unk>", "[UNK]") if token]
+        return next((number for number in found if number is not None), -1)
+
+    @cached_property
+    def _specials(self) -> int:
+        """The number of special tokens around a text."""
+        return self.tokenizer.num_special_tokens_to_add(False)
 
     @cached_property
     def _texts(self) -> Windowing:

@@ -14,6 +14,17 @@ from graftwork.pretrained.open_backbone import open_backbone
 if TYPE_CHECKING:
     from graftwork.train.frozen_pass import FrozenStore
 
+SOME_UNKNOWN = 0.01  # share of unknown tokens from which a warning is given: symbols and names make a few anywhere
+UNREADABLE = 0.2  # share of unknown tokens in train from which the backbone is said to be unable to read the texts
+
+
+def unreadable(backbone: str, share: float) -> str:
+    """Return the sentence on a backbone that knows little of the texts' script or language."""
+    return (
+        f"{backbone} can't read {share:.0%} of these texts: so many of their tokens are unknown to it. Take a backbone"
+        " that was pretrained on their language or script"
+    )
+
 
 def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict[str, Any]:
     """Return the data report of `task` as JSON: rows, classes, exact and near duplicates, conflicts, cues, order.
@@ -60,9 +71,10 @@ def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dic
     unseen = {name: encoded.words.unseen for name, encoded in read.items() if encoded.words is not None}
     if unseen:
         found["unseen_words"] = unseen
+    shares = {name: round(encoded.unknown_share, 4) for name, encoded in read.items()}
     unknown = {name: encoded.unknown for name, encoded in read.items()}
     if any(unknown.values()):
-        found["unknown_words"] = unknown
+        found["unknown_tokens" if card.blocks else "unknown_words"] = unknown
     if card.modality == "sound":
         splits = dataset.splits.items()
         found["resampled"] = {
@@ -76,11 +88,15 @@ def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dic
         "resampled": f"Recordings of other rates than {card.rate:,} samples a second, resampled to that of {card.id}",
         "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
         "unknown_words": f"Words that {card.id} has no vector of",
+        "unknown_tokens": f"Tokens that stand for text that {card.id} does not know",
     }
     warnings = list(dataset.report["warnings"])
     for key, counts in found.items():
-        if any(counts.values()):
+        if any(counts.values()) and not (key == "unknown_tokens" and max(shares.values()) < SOME_UNKNOWN):
             listed = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
             warnings.append(f"{told[key]}: {listed}.")
+    if shares["train"] >= UNREADABLE:
+        warnings.insert(0, f"{unreadable(card.id, shares['train'])}.")
+    shared = {"unknown_token_shares": shares} if "unknown_tokens" in found else {}
     counted = {"lengths": by_tokens} if card.modality == "text" and card.max_length else {}
-    return {**dataset.report, **found, **counted, "warnings": warnings}
+    return {**dataset.report, **found, **shared, **counted, "warnings": warnings}

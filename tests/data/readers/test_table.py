@@ -114,6 +114,7 @@ BAD = [
     ("t.csv", "text,label\na,b\nc\n", ":3", "too few fields", "2 fields: text, label"),
     ("t.csv", "text,label\na,b,c\n", ":2", "too many fields", "put quotes round"),
     ("t.tsv", "text\tlabel\na\tb\tc\n", ":2", "too many fields", "replace the tab"),
+    ("t.csv", "text,label\na,b\ntext,label\n", ":3", "the line repeats the header", "a row"),
     ("t.tsv", "text\tlabel\na\n", ":2", "too few fields", "missing tab"),
     ("t.csv", 'text,label\na,b\nc,"d\ne,f\n', ":3:3", "never closed", "double a quote"),
     ("t.csv", 'text,label\n5" disk,b\n', ":2:2", "a quote inside an unquoted field", "quote the field"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +65,26 @@ def test_the_formats_of_others_vary(tmp_path: Path) -> None:
     assert read_word_vectors(file).words == ("the", "of")
 
 
+HEADS = (b"", b"3 2\n", b"\xef\xbb\xbf3 2\n", b"3 2\t\n", b" 3 2\n", b"3\t2\r\n")
+LINES = b"the 1 2\nof 3 4\n. . 5 6\n"  # GloVe has words with spaces
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("lines", [LINES, LINES.replace(b" 1 2", b"\t1 2"), LINES.replace(b"the 1 2", b"1999 1 2")])
+def test_headers_and_separators_vary(head: bytes, lines: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "v"
+    file.write_bytes(head + lines)
+    read = read_word_vectors(file)
+    assert read.words[1:] == ("of", ". .") and read.table.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_packed_files_are_read(suffix: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    for name, content in (("v.txt", LINES), ("v.bin", b"1 2\nthe " + np.float32([1, 2]).tobytes())):
+        (tmp_path / f"{name}{suffix}").write_bytes(pack(content))
+        assert read_word_vectors(tmp_path / f"{name}{suffix}").words[0] == "the"
+
+
 def test_a_word_that_comes_again_keeps_its_first_vector(tmp_path: Path) -> None:
     file = tmp_path / "v.txt"
     file.write_text("a 1 2\nb 3 4\na 5 6\n 7 8\nc 9 9\n")
@@ -74,6 +97,10 @@ BAD: dict[str, tuple[bytes, str]] = {
     "text": (b"Once upon a time\nthere was\n", r"bad:1: not a line of word vectors"),
     "one word": (b"hello\n", "bad:1: not a line of word vectors"),
     "short line": (b"a 1 2\nb 3\n", r"bad:2: not a line of word vectors\n.*'b 3'\n.*a word and 2 numbers"),
+    "first line cut": (b"a 1\nb 3 4\nc 5 6\n", r"bad:1: not a line of word vectors\n.*'a 1'\n.*a word and 2 numbers"),
+    "a number too many": (b"a 1 2\nb 3 4\nc 5 6 7\n", r"bad:3: not a line of word vectors"),
+    "header too narrow": (b"2 1\na 1 2\nb 3 4\n", r"bad:2: not a line of word vectors\n.*\n.*a word and 1 numbers"),
+    "header too wide": (b"2 3\na 1 2\nb 3 4\n", r"bad:2: not a line of word vectors\n.*\n.*a word and 3 numbers"),
     "long line": (b"a 1 2\nb 3 4 x\n", "bad:2: not a line"),
     "not a number": (b"a 1 2\nb nan 2\n", "bad:2: the vector of 'b' has what is no number"),
     "too large": (b"a 1 2\nb 1e39 2\n", "bad:2: the vector of 'b'"),

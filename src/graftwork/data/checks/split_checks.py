@@ -15,16 +15,14 @@ from graftwork.core.media import Media
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
 from graftwork.data.checks.cues import cue_warnings, cues
+from graftwork.data.checks.label_checks import RARE_ROWS, label_warnings
 from graftwork.data.checks.repeats import EXAMPLES, Inputs, inputs_of, near_report
 from graftwork.data.readers.choice_tables import choice_report, choice_warnings
-from graftwork.errors import clip
 from graftwork.targets.labels import labels_of
 from graftwork.targets.words import APART, WORD
 from graftwork.units import several
 
-RARE_ROWS = 10
 LONG_WORDS = 1000
-CUE_SHARE = 0.2
 SAME_TARGET = 0.5  # share of equal numeric targets in train from which a warning is given
 LENGTHS = (8, 16, 32, 64, 128, 256, 512, 1024)  # upper ends of the bins of lengths
 _WORD = re.compile(WORD)
@@ -284,7 +282,7 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
         yield from choice_warnings(found["choices"])
     yield from cue_warnings(found.get("cues", {}))
     if task.labels:
-        yield from _label_warnings(found, task)
+        yield from label_warnings(found, task)
 
 
 def _rejected_warnings(rejected: Mapping[str, int], task: Task) -> Iterable[str]:
@@ -336,33 +334,6 @@ def _order_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     same = found.get("targets", {}).get("train", {}).get("most_common", 0.0)
     if same >= SAME_TARGET:
         yield f"{same:.0%} of the targets of train are one and the same number."
-
-
-def _label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
-    rare, unit = found["rare_classes"], "words" if "answers" in found else "rows"
-    if rare:
-        shown = ", ".join(f"{clip(label)} ({count})" for label, count in list(rare.items())[:EXAMPLES])
-        yield (
-            f"Classes with fewer than {RARE_ROWS} {unit} in train: {len(rare)} of {len(task.labels)}: "
-            f"{shown}{', …' if len(rare) > EXAMPLES else ''}."
-        )
-    for name in ("validation", "test"):
-        untested = [label for label, count in found["classes"][name].items() if not count]
-        if untested:
-            shown = ", ".join(map(clip, untested[:EXAMPLES]))
-            more = ", …" if len(untested) > EXAMPLES else ""
-            yield f"Classes with no {unit[:-1]} in {name}: {len(untested)} of {len(task.labels)}: {shown}{more}."
-    if found["label_in_text"] >= CUE_SHARE:
-        yield (
-            f"In {found['label_in_text']:.0%} of the training rows the text names its own label; "
-            "make sure that the answer has not leaked into the question."
-        )
-    alike: defaultdict[str, list[str]] = defaultdict(list)
-    for label in task.labels:
-        alike[" ".join(label.casefold().split())].append(label)
-    for same in alike.values():
-        if len(same) > 1:
-            yield f"The labels {' and '.join(map(clip, same))} differ only in case or spaces and are kept apart."
 
 
 def _of(count: int, split: str, rows: Mapping[str, int], one: str, many: str) -> str:

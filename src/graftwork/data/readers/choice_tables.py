@@ -17,6 +17,7 @@ from graftwork.data.readers.columns import column_of, columns_told
 from graftwork.data.readers.rejects import Bad, Cell, DataRow
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, clip
+from graftwork.io.gzip_files import plain_name
 from graftwork.targets.choices import check_choices, parse_marks
 
 TEXTS = ("text", "premise", "query", "context", "question", "sentence")
@@ -94,7 +95,7 @@ def _found_choices(table: Table) -> tuple[str, ...]:
 
 
 def _is_json(table: Table) -> bool:
-    return table.path.name.lower().removesuffix(".gz").endswith(".jsonl")
+    return plain_name(table.path).endswith(".jsonl")
 
 
 def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:

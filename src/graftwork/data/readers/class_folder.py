@@ -10,6 +10,7 @@ from graftwork.core.media import MEDIA, SUFFIXES, Media
 from graftwork.data.readers.rejects import Named
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
+from graftwork.io.gzip_files import plain_name
 from graftwork.pretrained.media_files import identify
 
 LABEL = "label"  # name of the column of class folder names
@@ -117,7 +118,7 @@ def _refuse_empty(path: Path, folders: Sequence[Path]) -> None:
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
     media = sum(_role(file) is not None for file in files)
     others = [file.name for file in files if _role(file) is None]
-    tables = [name for name in others if name.removesuffix(".gz").endswith(TABLES) and "test" not in name.lower()]
+    tables = [name for name in others if plain_name(Path(name)).endswith(TABLES) and "test" not in name.lower()]
     named = f"name the file to read, such as {path / tables[0]}" if tables else "name the file to read"
     got = f"{media} images and sounds, in no class folder" if media else ", ".join(others[:5]) or "an empty folder"
     raise DataError(

@@ -15,6 +15,7 @@ from pathlib import Path
 from graftwork.data.readers.lines import each_line, without_eol
 from graftwork.data.readers.rejects import Bad, Named
 from graftwork.errors import DataError, clip
+from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
 
 SUFFIXES = (".conll", ".conllu", ".bio", ".iob")
@@ -116,4 +117,4 @@ def _wrong_width(path: Path, number: int, fields: Sequence[str], width: int) -> 
 
 
 def _universal(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith(".conllu")
+    return plain_name(path).endswith(".conllu")

@@ -156,7 +156,7 @@ def _named(cell: Any, names: list[str] | None, where: str) -> Any:
             where=where,
             got=str(cell),
             expected="the number of a class",
-            do="score on a split that has labels",
+            do="take a split that has labels; or set such rows aside: --rejects FILE",
         )
     if not (type(cell) is int and 0 <= cell < len(names)):
         raise DataError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.errors import DataError, clip
-from graftwork.io.gzip_files import NotWhole, unpacked
+from graftwork.io.gzip_files import FORMATS, NotWhole, plain_name, unpacked
 
 LONGEST_LINE = 1 << 26  # bytes
 LONGEST_DOCUMENT = 1 << 29  # bytes of a line that is a whole file of JSON
@@ -73,12 +73,12 @@ def without_eol(line: str) -> str:
 def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """Yield the bytes of every line, unpacked. Lines end at LF only: other Unicode separators may occur in a text.
 
-    Raises `DataError` for a gzip file that is truncated or unpacks to far more than a text, and for a line of
+    Raises `DataError` for a packed file that is truncated or unpacks to far more than a text, and for a line of
     `longest` bytes or more; `StorageError`.
     """
     number = 0
     try:
-        with unpacked(path, (".gz",)) as stream:
+        with unpacked(path) as stream:
             while raw := stream.readline(longest):
                 number += 1
                 if len(raw) == longest and not raw.endswith(b"\n"):
@@ -108,7 +108,7 @@ def _refuse_foreign(path: Path, first: bytes) -> None:
         what = "UTF-16" if first.startswith(_UTF16_BOMS) else f"UTF-16{'LE' if little else 'BE'}"
         do = f"convert it: {_conversion(path, what)}"
     elif first.startswith(b"\x1f\x8b"):
-        packed = path.suffix.lower() == ".gz"
+        packed = path.suffix.lower() in FORMATS
         what, do = "gzip", "unpack it: it is packed twice" if packed else f"rename it to {path.name}.gz"
     elif first.startswith(b"PK\x03\x04"):
         what, do = "a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV (UTF-8)"
@@ -120,6 +120,7 @@ def _refuse_foreign(path: Path, first: bytes) -> None:
 
 
 def _conversion(path: Path, encoding: str) -> str:
-    unpacked = path.name.removesuffix(".gz")
-    first = "" if unpacked == path.name else f"gunzip {path.name} && "
+    unpacked = path.name[: len(plain_name(path))]
+    command = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "unxz"}.get(path.suffix.lower(), "")
+    first = f"{command} {path.name} && " if command else ""
     return f"{first}iconv -f {encoding} -t UTF-8 {unpacked} > utf8-{unpacked}"

@@ -13,6 +13,7 @@ from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.errors import DataError, clip
 from graftwork.io.extras import extra
 from graftwork.io.files import storage_errors
+from graftwork.io.gzip_files import FORMATS
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -81,7 +82,7 @@ def _as_json(value: Any) -> Any:
 def _open(path: Path) -> ParquetFile:
     with extra("parquet", "reading Parquet", where=str(path), instead="write the table as CSV (UTF-8)"):
         from pyarrow import parquet
-    if path.suffix.lower() == ".gz":
+    if path.suffix.lower() in FORMATS:
         raise DataError(
             "a packed Parquet file", where=str(path), expected="one that is not packed: it is by itself", do="unpack it"
         )

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from graftwork.data.readers.json_text import Literal, json_objects, shown, whole_json
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
+from graftwork.io.gzip_files import plain_name
 
 SUFFIXES = (".json", ".jsonl")
 LONGEST_PLACE = 18  # most digits of an answer's position
@@ -40,7 +41,7 @@ def questions(path: Path, labelled: bool = True) -> Iterator[Question | Bad]:
 
     Raises `DataError` for a file that is not in either format.
     """
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    suffix = Path(plain_name(path)).suffix
     if suffix not in SUFFIXES:
         raise DataError(
             f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",

@@ -19,6 +19,7 @@ from graftwork.data.readers.json_text import cell_of, json_objects
 from graftwork.data.readers.rejects import Bad, Cell, DataRow, none_bad
 from graftwork.data.readers.separated import records
 from graftwork.errors import DataError, StorageError, clip, nearest
+from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
 
 
@@ -81,7 +82,9 @@ class Table:
                 yield record
                 continue
             line, fields, last = record
-            if len(fields) == len(self.header):
+            if tuple(fields) == self.header:
+                yield Bad(self.path, line, self._header_again(line), last)
+            elif len(fields) == len(self.header):
                 yield DataRow(line, tuple(fields[place] for place in places), 0, last)
             else:
                 yield Bad(self.path, line, self._wrong_width(line, fields), last)
@@ -120,6 +123,15 @@ class Table:
                 expected=f"the keys of the first line: {', '.join(self.header)}",
                 do='for rows that have more of them than others write lists: "choices": ["…", "…", "…"]',
             )
+
+    def _header_again(self, line: int) -> DataError:
+        return DataError(
+            "the line repeats the header",
+            where=f"{self.path}:{line}",
+            got=clip(" | ".join(self.header)),
+            expected="a row",
+            do="remove the line, as where files were joined",
+        )
 
     def _wrong_width(self, line: int, fields: list[str]) -> DataError:
         delimiter = {".csv": "comma", ".tsv": "tab"}[_format(self.path)]
@@ -215,20 +227,20 @@ _REMEDIES = {
 
 
 def suffix_of(path: Path) -> str | None:
-    """Return the suffix that gives a file's format, in lower case and without `.gz`; None for an unknown format."""
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    """Return the suffix that gives a file's format, in lower case, before that of a packed file; None if unknown."""
+    suffix = Path(plain_name(path)).suffix
     return suffix if suffix in _READ else None
 
 
 def _format(path: Path) -> str:
-    """Return the suffix of `_READ` that the file has, before any `.gz`. Raises `DataError` for an unknown one."""
+    """Return the suffix of `_READ` that the file has, packed or not. Raises `DataError` for an unknown one."""
     suffix = suffix_of(path)
     if suffix is None:
-        suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+        suffix = Path(plain_name(path)).suffix
         raise DataError(
             f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",
             where=str(path),
-            expected=f"{', '.join(_READ)}; all but .parquet with .gz behind it too",
+            expected=f"{', '.join(_READ)}; all but .parquet with .gz, .bz2 or .xz behind it too",
             do=_REMEDIES.get(suffix, "rename or convert the file"),
         )
     return suffix

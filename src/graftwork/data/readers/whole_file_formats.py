@@ -9,6 +9,7 @@ from typing import Any
 
 from graftwork.data.readers import annotation_exports, brat, class_folder, conll, hub_datasets, parquet
 from graftwork.data.readers.rejects import Bad, DataRow, Named
+from graftwork.io.gzip_files import plain_name
 
 ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # its name in the data report
 
@@ -33,7 +34,7 @@ def format_of(path: Path, spans: bool = True) -> FileFormat | None:
         return BRAT if brat.is_brat(path) else FOLDER
     if not path.is_file():
         return None
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    suffix = Path(plain_name(path)).suffix
     if suffix == ".jsonl":
         return DOCCANO if spans and annotation_exports.spans_key(path) else None
     return BY_SUFFIX.get(suffix)

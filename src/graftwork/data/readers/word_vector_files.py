@@ -1,11 +1,13 @@
-"""Word vectors in other programs' formats: GloVe text, word2vec text and binary, fastText .vec; all also .gz."""
+"""Word vectors in other programs' formats: GloVe text, word2vec text and binary, fastText .vec; all also packed."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, cast
 
@@ -17,14 +19,14 @@ from graftwork.io.files import writing
 from graftwork.io.gzip_files import unpacked
 from graftwork.pretrained.word_vector_table import WordVectors
 
-HEADER = re.compile(rb"(\d{1,12}) (\d{1,12})[ \r]*\n")
+HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t\r]*\n")
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf)", re.IGNORECASE)
 WIDEST = 100_000  # most numbers of a vector
 LONGEST_WORD = 10_000  # bytes
 LOOKED_AT = 1 << 16  # bytes read to distinguish text from binary
 OF_TEXT = frozenset(range(0x20, 0x100)) | frozenset(b"\t\r\n")
 FASTTEXT_MODEL, GZIP = b"\xba\x16\x4f\x2f", b"\x1f\x8b"
-PACKED = (".gz",)
+LINES_LOOKED_AT = 50  # without a header, the width is that of most of the first lines
 SUFFIXES = (".txt", ".vec", ".bin")  # suffixes of written files: GloVe text, word2vec text, word2vec binary
 
 Row = tuple[str, str, bytes]  # location, word, numbers as fp32 little-endian
@@ -35,12 +37,12 @@ def read_word_vectors(path: Path) -> WordVectors:
 
     Raises `StorageError`, or `DataError` with the location of the error.
     """
-    with unpacked(path, PACKED) as stream:
+    with unpacked(path) as stream:
         start = stream.read(LOOKED_AT)
     _refuse_foreign(path, start)
     header = HEADER.match(start)
     if header is None:
-        return _table(path, _text_rows(path, None), None)
+        return _table(path, _text_rows(path, _width(start)), None)
     count, width = int(header[1]), int(header[2])
     if not (count and 0 < width <= WIDEST):
         raise DataError(
@@ -49,7 +51,7 @@ def read_word_vectors(path: Path) -> WordVectors:
         )  # fmt: skip
     rest = start[header.end() :]
     binary = not OF_TEXT.issuperset(rest) or not _is_text(rest.partition(b"\n")[0], width)
-    rows = _binary_rows(path, header.end(), count, width) if binary else _text_rows(path, width)
+    rows = _binary_rows(path, header.end(), count, width) if binary else _text_rows(path, width, headed=True)
     return _table(path, rows, count)
 
 
@@ -102,19 +104,31 @@ def _refuse_foreign(path: Path, start: bytes) -> None:
 
 
 def _is_text(line: bytes, width: int) -> bool:
-    """Return whether a line ends in `width` text numbers: a small binary table may consist of text bytes only."""
-    numbers = line.rstrip(b"\r ").rsplit(b" ", width)[1:]
-    return len(numbers) == width and all(map(NUMBER.fullmatch, numbers))
+    """Return whether a line ends in text numbers, at most `width`: a small binary table may be text bytes only."""
+    numbers = line.replace(b"\t", b" ").rstrip(b"\r ").rsplit(b" ", width)[1:]
+    return bool(numbers) and all(map(NUMBER.fullmatch, numbers))
 
 
-def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
-    """Yield a word and its numbers from every line, after a header if any (which then gives `width`)."""
-    headed = width is not None
+def _width(start: bytes) -> int:
+    """Return the count of numbers at the end of most of the first lines; a first word may be a number itself."""
+    lines = start.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:LINES_LOOKED_AT]
+    lines = lines[:-1] if len(lines) > 1 and len(start) == LOOKED_AT else lines
+    counts: Counter[int] = Counter()
+    for line in filter(None, lines):
+        fields = line.replace(b"\t", b" ").rstrip(b"\r ").split(b" ")[1:]
+        counts[len(list(takewhile(NUMBER.fullmatch, reversed(fields))))] += 1
+    return max(counts, key=counts.__getitem__, default=0)
+
+
+def _text_rows(path: Path, width: int, headed: bool = False) -> Iterator[Row]:
+    """Yield a word and its `width` numbers from every line, after a header if there is one.
+
+    A word may contain spaces, but not go on with numbers only: they would belong to a vector of another width.
+    """
     for number, line in read_lines(path):
         if number == 1 and headed:
             continue
-        where, stripped = f"{path}:{number}", line.rstrip("\r\n ")
-        width = stripped.count(" ") if width is None else width
+        where, stripped = f"{path}:{number}", line.rstrip("\r\n \t").replace("\t", " ")
         word, *numbers = stripped.rsplit(" ", width) if width else [stripped]
         try:
             with np.errstate(over="ignore"):  # an infinity is refused with the others
@@ -124,10 +138,9 @@ def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
         told = stripped[len(word) :]
         if "_" in told or not told.isascii():  # Python also parses 1_0 and digits of other scripts as numbers
             values = np.empty(0, "<f4")
-        if not len(values) or len(values) != width:
-            expected = (
-                f"a word and {width} numbers, a space before each" if width and number > 1 else "a word and numbers"
-            )
+        _, *more = word.split(" ")
+        if not len(values) or len(values) != width or (more and all(map(NUMBER.fullmatch, map(str.encode, more)))):
+            expected = f"a word and {width} numbers, a space before each" if width else "a word and numbers"
             raise DataError(
                 "not a line of word vectors", where=where, got=clip(stripped), expected=expected,
                 do="mend the line or remove it",
@@ -137,7 +150,7 @@ def _text_rows(path: Path, width: int | None) -> Iterator[Row]:
 
 def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row]:
     """Yield each word and its numbers; some writers end a vector with a line feed, which precedes the next word."""
-    with unpacked(path, PACKED) as stream:
+    with unpacked(path) as stream:
         stream.read(start)
         for number in range(1, count + 1):
             where = f"{path}, word {number:,} of {count:,}"

@@ -13,6 +13,7 @@ from graftwork.data.readers.table import suffix_of
 from graftwork.data.readers.whole_file_formats import FOLDER, format_of
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import storage_errors
+from graftwork.io.gzip_files import plain_name
 
 _SPLIT_OF = {name: split for split, names in SPLIT_NAMES.items() for name in names}
 _PART = re.compile(r"(.+)-[0-9]{5}-of-[0-9]{5}")  # the `datasets` library's names of a split's files
@@ -92,6 +93,6 @@ def _split_of(path: Path) -> str | None:
     suffix = suffix_of(path)
     if suffix is None:
         return None
-    stem = path.name.lower().removesuffix(".gz").removesuffix(suffix)
+    stem = plain_name(path).removesuffix(suffix)
     part = _PART.fullmatch(stem)
     return _SPLIT_OF.get(part[1] if part else stem)

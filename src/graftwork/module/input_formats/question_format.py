@@ -11,6 +11,7 @@ from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.data.readers.squad import questions
 from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, DataError, nearest
+from graftwork.io.gzip_files import plain_name
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text, require_texts, two_and_two
 from graftwork.targets.passages import Passage, question_of
 
@@ -53,7 +54,7 @@ class Questions:
     def rows(self, source: Path, task: Task, named: Mapping[str, str]) -> Rows:
         """Read SQuAD's JSON, or columns called question and context."""
         check_named(named, (), expected=f"columns called {' and '.join(COLUMNS)}")
-        if Path(source.name.lower().removesuffix(".gz")).suffix == ".json":
+        if Path(plain_name(source)).suffix == ".json":
             return lambda: (
                 asked
                 if isinstance(asked, Bad)

@@ -1,0 +1,67 @@
+"""Warnings about the labels of a data set."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from graftwork.core.task import Task
+from graftwork.data.checks.repeats import EXAMPLES
+from graftwork.errors import clip
+from graftwork.units import several
+
+RARE_ROWS = 10  # a class with fewer rows in train is rare
+CUE_SHARE = 0.2
+NO_LABEL = ("-1", "-", "?")  # of SNLI, as the hub and its authors write it
+
+
+def label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
+    """Yield sentences about the labels of a data report: rare, untested, told by the text, alike, hardly meant."""
+    rare, unit = found["rare_classes"], "words" if "answers" in found else "rows"
+    if rare:
+        shown = ", ".join(f"{clip(label)} ({count})" for label, count in list(rare.items())[:EXAMPLES])
+        yield (
+            f"Classes with fewer than {RARE_ROWS} {unit} in train: {len(rare)} of {len(task.labels)}: "
+            f"{shown}{', …' if len(rare) > EXAMPLES else ''}."
+        )
+    for name in ("validation", "test"):
+        untested = [label for label, count in found["classes"][name].items() if not count]
+        if untested:
+            shown = ", ".join(map(clip, untested[:EXAMPLES]))
+            more = ", …" if len(untested) > EXAMPLES else ""
+            yield f"Classes with no {unit[:-1]} in {name}: {len(untested)} of {len(task.labels)}: {shown}{more}."
+    if found["label_in_text"] >= CUE_SHARE:
+        yield (
+            f"In {found['label_in_text']:.0%} of the training rows the text names its own label; "
+            "make sure that the answer has not leaked into the question."
+        )
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for label in task.labels:
+        alike[" ".join(label.casefold().split())].append(label)
+    for same in alike.values():
+        if len(same) > 1:
+            yield f"The labels {' and '.join(map(clip, same))} differ only in case or spaces and are kept apart."
+    yield from _odd_labels(found["classes"]["train"], found["rows"]["train"], task)
+
+
+def _odd_labels(counts: Mapping[str, int], rows: int, task: Task) -> Iterable[str]:
+    """Yield warnings of labels that are read as they stand and hardly meant so."""
+    missing = next((label for label in counts if label.strip() in NO_LABEL), None)
+    if missing is not None:
+        yield (
+            f"The label {clip(missing)} ({several(counts[missing], 'row')} of train) often marks rows without a label:"
+            " if so, remove these rows."
+        )
+    if task.kind != "multilabel":
+        return
+    whole = next((label for label, count in counts.items() if count == rows), None)
+    if whole is not None:
+        yield f"The label {clip(whole)} is on every row of train: there is nothing to learn about it."
+    listed = [label for label in counts if "," in label]
+    parts = {part.strip() for label in listed for part in label.split(",")}
+    if len(listed) > 1 and 2 * len(listed) >= len(counts) and len(parts) < len(counts):
+        yield (
+            f"Labels that look like lists are each read as one label: {clip(listed[0])}. Labels are separated by |, as"
+            " in billing|urgent."
+        )
