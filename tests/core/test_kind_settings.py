@@ -24,23 +24,23 @@ GIVEN: dict[str, dict[str, Any]] = {  # values of all settings, none of them the
 @pytest.mark.parametrize("kind", kinds.names())
 def test_a_task_is_read_from_what_it_told(kind: str) -> None:
     task = Task("t", Path("t.csv"), kind=kind, settings=GIVEN[kind])
-    line = json.dumps(task.told() | {"data": "t.csv"})
-    assert Task.read(json.loads(line)) == task == Task.of(task.told())
+    line = json.dumps(task.as_dict() | {"data": "t.csv"})
+    assert Task.from_json(json.loads(line)) == task == Task.from_settings(task.as_dict())
     later = json.loads(line) | {"a_setting_of_a_later_version": 1}
-    assert Task.read(later) == task
-    asked = Task.asking("t", json.loads(json.dumps(task.question())))
+    assert Task.from_json(later) == task
+    asked = Task.from_question("t", json.loads(json.dumps(task.question())))
     assert asked.question() == task.question() and asked.data == Path()
 
 
 @pytest.mark.parametrize("kind", kinds.names())
 def test_records_of_every_kind_hold_the_same_names_in_one_order(kind: str) -> None:
     task = Task("t", Path("t.csv"), kind=kind, settings=GIVEN[kind])
-    assert list(task.recorded()) == [
+    assert list(task.as_record()) == [
         "name", "data", "validation", "test", "kind", "text", "text_a", "text_b", "image", "sound", "choices",
         "count_from", "label", "labels", "metrics", "stray_tags", "realign", "drop_leaks", "rejects", "thresholds",
         "positive", "scale", "unanswerable", "split_seed",
     ]  # fmt: skip
-    assert {**OF_FORMAT_1, **task.told()} == task.recorded()
+    assert {**OF_FORMAT_1, **task.as_dict()} == task.as_record()
     assert list(task.question())[:5] == ["kind", "labels", "metrics", "positive", "scale"]
     assert set(Task("t", Path(), kind=kind).question()) == {"kind", "labels", "metrics", "positive", "scale"}
 
@@ -80,7 +80,7 @@ def test_a_setting_is_described() -> None:
     assert (found["count_from"].choices, found["count_from"].unset) == (("0", "1"), "0 where that is certain")
     assert (found["positive"].meaning, found["positive"].unset) == ("the class that f1 is of", "the rarer one of two")
     assert (found["stray_tags"].unset, found["realign"].type) == ("repair", bool)
-    assert [name for name, one in found.items() if one.asked] == ["positive", "thresholds"]
+    assert [name for name, one in found.items() if one.in_question] == ["positive", "thresholds"]
 
 
 def test_a_setting_of_another_kind_is_placed_in_its_task_file(tmp_path: Path) -> None:

@@ -70,4 +70,6 @@ def test_settings_about_something_else_move_no_row(place: Path, kind: str, chose
     def ids(task: Task) -> dict[str, list[str]]:
         return {name: [one.id for one in split.examples] for name, split in load(task, checked=False).splits.items()}
 
-    assert ids(Task.of({"name": "t", "data": path, "kind": kind, **chosen})) == ids(Task("t", path, kind=kind))
+    assert ids(Task.from_settings({"name": "t", "data": path, "kind": kind, **chosen})) == ids(
+        Task("t", path, kind=kind)
+    )

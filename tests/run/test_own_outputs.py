@@ -186,7 +186,7 @@ def test_its_settings_are_keys_and_flags(rows: Path, tmp_path: Path) -> None:
         == ReplySettings("lower")
         == Task.from_file(rows, kind="reply", case="lower").settings
     )
-    assert Task.from_file(asked, case="keep").told() == Task.from_file(rows, name="asked", kind="reply").told()
+    assert Task.from_file(asked, case="keep").as_dict() == Task.from_file(rows, name="asked", kind="reply").as_dict()
     with pytest.raises(ConfigError, match="a task of kind classification has no use for case"):
         Task.from_file(rows, case="lower")
     with pytest.raises(UnknownName, match="did you mean 'lower'"):

@@ -138,7 +138,7 @@ def task_flags(function: F) -> F:
 def reading_options(function: F) -> F:
     """Add the flags of those settings of kinds that decide how rows are read, but for columns."""
     columns = [role for role, _, _ in _COLUMNS]
-    listed = [one for one in kind_settings().values() if not one.asked and one.name not in columns]
+    listed = [one for one in kind_settings().values() if not one.in_question and one.name not in columns]
     return _apply(function, tuple(_kind_flag(one, "as in training") for one in listed), "Data")
 
 

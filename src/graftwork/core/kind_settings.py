@@ -12,10 +12,10 @@ from graftwork.core.part_settings import comments_of, split_words
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.registry import kinds
 
-ASKED: Mapping[str, Any] = {"asked": True}
+IN_QUESTION: Mapping[str, Any] = {"in_question": True}
 # metadata of a setting that decides results where the rows are the same: part of a task's question. Any other decides
 # how rows are read, which is part of a run's identity by the digest of the data
-DERIVED: Mapping[str, Any] = {"asked": True, "derived": True}
+DERIVED: Mapping[str, Any] = {"in_question": True, "derived": True}
 # metadata of a setting that `Kind.resolve` fills in from the training targets: it can't be given
 
 
@@ -30,7 +30,7 @@ class KindSetting:
     default: Any
     meaning: str  # the comment behind the field; "columns of the choices; empty: found by name" has two parts:
     unset: str  # what holds where it is not given, here "found by name"; without such a part the default
-    asked: bool  # False: it decides how rows are read
+    in_question: bool  # False: it decides how rows are read
 
 
 def kind_settings() -> dict[str, KindSetting]:
@@ -50,8 +50,8 @@ def settings_of(kind: str) -> dict[str, KindSetting]:
         if "derived" not in item.metadata:
             meaning, *unset = re.split("; (?:None|empty): ", comments.get(item.name, ""))
             told = meaning, unset[0] if unset else str(item.default)
-            asked = "asked" in item.metadata
-            found[item.name] = KindSetting(item.name, (kind,), *sorts[item.name], item.default, *told, asked)
+            in_question = "in_question" in item.metadata
+            found[item.name] = KindSetting(item.name, (kind,), *sorts[item.name], item.default, *told, in_question)
     return found
 
 

@@ -98,30 +98,32 @@ class Task:
                 if key not in known:
                     raise UnknownName("task setting", key, known)
         try:
-            return cls.of(settings)
+            return cls.from_settings(settings)
         except ConfigError as error:
             error.where = error.where or (str(path) if path.suffix == ".toml" else "")
             raise
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Task:
-        """Build a task from settings by name, those of its kind beside the others, as `told` returns them."""
+    def from_settings(cls, told: Mapping[str, Any]) -> Task:
+        """Build a task from settings by name, those of its kind beside the others, as `as_dict` returns them."""
         own = {name: value for name, value in told.items() if name in cls._of_every_kind()}
         return cls(**own, settings={name: value for name, value in told.items() if name not in own})
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Task:
-        """Build a task from `told` in JSON. Names that neither a task nor its kind has are passed over."""
+    def from_json(cls, told: Mapping[str, Any]) -> Task:
+        """Build a task from `as_dict` in JSON. Names that neither a task nor its kind has are passed over."""
         of_kind = [item.name for item in fields(kinds.get(told["kind"]).settings)]
         known = {name: value for name, value in told.items() if name in (*cls._of_every_kind(), *of_kind)}
-        return cls.of({name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+        return cls.from_settings(
+            {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+        )
 
     @classmethod
-    def asking(cls, name: str, question: Mapping[str, Any]) -> Task:
+    def from_question(cls, name: str, question: Mapping[str, Any]) -> Task:
         """Build a task without files from `question` in JSON. Raises `KeyError` where kind, labels or metrics lack."""
         told = {key: question[key] for key in ("kind", "labels", "metrics")}
-        asked = [item.name for item in fields(kinds.get(told["kind"]).settings) if "asked" in item.metadata]
-        return cls.read(
+        asked = [item.name for item in fields(kinds.get(told["kind"]).settings) if "in_question" in item.metadata]
+        return cls.from_json(
             {"name": name, "data": Path(), **told, **{key: question[key] for key in asked if key in question}}
         )
 
@@ -154,17 +156,17 @@ class Task:
         asked |= {name: OF_FORMAT_1[name] for name in IN_EVERY_QUESTION}
         listed = [(item, getattr(self.settings, item.name)) for item in fields(self.settings)]
         return asked | {
-            item.name: value for item, value in listed if "asked" in item.metadata and value != item.default
+            item.name: value for item, value in listed if "in_question" in item.metadata and value != item.default
         }
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return all settings by name, those of the kind beside the others."""
         of_kind = {item.name: getattr(self.settings, item.name) for item in fields(self.settings)}
         return {name: getattr(self, name) for name in self._of_every_kind()} | of_kind
 
-    def recorded(self) -> dict[str, Any]:
-        """Return `told` as receipts record it: in their order, with what each of them holds."""
-        told = {**OF_FORMAT_1, **self.told()}
+    def as_record(self) -> dict[str, Any]:
+        """Return `as_dict` as receipts record it: in their order, with what each of them holds."""
+        told = {**OF_FORMAT_1, **self.as_dict()}
         return {name: told[name] for name in RECORDED_FIRST} | told
 
     def resolved(self, **changes: Any) -> Task:

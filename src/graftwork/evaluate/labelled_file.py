@@ -148,7 +148,7 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
         settings |= {} if columns else _kept([role for role in INPUTS if role in told], told, header)
         settings |= _kept(["label"] if "label" in told else [], told, header)
     settings |= named
-    return Task.of({"name": module.task.name, "data": path, "kind": module.task.kind} | settings)
+    return Task.from_settings({"name": module.task.name, "data": path, "kind": module.task.kind} | settings)
 
 
 def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _require_roles(task: Task, module: TaskModule, path: Path) -> None:
     """Raise `ConfigError` if the columns found are not those of the module's inputs."""
     if set(module.roles) & {"words", "choices"}:
         return
-    told = task.told()
+    told = task.as_dict()
     found = tuple(role for role in INPUTS if told.get(role) not in (None, ()))
     if found != module.roles:
         raise ConfigError(

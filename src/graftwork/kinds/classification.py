@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.kind_settings import ASKED
+from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
@@ -28,7 +28,7 @@ METRICS_OF_TWO = (*METRICS, "f1", "matthews")
 class ClassificationSettings:
     """The settings of classification."""
 
-    positive: str | None = field(default=None, metadata=ASKED)
+    positive: str | None = field(default=None, metadata=IN_QUESTION)
     # the class that f1 is of; None: the rarer one of two
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
-from graftwork.core.kind_settings import ASKED
+from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
@@ -36,7 +36,7 @@ _PYTHON_LIST = re.compile(r"\s*[\[(]\s*(?:(['\"]).*\1\s*,?\s*)?[\])]\s*")
 class MultilabelSettings:
     """The settings of multilabel classification."""
 
-    thresholds: Literal["validation", "half"] | None = field(default=None, metadata=ASKED)
+    thresholds: Literal["validation", "half"] | None = field(default=None, metadata=IN_QUESTION)
     # chosen on validation for the best F1, or half: a probability of 0.5; None: validation
 
 

@@ -92,7 +92,7 @@ class TaskModule:
     ) -> TaskModule:
         """Load the module without its self-test, on `device` ("cpu" or "cuda")."""
         question = description["task"]
-        task = Task.asking(question["name"], question)
+        task = Task.from_question(question["name"], question)
         if description["backbone"] is None:
             backbone = None
         elif backbone is None:

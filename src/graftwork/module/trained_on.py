@@ -28,9 +28,9 @@ AT_ONCE = 8192  # minimum rows per comparison, since each comparison reads the t
 def record(dataset: Dataset) -> dict[str, Any]:
     """Return digest, row counts and reader settings as JSON. Paths are as the user gave them."""
     task = dataset.task
-    listed = {*READ_BY, *(name for name, setting in settings_of(task.kind).items() if not setting.asked)}
-    plain = Task(task.name, task.data, kind=task.kind).recorded()
-    told = {name: value for name, value in task.recorded().items() if name in listed and value != plain[name]}
+    listed = {*READ_BY, *(name for name, setting in settings_of(task.kind).items() if not setting.in_question)}
+    plain = Task(task.name, task.data, kind=task.kind).as_record()
+    told = {name: value for name, value in task.as_record().items() if name in listed and value != plain[name]}
     files = {name: str(path) for name in FILES if (path := getattr(task, name)) is not None}
     rows = {name: len(dataset.splits[name].examples) for name in SPLITS}
     draw = {"draw": dict(dataset.report["draw"])} if "draw" in dataset.report else {}
@@ -42,7 +42,7 @@ def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | 
     if recorded is None:
         return None, "the module does not say what it was trained on: it was imported, or is older than that"
     files = {name: Path(path) for name, path in recorded["files"].items()}
-    asked = Task.read(task.told() | recorded["read_by"] | files)
+    asked = Task.from_json(task.as_dict() | recorded["read_by"] | files)
     try:
         with kept_only():
             found = drawn_again(load(asked, checked=False), recorded.get("draw"))

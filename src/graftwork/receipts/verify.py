@@ -321,7 +321,7 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     asked |= _moved_files(moved)
     asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are skipped again, but not written
     asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
-    task = Task.read(asked)
+    task = Task.from_json(asked)
     for split, path in paths_of(task).items():
         told = receipt["data"]["files"].get(split, {"sha256": None, "bytes": 0})
         if told["sha256"] is not None and not path.exists():

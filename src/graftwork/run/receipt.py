@@ -202,7 +202,9 @@ def rerun_of(session: Session, read: Mapping[str, str] = {}) -> dict[str, Any] |
     drawn = session.dataset.report.get("draw")
     draw = {"draw": {name: drawn[name] for name in ("size", "number", "seed")}} if drawn else {}
     return (
-        {"task": task.recorded() | paths, "backbone": lasting_name(session.opened_by.setup.backbone)} | of_method | draw
+        {"task": task.as_record() | paths, "backbone": lasting_name(session.opened_by.setup.backbone)}
+        | of_method
+        | draw
     )
 
 

@@ -24,7 +24,7 @@ MOD = 1 << 256
 def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a data set, or a draw of it, as JSON; `files` is the result of `recorded_files`."""
     task, report = dataset.task, dataset.report
-    told = task.told()
+    told = task.as_dict()
     return {
         "name": task.name,
         "digest": dataset.digest,

@@ -72,7 +72,7 @@ class Opening:
 
 
 def _opened_by(line: Line) -> OpenedBy:
-    return OpenedBy(Task.read(line["task"]), tuple(line["methods"]), RunSettings(**line["setup"]))
+    return OpenedBy(Task.from_json(line["task"]), tuple(line["methods"]), RunSettings(**line["setup"]))
 
 
 def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
