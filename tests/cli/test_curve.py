@@ -52,7 +52,7 @@ def test_the_table_the_files_and_resuming(graft: Graft, tickets: Path, made: Any
     saved = {(one["method"], one["reference"]) for one in curve["savings"]}
     assert saved == {("prototype", "tfidf_svm"), ("prototype", "random:full")}
     again = graft("curve", tickets, *QUICK, "--methods", METHODS, "--sizes", "100%,3/class")
-    assert "24 of 24 runs were there already" in again.out
+    assert "24 of 24 runs existed already" in again.out
     page = Path("curves/tickets/report.html").read_text(encoding="utf-8")
     assert "Score against labels" in page and page == render_page(curve | {"x": 0})
     assert str(curve_chart(curve)).count("diamond") == 8
