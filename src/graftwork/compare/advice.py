@@ -23,7 +23,7 @@ def advice(board: Board) -> list[str]:
     One more comes first where the backbone can't read the texts.
     """
     rows = {row["method"]: row for row in scored(board)}
-    share = board["data_report"].get("unknown_token_shares", {}).get("train", 0.0)
+    share = board.get("data_report", {}).get("unknown_token_shares", {}).get("train", 0.0)
     if board["backbone"] and share >= UNREADABLE:
         return [f"{unreadable(board['backbone']['id'], share)}.", *_choice(board, rows)]
     return _choice(board, rows)
