@@ -17,7 +17,7 @@ NO_LABEL = ("-1", "-", "?")  # of SNLI, as the hub and its authors write it
 
 
 def label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
-    """Yield sentences about the labels of a data report: rare, untested, told by the text, alike, hardly meant."""
+    """Yield warnings about labels: rare, untested, named in their own texts, nearly equal, or probably misread."""
     rare, unit = found["rare_classes"], "words" if "answers" in found else "rows"
     if rare:
         shown = ", ".join(f"{clip(label)} ({count})" for label, count in list(rare.items())[:EXAMPLES])
@@ -46,7 +46,7 @@ def label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
 
 
 def _odd_labels(counts: Mapping[str, int], rows: int, task: Task) -> Iterable[str]:
-    """Yield warnings of labels that are read as they stand and hardly meant so."""
+    """Yield warnings about labels that are probably no labels, or lists of labels."""
     missing = next((label for label in counts if label.strip() in NO_LABEL), None)
     if missing is not None:
         yield (

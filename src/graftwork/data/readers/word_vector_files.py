@@ -123,7 +123,7 @@ def _width(start: bytes) -> int:
 def _text_rows(path: Path, width: int, headed: bool = False) -> Iterator[Row]:
     """Yield a word and its `width` numbers from every line, after a header if there is one.
 
-    A word may contain spaces, but not go on with numbers only: they would belong to a vector of another width.
+    A word may contain spaces. If all that follows its first space are numbers, the vector has another width: an error.
     """
     for number, line in read_lines(path):
         if number == 1 and headed:
