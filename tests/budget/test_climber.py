@@ -525,6 +525,20 @@ def test_the_method_with_the_highest_expected_score_is_chosen_and_its_best_run(c
     assert (chosen.method.label, chosen.seed) == ("tuned:seconds=2", 1)
 
 
+@pytest.mark.parametrize(("worth", "label"), [(0.005, "tuned:seconds=2"), (0.0, "tuned:seconds=3")])
+def test_of_equals_the_cheapest_is_chosen(worth: float, label: str, climb: Climb) -> None:
+    """The order by expected score alone goes by a thousandth of a point, unless the best is wanted at any cost."""
+    climber = climb.climber(1000, worth=worth)
+    climber._open([parse_method(words) for words in ("tuned:seconds=3", "tuned:seconds=2")])
+    for words, score in (("tuned:seconds=3", 0.9001), ("tuned:seconds=2", 0.9)):
+        method = parse_method(words)
+        climber.rungs.append(Rung(method, 0, evidence=Evidence(score, np.full(1000, score))))
+        climber.standing.begin(Arm.of(method))
+        climber.standing.add(Arm.of(method), climber.rungs[-1].evidence, method.config["seconds"])  # type: ignore[arg-type]
+    chosen = climber.chosen()
+    assert chosen is not None and chosen.method.label == label
+
+
 def test_a_recipe_that_makes_no_sense_is_told_before_any_run(climb: Climb) -> None:
     climber = climb.climber(100)
     climber.recipe = Recipe(epochs=-1)

@@ -7,7 +7,7 @@ import pytest
 
 from graftwork.decision.choice import choose, parse_worth
 from graftwork.decision.next_run import assumed, best_next, expected_gain
-from graftwork.decision.posterior import Look, Posterior, posterior
+from graftwork.decision.posterior import TOP, Look, Posterior, expected, posterior
 from graftwork.decision.prior import LEVEL, Belief, Sizes
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm
 from graftwork.errors import ConfigError
@@ -38,7 +38,7 @@ def joined(looks: list[Look], own: float = 0.02, rows: int = ROWS) -> Posterior:
 def test_without_runs_it_is_the_prior() -> None:
     there = joined([])
     assert there.scores.mean.tolist() == [0.3, 0.8, 0.82, 0.83] and there.ran == frozenset()
-    assert there.gain(FULL, PROBE)[0] == pytest.approx(0.03)
+    assert there.scores.difference(3, 1)[0] == pytest.approx(0.03)
 
 
 def test_a_run_moves_the_difference_as_far_as_it_is_known() -> None:
@@ -60,6 +60,23 @@ def test_a_shortfall_is_what_the_best_of_each_draw_scores_above() -> None:
     mean, low, high = there.shortfall(PROBE)
     assert 0 <= low <= mean <= high and mean > there.shortfall(FULL)[0]
     assert there.shortfall(FLOOR_ARM)[0] == pytest.approx(0.5, abs=0.1)
+
+
+def test_no_score_is_above_the_top() -> None:
+    """A method that is right on every row leaves little to gain, whatever a dearer one gained elsewhere."""
+    right = [Look(FLOOR_ARM, 0.5, np.full(500, 0.5)), Look(PROBE, 1.0, np.ones(500))]
+    there = joined(right, rows=1000)
+    assert there.mean[3] > 1.02 and there.draws.max() == TOP
+    assert there.shortfall(PROBE)[0] < 0.003 and there.gain(FULL, PROBE)[0] < 0.003
+    assert 0 < expected_gain(there, FULL, there.ran) < 0.003
+    few = joined(right, rows=20)
+    assert few.shortfall(PROBE)[0] > there.shortfall(PROBE)[0]  # few rows prove less
+
+
+def test_expected_scores_are_those_of_draws() -> None:
+    mean, deviation = np.array([0.9, 0.999, 1.1]), np.array([0.02, 0.03, 0.05])
+    drawn = np.minimum(np.random.default_rng(0).normal(mean, deviation, (200_000, 3)), TOP).mean(axis=0)
+    assert expected(mean, deviation) == pytest.approx(drawn, abs=2e-4)
 
 
 def test_rows_that_all_answer_alike_are_no_certainty() -> None:

@@ -32,7 +32,7 @@ SECONDS_PER_FLOP = 1e-11  # until a method is measured; it only decides which on
 MOST_SEEDS = 5  # seeds per method, at most
 OTHER_RATES = (2.0, 0.5)  # multiples of the best method's learning rate, tried once nothing else is worth its time
 SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # reasons for the end of a climb
-BEST = 0.0  # required advantage of a dearer method: trained methods are already paid for, so the best is chosen
+TIE = 0.001  # a fraction, a tenth of a point: of methods that are expected to be so close, the cheapest is chosen
 
 
 def kept(part: float) -> float:
@@ -91,7 +91,7 @@ class Climber:
         worth: float = WORTH,
     ):
         self.session, self.purse, self.forecasts, self.recipe, self.seed = session, purse, forecasts, recipe, seed
-        self.progress, self.worth = progress, worth
+        self.progress, self.worth, self.tie = progress, worth, min(worth, TIE)
         self.standing = Standing.on(session.dataset, session.backbone)
         self.rungs: list[Rung] = []  # in the order of the decisions
         self.first: dict[Arm, Rung] = {}  # method -> its run with the first seed, as far as it is known
@@ -187,7 +187,7 @@ class Climber:
 
     def _try_other_rates(self) -> None:
         """Add the best method at twice and half its learning rate; end the climb if that adds nothing new."""
-        best = self.standing.choice(BEST).chosen
+        best = self.standing.choice(self.tie).chosen
         item = self.first[best].method
         own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
         settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
@@ -374,10 +374,11 @@ class Climber:
         return expected_gain(there, arm, there.ran) if there.ran and arm in there.arms else None
 
     def chosen(self) -> Rung | None:
-        """Return the run that is best on validation, among those of the method with the highest expected score."""
+        """Return the run that is best on validation, of the method to keep: of those that are expected to be best,
+        the cheapest."""
         if not self.standing.looks:
             return None
-        best = self.standing.choice(BEST).chosen
+        best = self.standing.choice(self.tie).chosen
         runs = [rung for rung in self.rungs if rung.evidence and Arm.of(rung.method) == best]
         return max(runs, key=lambda rung: rung.evidence.score if rung.evidence else 0.0, default=None)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.budget.climber import BEST, HARD_STOP, MARGIN, Climber, Rung
+from graftwork.budget.climber import HARD_STOP, MARGIN, Climber, Rung
 from graftwork.budget.forecast import Forecaster
 from graftwork.budget.purse import Clock, Purse, parse_budget
 from graftwork.config import Prices
@@ -122,7 +122,9 @@ def _content(climber: Climber, unfit: Sequence[Named]) -> dict[str, Any]:
         "rungs": [_entry(rung, rung is chosen) for rung in climber.rungs],
         "chosen": _module(climber, chosen) if chosen else None,
         "stopped": climber.stopped,
-        "decision": content_of(climber.standing, BEST) | {"worth": climber.worth} if climber.standing.looks else None,
+        "decision": content_of(climber.standing, climber.tie) | {"worth": climber.worth}
+        if climber.standing.looks
+        else None,
         "spent": {
             "amount": spent,
             "unit": budget.unit,

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy.stats import norm
 
-from graftwork.decision.posterior import Posterior
+from graftwork.decision.posterior import Posterior, expected
 from graftwork.decision.traits import Arm
 
 LEAST_GAIN = 1e-4  # a hundredth of a point: a smaller gain is not worth a run at any cost
@@ -27,12 +27,15 @@ def expected_gain(posterior: Posterior, run: Arm, open_to: Collection[Arm]) -> f
     `open_to` are the methods that can be chosen now; `run` can also be chosen afterwards. Infinite for no `open_to`.
     """
     means, moves = _moved(posterior, run)
+    variances = np.diag(posterior.covariance)[: len(means)]
+    rest = np.sqrt(np.maximum(variances - moves**2, 0.0))  # what remains unknown after the result
     now = [place for place, arm in enumerate(posterior.arms) if arm in open_to]
     then = [place for place, arm in enumerate(posterior.arms) if arm in open_to or arm == run]
     if not now:
         return float("inf")
-    best_then = (means[then] + _RESULTS[:, None] * moves[then]).max(axis=1).mean()
-    return max(0.0, float(best_then - means[now].max()))
+    best_then = expected(means[then] + _RESULTS[:, None] * moves[then], rest[then]).max(axis=1).mean()
+    best_now = expected(means[now], np.sqrt(variances[now])).max()
+    return max(0.0, float(best_then - best_now))
 
 
 def assumed(posterior: Posterior, run: Arm) -> Posterior:

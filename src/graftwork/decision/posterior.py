@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from graftwork.decision.prior import Belief, Sizes
 from graftwork.decision.traits import TUNED, Arm
@@ -27,6 +28,7 @@ SHARED_KEPT = 0.98  # share removed of the luck common to all methods, which aff
 DRAWS = 4_000
 NOTHING = 1e-9  # a score difference that counts as 0
 TAIL = 0.05  # probability beyond each end of a 90 % interval
+TOP = 1.0  # the highest score of every metric
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,11 @@ class Posterior:
 
     @cached_property
     def draws(self) -> Floats:
-        """(DRAWS, M) sampled scores, including the level that all methods share."""
+        """(DRAWS, M) sampled scores, at most `TOP`, including the level that all methods share."""
         values, vectors = np.linalg.eigh(self.scores.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         normal = np.random.default_rng(0).standard_normal((DRAWS, len(self.arms)))
-        return np.asarray(self.scores.mean + normal @ root.T)
+        return np.minimum(self.scores.mean + normal @ root.T, TOP)
 
     @cached_property
     def losses(self) -> Floats:
@@ -82,8 +84,13 @@ class Posterior:
         """Return the expected score of `better` minus that of `worse`, and its 90 % interval."""
         gains = self.draws[:, self.arms.index(better)] - self.draws[:, self.arms.index(worse)]
         low, high = np.quantile(gains, [TAIL, 1 - TAIL])
-        a, b = self.arms.index(better), self.arms.index(worse)
-        return float(self.mean[a] - self.mean[b]), float(low), float(high)
+        return float(gains.mean()), float(low), float(high)
+
+
+def expected(mean: Floats, deviation: Floats) -> Floats:
+    """Return the expected values of normal scores of which what is above `TOP` counts as `TOP`."""
+    room = (TOP - mean) / np.maximum(deviation, 1e-12)
+    return np.asarray(TOP - deviation * (room * norm.cdf(room) + norm.pdf(room)))
 
 
 def posterior(belief: Belief, looks: Sequence[Look], rows: int, spread: float, sizes: Sizes) -> Posterior:
