@@ -293,6 +293,16 @@ def test_a_file_that_is_too_large_is_not_read_into_memory(tmp_path: Path) -> Non
         identify(tmp_path / "a.png", "image")
 
 
+@pytest.mark.parametrize(("rate", "samples"), [(2**31 - 1, 10), (1_999_993, 10), (1, 7000)])
+def test_a_rate_that_resampling_has_no_memory_for_is_refused(tmp_path: Path, rate: int, samples: int) -> None:
+    soundfile.write(tmp_path / "a.wav", np.full(samples, 0.5), rate)
+    with pytest.raises(DataError, match="sample rate") as caught:
+        decode_sound(tmp_path / "a.wav", 16_000)
+    assert f"{rate:,} a second" in caught.value.got and "-ar 16000" in caught.value.do
+    soundfile.write(tmp_path / "b.wav", np.full(100, 0.5), 250)  # a slow sensor
+    assert len(decode_sound(tmp_path / "b.wav", 16_000)) == 6400
+
+
 def test_a_long_recording_is_refused_by_its_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     soundfile.write(tmp_path / "a.flac", np.full((100, 2), 0.5), 8000)
     assert identify(tmp_path / "a.flac", "sound").size == (100, 8000)

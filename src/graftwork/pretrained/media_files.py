@@ -31,6 +31,7 @@ KEPT_BYTES = 1 << 30
 MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
 MOST_BYTES = 1 << 29  # of a file: more than `MOST_PIXELS` take uncompressed
 MOST_SAMPLES = 100_000_000  # of all channels of a recording: 17 minutes in stereo at 48 kHz
+MOST_RATE = 1_000_000  # samples per second: the filter of resampling has 20 coefficients for each
 MOST_TOLD = 1 << 30  # above this, a header's length is a placeholder
 REMEDY = "replace it, or take it out of the data"
 GROUND = "white"  # behind the transparent parts of an image
@@ -124,7 +125,7 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
 def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
     """Decode samples (T,) in -1 … 1 at `rate` per second, of one channel (`_mixed`), resampled (polyphase) if needed.
 
-    Raises `DataError` for a file that is not a sound, damaged or empty.
+    Raises `DataError` for a file that is not a sound, damaged, empty, or at a rate that resampling has no memory for.
     """
     from scipy.signal import resample_poly
 
@@ -132,6 +133,14 @@ def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
     if own == rate:
         return samples
     common = math.gcd(own, rate)
+    if own // common > MOST_RATE or len(samples) * rate > MOST_SAMPLES * own:
+        raise DataError(
+            "the recording has a sample rate that cannot be converted",
+            where=str(path),
+            got=f"{len(samples):,} samples at {own:,} a second",
+            expected=f"at most {MOST_SAMPLES:,} samples at {rate:,} a second, from a rate up to {MOST_RATE:,}",
+            do=f"resample or cut it: {conversion(Path(path), 'sound', f'-ar {rate}')}; or take it out of the data",
+        )
     return np.asarray(resample_poly(samples, rate // common, own // common), dtype=np.float32)
 
 
