@@ -44,6 +44,23 @@ def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
     assert decode_image(tmp_path / "a.tiff").mode == "RGB"
 
 
+@pytest.mark.parametrize(("mode", "name"), [("CMYK", "a.tiff"), ("CMYK", "a.jpg"), ("P", "a.gif"), ("P", "a.png")])
+def test_inks_and_palettes_have_the_colours_that_were_saved(tmp_path: Path, mode: str, name: str) -> None:
+    half = np.zeros((16, 24, 3), dtype=np.uint8)
+    half[:, :8], half[:, 8:] = (200, 30, 60), (20, 180, 240)  # the edge of a block of JPEG's
+    image = Image.fromarray(half)
+    (image.quantize(2) if mode == "P" else image.convert(mode)).save(tmp_path / name, quality=100)
+    np.testing.assert_allclose(np.asarray(decode_image(tmp_path / name), dtype=int), half, atol=2)
+
+
+@pytest.mark.parametrize("suffix", ["gif", "png", "webp", "tiff"])
+def test_of_several_frames_the_first_is_read(tmp_path: Path, suffix: str) -> None:
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue", "white")]
+    options = {"lossless": True} if suffix == "webp" else {}
+    frames[0].save(tmp_path / f"a.{suffix}", save_all=True, append_images=frames[1:], **options)
+    assert np.array_equal(np.asarray(decode_image(tmp_path / f"a.{suffix}")), np.full((8, 8, 3), (255, 0, 0)))
+
+
 def test_a_palette_with_transparent_colours_is_read_without_a_warning(tmp_path: Path) -> None:
     Image.fromarray(GRADIENT).convert("P").save(tmp_path / "a.png", transparency=b"\x00\x80")
     assert decode_image(tmp_path / "a.png").mode == "RGB"
