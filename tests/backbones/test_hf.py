@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -19,12 +20,17 @@ from transformers import (
     AlbertConfig,
     AutoModel,
     AutoModelForTextEncoding,
+    BartConfig,
     BertConfig,
+    CamembertConfig,
+    Data2VecTextConfig,
+    DebertaConfig,
     DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
     ErnieConfig,
     GPT2Config,
+    MBartConfig,
     ModernBertConfig,
     MPNetConfig,
     MT5Config,
@@ -35,6 +41,7 @@ from transformers import (
     RobertaConfig,
     T5Config,
     XLMRobertaConfig,
+    XLMRobertaXLConfig,
     XLNetConfig,
 )  # fmt: skip
 
@@ -42,7 +49,7 @@ from graftwork.backbones import hf_decoder, hf_text
 from graftwork.core.backbone import ROLES
 from graftwork.core.example import Example
 from graftwork.core.model import Model
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora
 from graftwork.methods.prefix import PrefixTuning
@@ -51,7 +58,7 @@ from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
-from graftwork.testing import tiny_dataset
+from graftwork.testing import check_backbone, tiny_dataset
 
 WORDS = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "the", "a", "film", "was", "good", "bad", "very", "not"]
 WORDS += ["long", "short", "and", "or", "with", "plot", "of", "it"]
@@ -70,26 +77,48 @@ T5: dict[str, Any] = {
     "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16,
 }  # fmt: skip
 T5_TYPES = ("t5", "mt5")
+BART: dict[str, Any] = {
+    **TOKENS, "d_model": 16, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 40,
+    "scale_embedding": True, "init_std": 0.2,
+}  # fmt: skip
+BART_TYPES = ("bart", "mbart")
 CONFIGS: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SHAPE),
     "ernie": ErnieConfig(**SHAPE, use_task_id=True),
     "electra": ElectraConfig(**SHAPE, embedding_size=8),
     "roberta": RobertaConfig(**SHAPE, type_vocab_size=1),
     "xlm-roberta": XLMRobertaConfig(**SHAPE, type_vocab_size=1),
+    "camembert": CamembertConfig(**SHAPE, type_vocab_size=1),
+    "data2vec-text": Data2VecTextConfig(**SHAPE, type_vocab_size=1),
+    "xlm-roberta-xl": XLMRobertaXLConfig(**SHAPE, type_vocab_size=1),
     "distilbert": DistilBertConfig(
         **TOKENS, dim=16, n_layers=3, n_heads=2, hidden_dim=32, max_position_embeddings=40, initializer_range=0.2
     ),
     "albert": AlbertConfig(**SHAPE, embedding_size=8),
     "mpnet": MPNetConfig(**SHAPE),
+    "deberta": DebertaConfig(
+        **SHAPE, relative_attention=True, pos_att_type=["c2p", "p2c"], position_biased_input=False, type_vocab_size=0
+    ),
     "deberta-v2": DebertaV2Config(**DEBERTA),
     "modernbert": ModernBertConfig(**SHAPE, local_attention=4, cls_token_id=2, sep_token_id=3),
     "xlnet": XLNetConfig(**TOKENS, d_model=16, n_layer=3, n_head=2, d_inner=32, initializer_range=0.2),
     "t5": T5Config(**T5, num_heads=2),
     "mt5": MT5Config(**T5, num_heads=3),  # gated, and its heads are wider together than its states
+    "bart": BartConfig(**BART),
+    "mbart": MBartConfig(**BART),
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
 }  # fmt: skip
-OWN_SOFTMAX = {"mpnet", "deberta-v2", "xlnet", "openai-gpt", "t5", "mt5"}  # attention that does not call `attend`
+OWN_SOFTMAX = {
+    "mpnet",
+    "deberta",
+    "deberta-v2",
+    "xlnet",
+    "openai-gpt",
+    *T5_TYPES,
+    *BART_TYPES,
+}  # attention that does not call `attend`
 TEXTS = ["the film was good", "bad", "the plot of the film was very very long and not good with it or a short"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
 PAIR = [Example("train/1", {"text_a": "the film was good", "text_b": "not bad"})]
@@ -156,7 +185,8 @@ def network_of(backbone: TransformerBackbone) -> PreTrainedModel:
     """transformers' own network of its folder."""
     make = AutoModelForTextEncoding if backbone.card.family in T5_TYPES else AutoModel
     folder = backbone.card.id.removeprefix("hf:")
-    return make.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    network = make.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    return network.get_encoder() if backbone.card.family in BART_TYPES else network
 
 
 def starts(backbone: TransformerBackbone) -> list[int]:
@@ -167,6 +197,41 @@ def starts(backbone: TransformerBackbone) -> list[int]:
 
 def test_every_listed_architecture_is_tested() -> None:
     assert set(CONFIGS) == {*hf_text.LAYOUTS, *hf_decoder.LAYOUTS}
+
+
+def test_the_contract(backbone: TransformerBackbone) -> None:
+    check_backbone(backbone, absent=backbone.card.lacks)
+
+
+def test_of_an_encoder_decoder_the_encoder_alone_is_kept(
+    folders: dict[str, Path], opened: Callable[[str], TransformerBackbone]
+) -> None:
+    for model_type in BART_TYPES:
+        assert any(
+            name.startswith("decoder.layers.1.") for name in load_file(folders[model_type] / "model.safetensors")
+        )
+        kept = {name.partition(".")[0] for name, _ in opened(model_type).module.named_parameters()}
+        assert kept <= {"embed_tokens", "embed_positions", "layers", "layernorm_embedding", "layer_norm"}
+
+
+def test_a_whole_bart_opens_as_its_saved_base_does(
+    tmp_path: Path, folders: dict[str, Path], opened: Callable[[str], TransformerBackbone]
+) -> None:
+    """With a head for generation the names of the tensors begin with `model.`, and the table may stand alone."""
+    whole, base = save_folder(tmp_path, "bart"), opened("bart")
+    stored = load_file(folders["bart"] / "model.safetensors")
+    table = stored.pop("shared.weight", None)
+    tables = {name: stored.pop(name) for name in list(stored) if name.endswith("embed_tokens.weight")}
+    table = next(iter(tables.values())) if table is None else table
+    renamed = {f"model.{name}": tensor for name, tensor in stored.items()} | {"final_logits_bias": torch.zeros(1, 24)}
+    save_file(renamed | {"model.shared.weight": table}, whole / "model.safetensors", {"format": "pt"})
+    loaded = open_backbone(f"hf:{whole}", precision="fp32")
+    inputs = base.collate(base.encode(EXAMPLES), [0, 1, 2])
+    assert torch.equal(loaded.features(inputs).pooled, base.features(inputs).pooled)
+    del renamed["model.encoder.layers.1.fc1.weight"]
+    save_file(renamed | {"model.shared.weight": table}, whole / "model.safetensors", {"format": "pt"})
+    with pytest.raises(IncompatibleModule, match="not whole"):
+        open_backbone(f"hf:{whole}", precision="fp32")
 
 
 def test_states_are_the_networks_own(backbone: TransformerBackbone) -> None:
@@ -194,6 +259,8 @@ PLACED = {  # parts of no block or of all three -> how many blocks below the hig
         "encoder.final_layer_norm": 0,
     },
     "electra": {"embeddings": 3, "embeddings_project": 3},
+    "deberta": {"embeddings": 3, "encoder.rel_embeddings": 3},
+    "mbart": {"embed_tokens": 3, "embed_positions": 3, "layernorm_embedding": 3, "layer_norm": 0},
 }
 
 
@@ -416,7 +483,7 @@ def test_the_right_token_is_read(backbone: TransformerBackbone) -> None:
     inputs = backbone.collate(backbone.encode(EXAMPLES), [0, 1])
     features = backbone.features(inputs)
     lengths = inputs["attention_mask"].sum(1)
-    if backbone.card.family in T5_TYPES:
+    if backbone.card.pooling == "mean":
         means = [states[:length].mean(0) for states, length in zip(features.sequence, lengths, strict=True)]
         torch.testing.assert_close(features.pooled, torch.stack(means))
         return

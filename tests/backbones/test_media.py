@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 from PIL import Image
 from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoModel
@@ -20,7 +21,7 @@ from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.lora import Lora
 from graftwork.pretrained.chained_network import ChainedBackbone
-from graftwork.pretrained.media_files import decode_sound
+from graftwork.pretrained.media_files import decode_sound, identify
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import check_backbone, check_method, tiny_dataset, tiny_networks
@@ -90,6 +91,23 @@ def test_sounds_have_transformers_features(tmp_path: Path, model_type: str) -> N
             torch.testing.assert_close(features.sequence[row, : len(states)], states, atol=NEAR, rtol=1e-4)
             torch.testing.assert_close(features.pooled[row], expected, atol=NEAR, rtol=1e-4)
             assert int(encoded.lengths[row]) == len(states)
+
+
+@pytest.mark.parametrize("model_type", [*IMAGES, *SOUNDS])
+def test_files_with_nothing_in_them_have_finite_features(tmp_path: Path, model_type: str) -> None:
+    """Digital silence, recordings of one sample, and images of one colour and of one pixel."""
+    backbone = opened(tmp_path, model_type)
+    role, media = backbone.card.modality, []
+    for number, size in enumerate((1, 40, 2000)):
+        path = tmp_path / f"{number}.{'png' if role == 'image' else 'wav'}"
+        if role == "image":
+            Image.new("RGB", (size, min(size, 40)), "navy").save(path)
+        else:
+            soundfile.write(path, np.full(size, 0.5 * (number == 0)), 8000)
+        media.append(Example(f"train/{number}", {role: identify(path, role)}))
+    with torch.no_grad():
+        features = backbone.features(backbone.collate(backbone.encode(media), range(3)))
+    assert bool(torch.isfinite(features.pooled).all())
 
 
 def test_a_norm_before_the_convolution_of_positions_lifts_no_padding(

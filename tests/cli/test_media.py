@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import soundfile
 
 from graftwork.testing.tiny_media import write_folder
 
@@ -38,6 +40,32 @@ def test_a_comparison_runs_what_fits(graft: Graft, tmp_path: Path, role: str) ->
     board = json.loads(done.out)
     assert {row["method"] for row in board["rows"]} == set(names)
     assert graft("compare", "things", "--methods", "tfidf_svm").err.count(f"this task reads {role}s") == 1
+
+
+def test_a_class_of_silence_is_learnt_and_told(graft: Graft, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "words", "sound", 10)
+    for number in range(10):
+        (folder / "low" / f"{number}.wav").unlink()
+        soundfile.write(folder / "low" / f"{number}.wav", np.zeros(1000 + number), 8000)
+    done = graft("data", "words")
+    assert done.code == 0, done.err
+    assert "7 rows of train (50.0%) are digital silence" in done.out
+    done = graft("train", "words", "--method", "log_mel", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["scores"]["accuracy"] == 1.0
+    module = json.loads(done.out)["module"]
+    assert graft("predict", module, folder / "low" / "0.wav").out.startswith("low ")
+    for number in range(10):
+        soundfile.write(folder / "high" / f"{number}.wav", np.zeros(2000 + number), 8000)
+    done = graft("data", "words")
+    assert done.code == 2 and "all recordings are silent" in done.err
+
+
+def test_a_format_that_is_not_read_names_the_command_that_converts(graft: Graft, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "words", "sound", 10)
+    (folder / "low" / "a b.m4a").write_bytes(b"\0\0\0\x18ftypM4A ")
+    done = graft("data", "words")
+    assert done.code == 2 and "ffmpeg -i 'words/low/a b.m4a' 'words/low/a b.flac'" in done.err
 
 
 def test_a_task_file_names_the_column(graft: Graft, tmp_path: Path, role: str) -> None:

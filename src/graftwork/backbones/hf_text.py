@@ -42,6 +42,19 @@ ALBERT = Layout(
     token_types=True,
     shared_blocks=True,
 )
+DEBERTA = Layout(
+    "encoder.layer.*",
+    "embeddings.word_embeddings",
+    {
+        "attention.qkv": "attention.self.in_proj",  # the biases of queries and values are bare parameters
+        "attention.output": "attention.output.dense",
+        "mlp.up": "intermediate.dense",
+        "mlp.down": "output.dense",
+    },
+    token_types=True,
+    tuple_blocks=True,
+    learns_like={"encoder.rel_embeddings": "embeddings"},  # shared by all blocks
+)
 MPNET = Layout(
     "encoder.layer.*",
     "embeddings.word_embeddings",
@@ -115,6 +128,26 @@ T5 = Layout(
     pooling="mean",  # no token stands for the whole text
     learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
 )
+MBART = Layout(
+    "layers.*",
+    "embed_tokens",
+    {
+        "attention.query": "self_attn.q_proj",
+        "attention.key": "self_attn.k_proj",
+        "attention.value": "self_attn.v_proj",
+        "attention.output": "self_attn.out_proj",
+        "mlp.up": "fc1",
+        "mlp.down": "fc2",
+    },
+    skipped=("embed_tokens",),
+    pooling="mean",  # no token stands for the whole text
+    learns_like={"layernorm_embedding": "embed_tokens"},  # it is registered behind the blocks
+)
+BART = replace(MBART, roles={**MBART.roles, "attention.norm": "self_attn_layer_norm", "mlp.norm": "final_layer_norm"})
+XLM_ROBERTA_XL = replace(
+    ROBERTA,
+    roles={role: path for role, path in BERT.roles.items() if not role.endswith(".norm")},  # norms come first
+)
 
 LAYOUTS: Mapping[str, Layout] = {
     "bert": BERT,
@@ -122,14 +155,20 @@ LAYOUTS: Mapping[str, Layout] = {
     "electra": ELECTRA,
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
+    "camembert": ROBERTA,
+    "data2vec-text": ROBERTA,
+    "xlm-roberta-xl": XLM_ROBERTA_XL,
     "distilbert": DISTILBERT,
     "albert": ALBERT,
     "mpnet": MPNET,
+    "deberta": DEBERTA,
     "deberta-v2": DEBERTA_V2,
     "modernbert": MODERNBERT,
     "xlnet": XLNET,
     "t5": T5,
     "mt5": T5,
+    "bart": BART,
+    "mbart": MBART,
 }
 
 backbones.register("hf_text")(TransformerFamily(LAYOUTS))

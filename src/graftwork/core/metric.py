@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import metrics
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from graftwork.core.ragged import Numbers
 
 
 class Metric(Protocol):

@@ -16,7 +16,7 @@ from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
-from graftwork.data.readers.class_folder import media_of
+from graftwork.data.readers.class_folder import media_of, require_heard
 from graftwork.data.readers.columns import column_of, find_columns, table_of
 from graftwork.data.readers.hub_datasets import with_splits
 from graftwork.data.readers.questions import read_questions
@@ -117,6 +117,8 @@ def _dataset(
         for name, found in examples.items()
     }
     require_scorable(splits["test"].targets, task)
+    if task.reads == "sound":
+        require_heard((example.inputs["sound"] for example in examples["train"]), task.data)
     rejected = {name: len(one.found) for name, one in rejects.items()} if task.rejects is not None else {}
     found: dict[str, Any] = {"warnings": [], "dropped": dict(dropped), "rejected": rejected}
     if checked:

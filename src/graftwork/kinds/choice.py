@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
-from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
 from graftwork.targets.choices import parse_marks
 from graftwork.targets.listwise import Listwise
+
+if TYPE_CHECKING:
+    from graftwork.core.ragged import Ragged
 
 METRICS = ("accuracy",)
 

@@ -7,9 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
@@ -18,6 +15,8 @@ from graftwork.registry import kinds
 from graftwork.targets.labels import label_indices, label_sentence, positive_label, require_label, resolve_labels
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
 METRICS = ("accuracy", "macro_f1")
@@ -80,6 +79,8 @@ class Classification:
 
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
         """Return (N,) int64 classes. Raises `DataError` naming a label that the task does not have."""
+        import numpy as np
+
         indices = label_indices(task)
         for target in targets:
             if target not in indices:
@@ -108,15 +109,21 @@ class Classification:
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (C,) log shares of the classes."""
+        import numpy as np
+
         counts = np.bincount(targets.astype(np.int64), minlength=self.outputs(task))
         return np.asarray(np.log(np.maximum(counts / max(1, len(targets)), 1e-9)))
 
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
         """(B, C) -> (B,) class of the highest logit, the first of ties."""
+        import numpy as np
+
         return np.asarray(logits.argmax(axis=1), dtype=np.int64)
 
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example."""
+        import numpy as np
+
         exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares = exponentials / exponentials.sum(axis=1, keepdims=True)  # (B, C)
         return [

@@ -8,9 +8,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
@@ -19,6 +16,8 @@ from graftwork.registry import kinds
 from graftwork.targets.labels import label_indices, label_sentence, require_label, resolve_labels
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
 SEPARATOR = "|"
@@ -105,6 +104,8 @@ class Multilabel:
 
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
         """Return (N, C) float32, 1 where an example has the label. Raises `DataError` naming an unknown label."""
+        import numpy as np
+
         indices = label_indices(task)
         encoded = np.zeros((len(targets), len(indices)), dtype=np.float32)
         for row, target in enumerate(targets):
@@ -136,11 +137,15 @@ class Multilabel:
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (C,) log odds of the labels."""
+        import numpy as np
+
         share = np.clip(targets.astype(np.float64).mean(axis=0), 1e-9, 1 - 1e-9)
         return np.asarray(np.log(share / (1 - share)))
 
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
         """(B, C) -> (B, C) float32, 1 where the probability is above 0.5."""
+        import numpy as np
+
         return (logits > 0).astype(np.float32)
 
     def shift(
@@ -150,6 +155,8 @@ class Multilabel:
 
         A label of ten rows or more gets its own threshold, the others one that is best for all labels together.
         """
+        import numpy as np
+
         if task.settings.thresholds != CHOSEN:
             return None
         wanted = np.asarray(targets, dtype=np.float64) > 0  # (N, C)
@@ -186,6 +193,8 @@ def best_threshold(logits: NDArray[np.float64], wanted: NDArray[np.bool_]) -> fl
 
     `wanted` (N,) has at least one True.
     """
+    import numpy as np
+
     order = np.argsort(-logits, kind="stable")
     values = logits[order]
     hits = np.cumsum(wanted[order])

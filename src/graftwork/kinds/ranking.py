@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
-from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
 from graftwork.targets.listwise import Listwise
+
+if TYPE_CHECKING:
+    from graftwork.core.ragged import Ragged
 
 METRICS = ("mean_average_precision", "mean_reciprocal_rank")
 
@@ -40,6 +40,8 @@ class Ranking(Listwise):
 
         Scores are logits: only their differences within one query are meaningful.
         """
+        import numpy as np
+
         answers = []
         for scores, example in zip(logits, examples, strict=True):
             choices = example.inputs["choices"]

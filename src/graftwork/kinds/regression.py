@@ -7,9 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import DERIVED
 from graftwork.core.task import Task
@@ -18,6 +15,8 @@ from graftwork.registry import kinds
 from graftwork.targets.labels import is_number
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
 METRICS = ("pearson", "spearman")
@@ -61,6 +60,8 @@ class Regression:
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in scale and metrics. Raises `DataError` for constant targets."""
+        import numpy as np
+
         mean, sd = float(np.mean(targets)), float(np.std(targets))
         if min(targets) == max(targets) or not math.isfinite(sd) or sd == 0:
             raise DataError(
@@ -73,12 +74,16 @@ class Regression:
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
         """Return each target's decile; fewer and larger parts below a hundred rows."""
+        import numpy as np
+
         parts = max(1, min(10, len(targets) // STRATUM_ROWS))
         edges = np.quantile(targets, np.arange(1, parts) / parts)
         return list(np.searchsorted(edges, targets, side="right").tolist())
 
     def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.generic]:
         """Return (N,) float32, (target - mean) / sd."""
+        import numpy as np
+
         mean, sd = task.settings.scale
         return np.asarray((np.asarray(targets, dtype=np.float64) - mean) / sd, dtype=np.float32)
 
@@ -104,6 +109,8 @@ class Regression:
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (1,) mean, standardised."""
+        import numpy as np
+
         return np.asarray(targets.astype(np.float64).mean(keepdims=True))
 
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:

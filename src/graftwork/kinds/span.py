@@ -6,22 +6,20 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import DERIVED
-from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.answer_scores import words_f1
-from graftwork.targets.answer_texts import found_texts
-from graftwork.targets.best_spans import best_spans, ranked_spans
 from graftwork.targets.passages import Golds, Passage
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
+
+    from graftwork.core.ragged import Ragged
 
 METRICS = ("span_f1", "exact_match")
 START, END, OWNER = 0, 1, 2  # columns of encoded targets
@@ -78,6 +76,10 @@ class Span:
 
     def encode(self, targets: Sequence[Golds], task: Task) -> Ragged:
         """Return (W, 3) int64. An answer that begins or ends inside a word is widened to the whole word."""
+        import numpy as np
+
+        from graftwork.core.ragged import Ragged
+
         counts = np.array([1 + len(golds.passage.words) for golds in targets], dtype=np.int64)
         starts = np.cumsum(counts) - counts
         rows = np.zeros((int(counts.sum()), 3), dtype=np.int64)
@@ -117,10 +119,17 @@ class Span:
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """Return (2,) logits, the same for every row, so that none is preferred."""
+        import numpy as np
+
         return np.full(2, UNSEEN)
 
     def predictions(self, logits: Ragged, task: Task) -> Ragged:
         """(W, 2) -> (W, 3): the best span of words, or no answer where allowed and scored at least as high."""
+        import numpy as np
+
+        from graftwork.core.ragged import Ragged
+        from graftwork.targets.best_spans import best_spans
+
         found = best_spans(logits, self.longest)
         none = task.settings.unanswerable & (found.none >= found.score)
         rows = np.zeros((len(logits.flat), 3), dtype=np.int64)
@@ -134,6 +143,11 @@ class Span:
 
         Of equally good thresholds the middle one is used.
         """
+        import numpy as np
+
+        from graftwork.targets.answer_texts import found_texts
+        from graftwork.targets.best_spans import best_spans
+
         if not task.settings.unanswerable or targets.about is None:
             return None
         found = best_spans(logits, self.longest)
@@ -189,6 +203,8 @@ def _rows_of(golds: Golds) -> tuple[int, int]:
 def _ranked(rows: NDArray[np.float64], passage: Passage, longest: int, unanswerable: bool) -> list[dict[str, Any]]:
     """Return the best answers to one question, best first, including "no answer" if `unanswerable`."""
     from scipy.special import softmax
+
+    from graftwork.targets.best_spans import ranked_spans
 
     chances = softmax(rows if unanswerable else rows[1:], axis=0)  # (W, 2) or (W - 1, 2)
     words = chances[-(len(rows) - 1) :]  # (W - 1, 2)

@@ -7,11 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftwork.core.example import Example, text_of
-from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
@@ -20,7 +16,11 @@ from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, men
 from graftwork.targets.words import word_places
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
+
+    from graftwork.core.ragged import Ragged
 
 METRICS = ("accuracy",)
 METRICS_OF_SPANS = ("entity_f1", "conll_f1", "accuracy")
@@ -115,6 +115,10 @@ class Tagging:
 
     def encode(self, targets: Sequence[Any], task: Task) -> Ragged:
         """Return (W,) int64 classes. Raises `DataError` naming a tag that the task does not have."""
+        import numpy as np
+
+        from graftwork.core.ragged import Ragged
+
         indices = label_indices(task)
         for tag in {tag for target in targets for tag in target} - indices.keys():
             require_label(tag, task, "")
@@ -142,11 +146,17 @@ class Tagging:
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """Return (C,) log shares of the tags."""
+        import numpy as np
+
         counts = np.bincount(targets.flat, minlength=self.outputs(task))
         return np.asarray(np.log(np.maximum(counts / max(1, len(targets.flat)), 1e-9)))
 
     def predictions(self, logits: Ragged, task: Task) -> Ragged:
         """(W, C) -> (W,) tag of the highest logit, the first of ties."""
+        import numpy as np
+
+        from graftwork.core.ragged import Ragged
+
         return Ragged(logits.flat.argmax(axis=1).astype(np.int64), logits.counts)
 
     def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 
-UNUSED = ("pooler", "masked_spec_embed")  # used for next-sentence prediction; for pre-training on sounds
+UNUSED = ("pooler", "masked_spec_embed", "decoder")  # for next-sentence prediction; pre-training on sounds; generation
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
 
 

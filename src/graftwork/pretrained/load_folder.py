@@ -15,7 +15,14 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as InTurn
 from tokenizers.processors import TemplateProcessing
 from torch import nn
-from transformers import AutoModel, AutoModelForTextEncoding, GenerationConfig, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    MODEL_FOR_TEXT_ENCODING_MAPPING,
+    AutoModel,
+    AutoModelForTextEncoding,
+    GenerationConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 from transformers.utils import logging
 
 from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
@@ -66,6 +73,8 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
         identity["weights"] = weight_digests(folder)
     with transformers_errors(folder):
         config = configuration(folder)
+        if has_decoder(config):
+            config.decoder_layers = 0  # BART's is built beside the encoder
         require_modest({"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}, folder / "config.json")
         tokenizer, pad_id, tokenizer_length = _tokenizer(folder, layout)
         if random_seed is None:
@@ -74,7 +83,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
             module = fresh_of_folder(folder, config, random_seed, bf16)
     return assemble(
         name,
-        without_unused_table(module) if has_decoder(config) else with_our_attention(module),
+        encoder_of(module) if has_decoder(config) else with_our_attention(module),
         tokenizer,
         layout,
         pad_id=pad_id,
@@ -90,18 +99,20 @@ def has_decoder(config: PreTrainedConfig) -> bool:
 
 
 def auto_class(config: PreTrainedConfig) -> Any:
-    """Return transformers' Auto class of a network without a head: of an encoder-decoder it is the encoder alone."""
-    return AutoModelForTextEncoding if has_decoder(config) else AutoModel
+    """Return transformers' Auto class of a network without a head; where it has a class of encoders alone, that."""
+    alone = has_decoder(config) and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING
+    return AutoModelForTextEncoding if alone else AutoModel
 
 
-def without_unused_table(encoder: Any) -> PreTrainedModel:
-    """Remove the token table beside an encoder, which only a decoder would read, and return the network.
+def encoder_of(network: Any) -> PreTrainedModel:
+    """Return the encoder of an encoder-decoder, without the token table that only a decoder would read.
 
-    Its attention stays transformers' own: that adds the position bias, `attend` does not.
+    Its attention stays transformers' own: T5's adds the position bias, which `attend` does not, and BART's takes no
+    other.
     """
-    encoder.shared = None
-    whole: PreTrainedModel = encoder
-    return whole
+    network.shared = None
+    encoder: PreTrainedModel = network.encoder if hasattr(network, "decoder") else network
+    return encoder
 
 
 def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:

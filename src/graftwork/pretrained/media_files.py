@@ -1,4 +1,4 @@
-"""Strict decoding of image and sound files to arrays; damaged, too large or silent files are rejected."""
+"""Strict decoding of image and sound files to arrays; damaged or too large files are rejected."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from importlib.util import find_spec
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.media import Media
+from graftwork.core.media import Media, conversion
 from graftwork.errors import DataError, clip
 from graftwork.io.extras import extra
 from graftwork.io.files import file_digest, storage_errors, write_bytes
@@ -30,11 +31,17 @@ KEPT_BYTES = 1 << 30
 MOST_PIXELS = 89_478_485  # Pillow's own limit against decompression bombs
 MOST_BYTES = 1 << 29  # of a file: more than `MOST_PIXELS` take uncompressed
 MOST_SAMPLES = 100_000_000  # of all channels of a recording: 17 minutes in stereo at 48 kHz
-MOST_TOLD = 1 << 30  # above this, a WAV header's length is a placeholder
+MOST_RATE = 1_000_000  # samples per second: the filter of resampling has 20 coefficients for each
+MOST_TOLD = 1 << 30  # above this, a header's length is a placeholder
+REMEDY = "replace it, or take it out of the data"
 GROUND = "white"  # behind the transparent parts of an image
 CANCELS = 0.1  # the mean of the channels is not used if its root mean square is below this share of the loudest one's
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")  # of images
-SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS")  # first bytes of accepted formats, a subset of libsndfile's
+IMAGE_FORMATS = "an image: JPEG, PNG, WebP, BMP, GIF or TIFF"
+SOUNDS = (b"RIFF", b"RF64", b"fLaC", b"OggS", b"FORM", b".snd", b"ID3")  # first bytes of formats, but for bare MP3
+SOUND_FORMATS = "a sound: WAV, FLAC, Ogg, MP3, AIFF or AU"
+BITS, PHOTOMETRIC, ZERO_IS_BLACK = 258, 262, 1  # numbers of TIFF's tags, and a value
+LEAST_USED = 1 << 12  # a 16-bit image whose greatest value is below this would be read as 16 levels of grey
 
 
 class KeptArrays:
@@ -77,15 +84,15 @@ def identify(path: Path, role: str) -> Media:
         with Image.open(path, formats=FORMATS) as image:
             return Media(str(path), file_digest(path), image.size)
     samples, rate = _samples(path)
-    return Media(str(path), file_digest(path), (len(samples), rate))
+    return Media(str(path), file_digest(path), (len(samples), rate), silent=not samples.any())
 
 
 def decode_image(path: Path | str, roughly: bool = False) -> Image:
     """Decode an image to RGB, on white if it is transparent, rotated by its EXIF orientation; of frames only the first.
 
     With `roughly` a JPEG is decoded to the end, but kept at an eighth of its size only.
-    Of 16-bit colours the upper 8 bits are read. Raises `DataError` for a file that is not an image, damaged, too large,
-    or grey with more than 8 bits.
+    Of 16 bits a channel the upper 8 are read. Raises `DataError` for a file that is not an image, damaged, too large,
+    or whose greys have no range that 8 bits can hold.
     """
     path = Path(path)
     with extra("images", "reading images", where=str(path)):
@@ -98,9 +105,11 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
         if roughly:
             image.draft("RGB", (1, 1))
         image.load()
-        return _upright(_in_rgb(path, image))
+        found = _in_rgb(path, image)
+        found.info = image.info
+        return _upright(found)
     except UnidentifiedImageError:
-        _refuse_foreign(path, content)
+        _refuse_foreign(path, content[:16], "image")
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         _refuse_bomb(path, f"more than {MOST_PIXELS:,} pixels")
     except (OSError, SyntaxError, ValueError, EOFError) as error:
@@ -116,7 +125,7 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
 def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
     """Decode samples (T,) in -1 … 1 at `rate` per second, of one channel (`_mixed`), resampled (polyphase) if needed.
 
-    Raises `DataError` for a file that is not a sound, damaged, empty or silent.
+    Raises `DataError` for a file that is not a sound, damaged, empty, or at a rate that resampling has no memory for.
     """
     from scipy.signal import resample_poly
 
@@ -124,6 +133,14 @@ def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
     if own == rate:
         return samples
     common = math.gcd(own, rate)
+    if own // common > MOST_RATE or len(samples) * rate > MOST_SAMPLES * own:
+        raise DataError(
+            "the recording has a sample rate that cannot be converted",
+            where=str(path),
+            got=f"{len(samples):,} samples at {own:,} a second",
+            expected=f"at most {MOST_SAMPLES:,} samples at {rate:,} a second, from a rate up to {MOST_RATE:,}",
+            do=f"resample or cut it: {conversion(Path(path), 'sound', f'-ar {rate}')}; or take it out of the data",
+        )
     return np.asarray(resample_poly(samples, rate // common, own // common), dtype=np.float32)
 
 
@@ -142,7 +159,7 @@ def small_copy(given: Media, role: str, stem: Path) -> Media:
     import soundfile
 
     loud = int(np.abs(samples).argmax())
-    start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest sample, so that it is not silent
+    start = max(0, loud - int(rate * SMALL_SECONDS / 2))  # around the loudest sample
     cut = samples[start : start + int(rate * SMALL_SECONDS)]
     soundfile.write(content, cut, rate, subtype="PCM_16", format="WAV")
     write_bytes(path, content.getvalue())
@@ -150,20 +167,36 @@ def small_copy(given: Media, role: str, stem: Path) -> Media:
 
 
 def _in_rgb(path: Path, image: Image) -> Image:
-    if image.mode.startswith(("I", "F")):
-        raise DataError(
-            "the image has more than 8 bits a channel",
-            where=str(path),
-            got=f"pixels of the mode {image.mode}",
-            expected="8 bits a channel, grey or in colour",
-            do="save it with 8 bits a channel",
-        )
-    if not image.has_transparency_data:
-        return image.convert("RGB")
     from PIL import Image as images
 
+    if image.mode.startswith(("I", "F")):
+        return images.fromarray(_upper_bits(path, image)).convert("RGB")
+    if not image.has_transparency_data:
+        return image.convert("RGB")
     image = image.convert("RGBA")  # dropping alpha would show colours that no viewer shows
     return images.alpha_composite(images.new("RGBA", image.size, GROUND), image).convert("RGB")
+
+
+def _upper_bits(path: Path, image: Image) -> NDArray[np.uint8]:
+    """Return the upper 8 of the 16 bits of a grey image (H, W). Raises `DataError` for greys of another range."""
+    values, tags = np.asarray(image), getattr(image, "tag_v2", {})
+    whole = (
+        image.mode.startswith("I;16")
+        and tags.get(BITS, (16,)) == (16,)
+        and tags.get(PHOTOMETRIC, ZERO_IS_BLACK) == ZERO_IS_BLACK
+        and not image.has_transparency_data
+    )
+    dark = whole and 0 < values.max() < LEAST_USED
+    if dark or not whole:
+        stretch = f"-level 0%,{LEAST_USED / (1 << 16):.2%}" if dark else "-auto-level"  # the same for all dark images
+        raise DataError(
+            "the image's greys have a range that is not that of 8 or 16 bits",
+            where=str(path),
+            got=f"pixels of the mode {image.mode} from {values.min():g} to {values.max():g}",
+            expected=f"8 bits a channel, or 16 bits of grey with a value from {LEAST_USED:,} on",
+            do=f"convert it: {conversion(path, 'image', f'{stretch} -depth 8')}; or take it out of the data",
+        )
+    return (values >> 8).astype(np.uint8)
 
 
 def _upright(image: Image) -> Image:
@@ -191,13 +224,13 @@ def _refuse_bomb(path: Path, got: str) -> NoReturn:
     )
 
 
-def _refuse_foreign(path: Path, content: bytes) -> NoReturn:
+def _refuse_foreign(path: Path, head: bytes, role: str, got: str = "") -> NoReturn:
     raise DataError(
-        "not an image" if content else "the file is empty",
+        f"not {'an image' if role == 'image' else 'a sound'} that can be decoded" if head else "the file is empty",
         where=str(path),
-        got=f"a file that begins with {clip(content[:16].decode('latin-1'))}" if content else "0 bytes",
-        expected="an image: JPEG, PNG, WebP, BMP, GIF or TIFF",
-        do="save it as one of these, or take it out of the data",
+        got=got or (f"a file that begins with {clip(head.decode('latin-1'))}" if head else "0 bytes"),
+        expected=IMAGE_FORMATS if role == "image" else SOUND_FORMATS,
+        do=f"convert it: {conversion(path, role)}; or take it out of the data" if head else REMEDY,
     )
 
 
@@ -212,13 +245,48 @@ def _refuse_long(path: Path, frames: int, channels: int) -> None:
         )
 
 
-def _refuse_cut(told: int, there: int) -> None:
-    """Raise `ValueError` for a truncated file, which libsndfile would read as a shorter recording.
+def _refuse_cut(path: Path, told: int, there: int, what: str) -> None:
+    """Raise `DataError` for a truncated file, which libsndfile would read as a shorter recording.
 
     Writers may or may not count the first eight bytes; headers written to a pipe state a huge placeholder length.
     """
     if there + 8 < told < MOST_TOLD:
-        raise ValueError(f"it is cut off: its head tells of {told:,} bytes or samples, {there:,} are there")
+        raise DataError(
+            "the recording is cut off",
+            where=str(path),
+            got=f"{there:,} {what}",
+            expected=f"{told:,} {what}, as its head says",
+            do="copy it again, or take it out of the data",
+        )
+
+
+def _told_bytes(head: bytes) -> int:
+    """Return the length of the file as its head (20 bytes) states it, in bytes; 0 if it does not."""
+    if head[:4] == b"RIFF":
+        return int.from_bytes(head[4:8], "little")
+    if head[:4] == b"RF64":
+        return int.from_bytes(head[20:28], "little")
+    if head[:4] == b".snd":
+        return int.from_bytes(head[4:8], "big") + int.from_bytes(head[8:12], "big")
+    return int.from_bytes(head[4:8], "big") if head[:4] == b"FORM" else 0
+
+
+def _counts_samples(stream: BufferedReader, head: bytes) -> bool:
+    """Return whether the length of a sound is known without decoding: of an MP3 only where its first frame states it.
+
+    libsndfile estimates it otherwise, and of a variable bit rate it may say five times too much.
+    """
+    sizes = head[6:10]
+    start = 10 + sum(size << 7 * place for place, size in enumerate(reversed(sizes))) if head[:3] == b"ID3" else 0
+    stream.seek(start)
+    first = stream.read(200)
+    stream.seek(0)
+    return any(mark in first for mark in (b"Xing", b"Info"))
+
+
+def _begins_frame(head: bytes) -> bool:
+    """Return whether these are the first bytes of an MP3 frame: eleven bits set, and a layer (AAC states none)."""
+    return len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0x06 > 0
 
 
 def _mixed(channels: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -237,27 +305,24 @@ def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
     with extra("sound", "reading sound", where=str(path)):
         import soundfile
 
-    remedy = "record it again, or take it out of the data"
     with storage_errors(path), open_plain(path) as stream:
+        head = stream.peek(28)[:28]
+        mp3 = head[:3] == b"ID3" or _begins_frame(head)
+        if not (mp3 or head.startswith(SOUNDS)):
+            _refuse_foreign(path, head[:16], "sound")
+        _refuse_cut(path, _told_bytes(head), path.stat().st_size, "bytes")
+        counted = not mp3 or _counts_samples(stream, head)
         try:
-            begins = stream.peek(8)[:8]
-            if begins[:4] not in SOUNDS:
-                raise ValueError("none of these formats")
-            _refuse_cut(int.from_bytes(begins[4:], "little") if begins[:4] == b"RIFF" else 0, path.stat().st_size)
             with soundfile.SoundFile(stream) as sound:
                 _refuse_long(path, sound.frames, sound.channels)
-                channels, rate = sound.read(dtype="float32", always_2d=True), sound.samplerate
-                _refuse_cut(sound.frames, len(channels))
+                channels, rate = sound.read(sound.frames, "float32", always_2d=True), sound.samplerate
+                if counted:
+                    _refuse_cut(path, sound.frames, len(channels), "samples")
         except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
-            raise DataError(
-                "not a sound that can be decoded",
-                where=str(path),
-                got=f"{path.stat().st_size:,} bytes; {str(error).rstrip('.')}",
-                expected="a sound: WAV, FLAC or Ogg",
-                do="save it as one of these, or take it out of the data",
-            ) from None
+            told = str(getattr(error, "error_string", error))
+            _refuse_foreign(path, head, "sound", f"{path.stat().st_size:,} bytes; {told.rstrip('.')}")
     if not len(channels):
-        raise DataError("the recording is empty", where=str(path), got="no samples", expected="at least one", do=remedy)
+        raise DataError("the recording is empty", where=str(path), got="no samples", expected="at least one", do=REMEDY)
     samples = _mixed(channels)
     if not np.isfinite(samples).all():
         raise DataError(
@@ -265,14 +330,6 @@ def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
             where=str(path),
             got="an infinity or NaN",
             expected="finite samples",
-            do=remedy,
-        )
-    if not samples.any():
-        raise DataError(
-            "the recording is silent",
-            where=str(path),
-            got=f"{len(samples):,} samples, all zero",
-            expected="a sample that is not zero",
-            do=remedy,
+            do=REMEDY,
         )
     return samples, int(rate)

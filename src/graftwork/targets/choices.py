@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
-from graftwork.core.ragged import Ragged
 from graftwork.errors import DataError, clip
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from graftwork.core.ragged import Ragged
 
 
 def encode_marks(marks: Sequence[Sequence[int]]) -> Ragged:
@@ -18,6 +20,10 @@ def encode_marks(marks: Sequence[Sequence[int]]) -> Ragged:
 
     In a batch, where the rows are concatenated, the second column tells which of them belong together.
     """
+    import numpy as np
+
+    from graftwork.core.ragged import Ragged
+
     rows = [[(mark, number) for mark in listed] for number, listed in enumerate(marks)]
     found = Ragged.of(rows, np.int64)
     return Ragged(found.flat.reshape(-1, 2), found.counts)
@@ -25,6 +31,8 @@ def encode_marks(marks: Sequence[Sequence[int]]) -> Ragged:
 
 def place_shares(targets: Ragged) -> NDArray[np.float64]:
     """Return the log frequencies (places, 1) of the first, second, … candidate being right: a constant answer."""
+    import numpy as np
+
     places = np.arange(len(targets.flat)) - np.repeat(targets.starts, targets.counts)
     right = np.bincount(places, weights=targets.flat[:, 0])
     return np.asarray(np.log(np.maximum(right / max(1, len(targets)), 1e-9)))[:, None]
@@ -100,4 +108,8 @@ def settle_marks(marks: tuple[int, ...], inputs: Mapping[str, Any], where: str) 
 
 def scored(logits: Ragged) -> Ragged:
     """Map logits (W, 1) to (W, 2) float64: the scores and their example numbers."""
+    import numpy as np
+
+    from graftwork.core.ragged import Ragged
+
     return Ragged(np.stack([logits.flat[:, 0], logits.owners.astype(np.float64)], axis=1), logits.counts)

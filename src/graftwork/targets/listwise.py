@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.targets.choices import (
     encode_marks,
@@ -20,7 +16,11 @@ from graftwork.targets.choices import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
+
+    from graftwork.core.ragged import Ragged
 
 
 @dataclass(frozen=True)

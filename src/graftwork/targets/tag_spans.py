@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from graftwork.core.metric import unscorable
-from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from graftwork.core.ragged import Numbers, Ragged
 
 OUTSIDE, BEGIN, INSIDE = "O", "B-", "I-"
 
@@ -46,6 +49,8 @@ def mended(tags: Sequence[str]) -> tuple[str, ...]:
 
 def spans_of(tags: Ragged, labels: Sequence[str], strict: bool) -> Spans:
     """Return the spans of encoded `tags`, read strictly or like the CoNLL script."""
+    import numpy as np
+
     types = {label[2:]: number for number, label in enumerate(labels) if label != OUTSIDE}
     type_of = np.array([-1 if label == OUTSIDE else types[label[2:]] for label in labels])
     begins = np.array([label.startswith(BEGIN) for label in labels])[tags.flat]  # (W,)
@@ -64,6 +69,10 @@ def span_counts(targets: Numbers, predictions: Numbers, task: Task, metric: str,
 
     Raises `ConfigError` naming the `metric` where the task's tags mark no spans.
     """
+    import numpy as np
+
+    from graftwork.core.ragged import Ragged
+
     if not (isinstance(targets, Ragged) and isinstance(predictions, Ragged) and marks_spans(task.labels)):
         raise unscorable(metric, "spans, tagged B-TYPE, I-TYPE and O", task)
     true, found = (spans_of(tags, task.labels, strict) for tags in (targets, predictions))

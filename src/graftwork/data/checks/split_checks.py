@@ -141,14 +141,19 @@ def _no_letters(example: Example) -> bool:
 
 
 def sizes(role: str, examples: Sequence[Example]) -> dict[str, Any]:
-    """Minimum, median and maximum of images' shorter sides, in pixels, or of sounds' seconds; with sample rates."""
+    """Minimum, median and maximum of images' shorter sides, in pixels, or of sounds' seconds.
+
+    Of sounds also how many recordings have each sample rate, and how many are digital silence, if any.
+    """
     listed = [example.inputs[role].size for example in examples]
     if role == "image":
         sides = [min(size) for size in listed]
         return {"shorter_side": [min(sides), float(np.median(sides)), max(sides)]}
     seconds = [frames / rate for frames, rate in listed]
     rates = {str(rate): count for rate, count in sorted(Counter(rate for _, rate in listed).items())}
-    return {"seconds": [min(seconds), float(np.median(seconds)), max(seconds)], "rates": rates}
+    silent = sum(example.inputs[role].silent for example in examples)
+    found = {"seconds": [min(seconds), float(np.median(seconds)), max(seconds)], "rates": rates}
+    return found | ({"silent": silent} if silent else {})
 
 
 def passages(splits: Mapping[str, Split]) -> dict[str, Any]:
@@ -280,6 +285,9 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
             yield f"Texts without a letter or digit: {_rows(count)} of {name}."
     if "choices" in found:
         yield from choice_warnings(found["choices"])
+    for name, media in found.get("media", {}).items():
+        if count := media.get("silent"):
+            yield f"{_of(count, name, rows, 'is', 'are')} digital silence: every sample is zero."
     yield from cue_warnings(found.get("cues", {}))
     if task.labels:
         yield from label_warnings(found, task)

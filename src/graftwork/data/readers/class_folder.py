@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from graftwork.core.media import MEDIA, SUFFIXES, Media
+from graftwork.core.media import MEDIA, SUFFIXES, Media, conversion
 from graftwork.data.readers.rejects import Named
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
@@ -77,6 +77,18 @@ def media_of(cell: str, role: str, source: Path, where: str) -> Media:
     )
 
 
+def require_heard(sounds: Iterable[Media], source: Path) -> None:
+    """Raise `DataError` where every one of these recordings is digital silence."""
+    if all(sound.silent for sound in sounds):
+        raise DataError(
+            "all recordings are silent: there is nothing to learn",
+            where=str(source),
+            got="no sample but zeros in any row of train",
+            expected="a class that can be heard",
+            do="listen to the files; convert or record them again",
+        )
+
+
 def files_in(path: Path, role: str) -> list[Path]:
     """Return the images, or sounds, of a folder tree, sorted by name. Raises `DataError` where there are none."""
     with storage_errors(path):
@@ -109,7 +121,8 @@ def _files(folder: Path) -> list[Path]:
             where=str(odd),
             got=odd.suffix or "no suffix",
             expected=", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes),
-            do="move it out of the class folders, or convert it",
+            do="move it out of the class folders, or convert it: an image by "
+            f"{conversion(odd, 'image')}, a sound by {conversion(odd, 'sound')}",
         )
     return kept
 
