@@ -28,7 +28,7 @@ DOORS: Mapping[str, set[str]] = {  # what opens foreign files -> the modules tha
     "safetensors.torch.load_file": {"io/files.py"},
     "safetensors.safe_open": set(),
     "zipfile.ZipFile": {"io/torch_archive.py"},
-    "pickletools.genops": {"io/torch_archive.py"},
+    "torch.load": {"io/torch_archive.py"},  # with weights_only
     "h5py.File": {"pretrained/allennlp.py"},
     "tokenizers.Tokenizer.from_buffer": {"pretrained/tokenizer_file.py"},
     "tokenizers.Tokenizer.from_file": set(),
@@ -75,15 +75,23 @@ def spelled(node: ast.expr, names: Mapping[str, str]) -> str:
 def unsafe(tree: ast.AST) -> Iterator[str]:
     """What in a file runs what it reads, or could."""
     names = known_as(tree)
+    restricted = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call) and _weights_only(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in RUNS_WHAT_IT_READS)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in RUNS_WHAT_IT_READS:
             yield str(node.module)
         elif isinstance(node, ast.Name | ast.Attribute) and spelled(node, names) in CALLS:
-            yield spelled(node, names)
+            if id(node) not in restricted:
+                yield spelled(node, names)
         elif isinstance(node, ast.Call):
             yield from _of_call(node, names)
+
+
+def _weights_only(node: ast.Call) -> bool:
+    """Whether it is called with `weights_only=True`, with which `torch.load` runs nothing."""
+    given = {keyword.arg: keyword.value for keyword in node.keywords}.get("weights_only")
+    return isinstance(given, ast.Constant) and given.value is True
 
 
 def _of_call(node: ast.Call, names: Mapping[str, str]) -> Iterator[str]:
@@ -138,7 +146,14 @@ def test_unsafe_code_would_be_found(code: str) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["model.eval()", "re.compile(x)", "import re\nre.compile(x)", "f(trust_remote_code=False)", "'pickle'  # eval("],
+    [
+        "model.eval()",
+        "import torch\ntorch.load(f, weights_only=True)",
+        "re.compile(x)",
+        "import re\nre.compile(x)",
+        "f(trust_remote_code=False)",
+        "'pickle'  # eval(",
+    ],
 )
 def test_safe_code_is_not(code: str) -> None:
     assert list(unsafe(ast.parse(code))) == []

@@ -336,7 +336,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> N
 
 
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
-    """Load the tensors of a safetensors file, or of a torch zip archive (.bin), whose pickle is never run.
+    """Load the tensors of a safetensors file, or of a file of `torch.save` (.bin), which runs nothing.
 
     All weights are loaded here: before anything is allocated, the file is checked against its header, to the last
     byte. Raises `StorageError`. If `mapped`, a safetensors file takes no memory of its own, and must not change while
