@@ -26,7 +26,7 @@ MUST_BE_TRUE = {"weights_only"}
 DOORS: Mapping[str, set[str]] = {  # what opens foreign files -> the modules that may use it
     "safetensors.torch.load": {"io/files.py"},
     "safetensors.torch.load_file": {"io/files.py"},
-    "safetensors.safe_open": set(),
+    "safetensors.safe_open": {"io/safetensors_header.py"},
     "zipfile.ZipFile": {"io/torch_archive.py"},
     "torch.load": {"io/torch_archive.py"},  # with weights_only
     "h5py.File": {"pretrained/allennlp.py"},

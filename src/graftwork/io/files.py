@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.io.json_limits import DATA, MOST_TOML, BeyondLimits, JsonLimits, parse_json, parse_toml
 from graftwork.io.locks import holding, remove_abandoned, try_lock
-from graftwork.io.plain_files import open_plain, read_plain
-from graftwork.io.safetensors_header import Header, read_header
+from graftwork.io.plain_files import LOOKED_AT, foreign, open_plain, read_plain
+from graftwork.io.safetensors_header import Contents, read_header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -342,7 +342,6 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
     byte. Raises `StorageError`. If `mapped`, a safetensors file takes no memory of its own, and must not change while
     it is used.
     """
-    from safetensors import SafetensorError
     from safetensors.torch import load, load_file
 
     with storage_errors(path):
@@ -354,21 +353,25 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
             with open_plain(path) as stream:
                 return read_archive(stream, path)
         header_of(path)
-        try:
-            return load_file(path) if mapped else load(path.read_bytes())
-        except SafetensorError as error:
-            raise StorageError(
-                f"not a valid safetensors file: {error}", where=str(path), do="download or write the file again"
-            ) from None
+        return load_file(path) if mapped else load(path.read_bytes())
 
 
-def header_of(path: Path) -> Header:
+def header_of(path: Path) -> Contents:
     """Read the header of a safetensors file. Raises `StorageError` unless the file is complete."""
-    with storage_errors(path), open_plain(path) as stream:
+    from safetensors import SafetensorError
+
+    with storage_errors(path):
+        with open_plain(path) as stream:
+            start = stream.read(LOOKED_AT)
         try:
-            return read_header(stream)
-        except BeyondLimits as rule:
-            raise _refused(path, "not a valid safetensors file", rule) from None
+            return read_header(path)
+        except SafetensorError as error:
+            is_other = "" if start[8:9] == b"{" else foreign(start)
+            raise StorageError(
+                f"not a valid safetensors file: {f'{is_other} by another name' if is_other else error}",
+                where=str(path),
+                do="download the file again, if you trust its source",
+            ) from None
 
 
 def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -38,7 +38,6 @@ DATA = JsonLimits(
 SMALL = JsonLimits(bytes=4 << 20, lists=300_000, values=600_000)  # a model's description: labels of 21,000 classes
 MODULE = JsonLimits(bytes=128 << 20, lists=2_000_000, values=8_000_000, text=1 << 24)  # may hold a vocabulary
 TOKENIZER = JsonLimits(bytes=64 << 20, lists=2_000_000, values=8_000_000)
-HEADER = JsonLimits(bytes=16 << 20, lists=150_100, values=600_000, depth=8, text=10_000)  # a header of 50,000 tensors
 
 
 def parse_json(content: bytes, limits: JsonLimits) -> Any:

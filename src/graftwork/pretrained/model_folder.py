@@ -141,7 +141,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
 
 def stored_numbers(folder: Path) -> int:
     """Count the numbers in the weight files from their headers. Raises `StorageError`."""
-    return sum(place.numbers for path in weight_files(folder) for place in header_of(path).tensors.values())
+    return sum(sum(header_of(path).numbers.values()) for path in weight_files(folder))
 
 
 def _shards(index: Path) -> list[str]:

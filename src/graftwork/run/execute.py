@@ -304,7 +304,7 @@ class _Execution:
         }
         module = self.folder / "module"
         self.readings.stored_bytes = save_module(module, self.setting, fitted, about, examples, fitted.logits(examples))
-        self.readings.stored_parameters = sum(one.numbers for one in header_of(module / DELTA).tensors.values())
+        self.readings.stored_parameters = sum(header_of(module / DELTA).numbers.values())
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

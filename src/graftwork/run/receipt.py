@@ -272,11 +272,11 @@ def _weights(module: Path) -> dict[str, Any] | None:
     """Describe the delta: the trained weights, or all that a method without a backbone learned. None if not stored."""
     if not (module / "module.json").is_file():
         return None
-    tensors = header_of(module / "delta.safetensors").tensors
+    tensors = header_of(module / "delta.safetensors").numbers
     groups: dict[str, int] = {}
-    for name, tensor in tensors.items():
+    for name, numbers in tensors.items():
         group = name.partition(".")[0]
-        groups[group] = groups.get(group, 0) + tensor.numbers
+        groups[group] = groups.get(group, 0) + numbers
     description = read_json(module / "module.json")
     beside = [path for path in sorted(module.iterdir()) if path.name not in ("delta.safetensors", "README.md")]
     return {
