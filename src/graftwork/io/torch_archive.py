@@ -52,7 +52,7 @@ def read_archive(stream: BinaryIO, path: Path) -> dict[str, Tensor]:
             expected="named tensors, as torch.save writes a state_dict",
             do="if you trust it, load it with its own library and save it as safetensors",
         ) from None
-    return found
+    return dict(found)
 
 
 def _require_modest(stream: BinaryIO, size: int) -> None:
