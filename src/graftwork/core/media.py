@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MEDIA = ("image", "sound")  # the input roles whose values are files
+COLUMNS = {"image": ("image", "img"), "sound": ("sound", "audio")}  # their usual columns; hub sets have the second
 SUFFIXES = {
     "image": (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
     "sound": (".wav", ".flac", ".ogg"),

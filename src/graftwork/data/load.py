@@ -18,6 +18,7 @@ from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
 from graftwork.data.readers.class_folder import media_of
 from graftwork.data.readers.columns import column_of, find_columns, table_of
+from graftwork.data.readers.embedded_media import text_cell
 from graftwork.data.readers.hub_datasets import with_splits
 from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
@@ -227,7 +228,9 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
     for role, given in inputs.items():
         if role in MEDIA:
             inputs[role] = media_of(given, role, path, where)
-        elif role == "words":
+            continue
+        text_cell(given, where)
+        if role == "words":
             check_words(given, where)
         elif role != "choices" and not isinstance(given, str):
             raise DataError(
@@ -245,7 +248,7 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
                 expected="a text with something in it",
                 do="remove the row or fill the text in",
             )
-    target, mended = kind.settle(kind.parse(row.cells[-1], task, where), inputs, task, where)
+    target, mended = kind.settle(kind.parse(text_cell(row.cells[-1], where), task, where), inputs, task, where)
     return Record(row.line, number, inputs, target, mended, row.rounded)
 
 

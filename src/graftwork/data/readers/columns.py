@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
 from graftwork.data.readers import annotation_exports, whole_file_formats
@@ -78,7 +79,7 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
     if {"text_a", "text_b"} <= set(table.header) and not per_word:
         found.append({"text_a": "text_a", "text_b": "text_b"})
     if not (found or per_word):
-        found = [{role: role} for role in MEDIA if role in table.header][:1]
+        found = [{role: name} for role in MEDIA for name in MEDIA_COLUMNS[role] if name in table.header][:1]
     if not (found or per_word) and COLUMNS[True][0] in table.header:
         raise DataError(
             f"the file has words, and the kind {task.kind!r} reads texts",

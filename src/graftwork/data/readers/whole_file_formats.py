@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.data.readers import annotation_exports, brat, class_folder, conll, hub_datasets, parquet
+from graftwork.data.readers import annotation_exports, brat, class_folder, conll, hub_datasets, parquet, saved_sets
 from graftwork.data.readers.rejects import Bad, DataRow, Named
 from graftwork.io.gzip_files import plain_name
 
@@ -31,7 +31,7 @@ def format_of(path: Path, spans: bool = True) -> FileFormat | None:
     if hub_datasets.is_hub(path):
         return HUB
     if path.is_dir():
-        return BRAT if brat.is_brat(path) else FOLDER
+        return BRAT if brat.is_brat(path) else HUB if saved_sets.is_saved(path) else FOLDER
     if not path.is_file():
         return None
     suffix = Path(plain_name(path)).suffix

@@ -9,6 +9,7 @@ from pathlib import Path
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.brat import is_brat
 from graftwork.data.readers.hub_datasets import is_hub
+from graftwork.data.readers.saved_sets import is_saved
 from graftwork.data.readers.table import suffix_of
 from graftwork.data.readers.whole_file_formats import FOLDER, format_of
 from graftwork.errors import ConfigError, DataError
@@ -84,8 +85,13 @@ def _splits_in(folder: Path) -> Iterator[tuple[str, Path]]:
             return
         for path in entries:
             split = _SPLIT_OF.get(path.name.lower())
-            if split and path.is_dir() and (is_brat(path) or any(inner.is_dir() for inner in path.iterdir())):
+            if split and path.is_dir() and (_is_set(path) or any(inner.is_dir() for inner in path.iterdir())):
                 yield split, path
+
+
+def _is_set(path: Path) -> bool:
+    """Return whether a folder is a set by itself."""
+    return is_brat(path) or is_saved(path)
 
 
 def _split_of(path: Path) -> str | None:
