@@ -23,7 +23,7 @@ from graftwork.data.readers.hub_datasets import with_splits
 from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
 from graftwork.data.readers.table import Table
-from graftwork.data.readers.whole_file_formats import ROUNDED
+from graftwork.data.readers.whole_file_formats import ROUNDED, told
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.splits.split_folder import with_split_files
 from graftwork.errors import ConfigError, DataError, clip, nearest
@@ -375,7 +375,7 @@ def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]]
     """Describe in words, with counts, where the splits come from."""
     noun = task.reads
     counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
-    given = [f"{counted[name]} from {path.name}" for name, path in files.items()]
+    given = [f"{counted[name]} from {told(path)}" for name, path in files.items()]
     drawn = [counted[name] for name in SPLITS if name not in files]
     if not drawn:
         return f"{'; '.join(given)}."

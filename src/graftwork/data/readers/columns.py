@@ -8,7 +8,7 @@ from pathlib import Path
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
-from graftwork.data.readers import annotation_exports, whole_file_formats
+from graftwork.data.readers import annotation_exports, spacy_examples, whole_file_formats
 from graftwork.data.readers.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 
@@ -24,11 +24,11 @@ def table_of(path: Path, label: str | None, per_word: bool) -> Table:
     With `per_word` that key must exist in the file, and not be `tokens` or `tags`. Raises as `open_table`.
     """
     table = open_table(path)
-    if (
-        label is None
-        or whole_file_formats.format_of(path) is not whole_file_formats.DOCCANO
-        or label == annotation_exports.spans_key(path)
-    ):
+    found = whole_file_formats.format_of(path)
+    if label is None or found not in whole_file_formats.SPANS_OF_LINES or path.suffix == spacy_examples.BINARY:
+        return table
+    is_doccano = found is whole_file_formats.DOCCANO
+    if label == annotation_exports.spans_key(path) if is_doccano else label in table.header:
         return table
     plain = open_table(path, spans=False)
     is_another = not per_word or (label in plain.header and label not in table.header)

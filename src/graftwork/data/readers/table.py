@@ -160,7 +160,7 @@ def open_table(path: Path, spans: bool = True) -> Table:
     own = whole_file_formats.format_of(path, spans)
     if not path.is_file() and own is None:
         _refuse_absent(path)
-    suffix = _format(path) if path.is_file() else ""
+    suffix = "" if not path.is_file() else (suffix_of(path) or "") if own is not None else _format(path)
     if own is not None:
         header = own.header_of(path)
     elif suffix == ".jsonl":
