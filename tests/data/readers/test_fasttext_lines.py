@@ -69,3 +69,14 @@ def test_other_texts_stay_refused(tmp_path: Path) -> None:
     table = tmp_path / "a.csv"
     table.write_text("__label__,b\nx,y\n")
     assert open_table(table).header == ("__label__", "b"), "a suffix that says what a file is is believed"
+
+
+def test_a_folder_of_splits(tmp_path: Path) -> None:
+    for name, count in (("train.txt", 30), ("valid.txt", 6), ("test.txt.bz2", 8)):
+        lines = "".join(f"__label__{'ab'[i % 2]} {name} {i}\n" for i in range(count)).encode()
+        (tmp_path / name).write_bytes(bz2.compress(lines) if name.endswith("bz2") else lines)
+    data = load(Task.from_file(tmp_path))
+    assert [len(split.examples) for split in data.splits.values()] == [30, 6, 8]
+    (tmp_path / "train.txt").write_bytes(bytes(100_000))
+    with pytest.raises(DataError, match="the folder has no file called train"):
+        load(Task.from_file(tmp_path))

@@ -25,9 +25,9 @@ def forget() -> Iterator[None]:
     hub_datasets._sets.cache_clear()
 
 
-def rows(count: int, word: str) -> Any:
+def rows(count: int, word: str, labelled: bool = True) -> Any:
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["neg", "pos"])})
-    listed = [{"text": f"thing {i} {word}", "label": i % 2} for i in range(count)]
+    listed = [{"text": f"thing {i} {word}", "label": i % 2 if labelled else -1} for i in range(count)]
     return datasets.Dataset.from_list(listed, features=features)
 
 
@@ -48,6 +48,15 @@ def test_several_are_the_splits(tmp_path: Path, scheme: str) -> None:
     assert {name: len(split.examples) for name, split in data.splits.items()} == {
         "train": 40, "validation": 8, "test": 16,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["", "hub:"])
+def test_a_split_without_labels_is_drawn_and_nothing_is_written(tmp_path: Path, scheme: str) -> None:
+    splits = {"train": rows(40, "x"), "test": rows(16, "z", labelled=False)}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "dict")
+    before = sorted(tmp_path.rglob("*"))
+    data = load(Task.from_file(f"{scheme}{tmp_path / 'dict'}"))
+    assert len(data.test.examples) == 8 and sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_saved_format_and_a_selection_change_nothing(tmp_path: Path) -> None:

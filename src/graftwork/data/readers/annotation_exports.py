@@ -19,6 +19,7 @@ from graftwork.errors import DataError, clip
 Item = Mapping[str, Any]
 MARKED = ("label", "labels", "entities")  # keys of the spans in doccano's versions
 TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
+TO_LINES = "python -c 'import json; [print(json.dumps(row)) for row in json.load(open(\"%s\"))]' > %s.jsonl"
 SAID = ("type", "from_name", "to_name", "value")  # keys with a result's content; the others are its id and origin
 
 
@@ -134,7 +135,7 @@ def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataE
         where = f"{path}: [{number - 1}]"
         try:
             if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
-                remedy = "of a list of rows make JSONL: an object on every line, in a file called .jsonl"
+                remedy = f"make JSONL of a list of rows: {TO_LINES % (path.name, path.stem)}"
                 _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
             where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
             yield number, where, (task_text(item["data"], where), _results(item["annotations"], where))

@@ -6,22 +6,25 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.data.readers.lines import each_line, raw_lines, without_eol
+from graftwork.data.readers.lines import each_line, without_eol
 from graftwork.data.readers.rejects import Bad, Named
 from graftwork.errors import DataError, clip
-from graftwork.io.files import storage_errors
+from graftwork.io.gzip_files import unpacked
 
 PREFIX = "__label__"
 _SPACE = " \t\v\f\r\0"  # what separates words for fastText
 _LABEL = re.compile(rf"(?<![^{_SPACE}]){PREFIX}([^{_SPACE}]*)[{_SPACE}]*")
-LOOKED_AT = 1 << 16  # most bytes of the first line
+LOOKED_AT = 4096  # bytes read to recognise such a file
 
 
 def is_fasttext(path: Path) -> bool:
     """Return whether the first line of a file that is not empty begins with a label, as fastText writes them."""
-    with storage_errors(path):
-        first = next((line for line in raw_lines(path, LOOKED_AT) if line.strip()), b"")
-    return first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(PREFIX.encode())
+    try:
+        with unpacked(path) as stream:
+            start = stream.read(LOOKED_AT)
+    except DataError:  # packed, and not whole: its reader tells
+        return False
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(PREFIX.encode())
 
 
 def rows(path: Path) -> Iterator[Named | Bad]:

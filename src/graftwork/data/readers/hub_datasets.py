@@ -85,6 +85,11 @@ def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None
                 yield row_of(values, wanted, label, words, path, number)
 
 
+def has_labels(path: Path) -> bool:
+    """Return whether the labels of a set are published: some test splits have none."""
+    return not _hidden(_set(path))
+
+
 def hub_commit(path: Path) -> str | None:
     """Return the commit of the hub repository that a set was read from; None if its files do not record it."""
     try:

@@ -94,11 +94,11 @@ def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> An
 
 def first_item(path: Path) -> Any:
     """Return the first item of a file that is a list in JSON, or what the file is if it is none; None if unreadable."""
-    with unpacked(path) as stream:
-        text = stream.read(LOOKED_AT).decode("utf-8-sig", "ignore").lstrip()
     try:
+        with unpacked(path) as stream:
+            text = stream.read(LOOKED_AT).decode("utf-8-sig", "ignore").lstrip()
         return _LENIENT.raw_decode(text.removeprefix("[").lstrip())[0]
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, DataError):
         pass  # longer than what was looked at, or broken
     try:
         found = whole_json(path, "")
