@@ -141,6 +141,17 @@ def test_an_image_that_is_named_as_a_text_is_no_text(tmp_path: Path) -> None:
         require_text(Embedded(b"a"), "")
 
 
+def test_several_in_a_row_and_decoded_ones_are_refused_by_name(tmp_path: Path) -> None:
+    good = {"bytes": write_image(tmp_path / "a.png", "red", 1).read_bytes(), "path": "a.png"}
+    several = table(tmp_path / "a.parquet", "image", [[good, good]] * 20)
+    with pytest.raises(DataError, match="several images or sounds in 'image'") as caught:
+        load(Task.from_file(several))
+    assert caught.value.where == f"{several}:1" and caught.value.got == "2 files"
+    decoded = table(tmp_path / "b.parquet", "sound", [{"array": [0.1], "sampling_rate": 8000, "path": "a"}] * 20)
+    with pytest.raises(DataError, match="a decoded sound in 'sound'"):
+        load(Task.from_file(decoded))
+
+
 def test_what_is_a_file_and_what_is_not() -> None:
     assert embedded({"bytes": b"a", "path": "b"}) == Embedded(b"a", "b")
     assert embedded({"bytes": None, "path": "b"}) == Embedded(None, "b")

@@ -22,7 +22,7 @@ def rows(path: Path) -> list[tuple[Any, ...]]:
 def test_labels_and_text(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(
-        b"\xef\xbb\xbf__label__a|b  My card, is  lost\r\n\n"
+        b"\xef\xbb\xbf\nMy card, is  lost __label__a|b\r\n\n"
         b"__label__b\t__label__c __label__b Ann lost it\n"
         b"It is not a__label__d at all __label__e\n"
     )

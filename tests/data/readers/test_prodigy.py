@@ -111,6 +111,12 @@ def test_the_report_tells_what_was_left_out(tmp_path: Path) -> None:
     assert sum(len(split.examples) for split in data.splits.values()) == 30
 
 
+def test_a_file_without_any_answer_is_not_called_empty(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", *(answer(f"text {i}", "X", "ignore") for i in range(3)))
+    error = refusal(path)
+    assert error.what == "no text has an answer" and error.got == "answers of Prodigy: 3 ignored"
+
+
 def test_another_key_may_be_the_label(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", *(answer(f"text {i}", "X", ("accept", "reject")[i % 2]) for i in range(30)))
     assert load(Task.from_file(path, label="answer")).task.labels == ("accept", "reject")

@@ -19,6 +19,7 @@ from graftwork.core.example import Input
 from graftwork.errors import DataError, clip
 from graftwork.io.cache_folder import CacheFolder, cache_folder
 from graftwork.io.files import storage_errors
+from graftwork.units import several
 
 AT_ONCE = 16  # rows in memory at a time where a column holds files
 KEYS = frozenset({"bytes", "path"})
@@ -47,6 +48,19 @@ def embedded(value: Any) -> Embedded | None:
     if not (isinstance(content, bytes | None) and isinstance(path, str | None) and (content or path)):
         return None
     return Embedded(content or None, path or "")
+
+
+def refuse_several(value: Any, name: str, where: str) -> None:
+    """Raise `DataError` for a list of images or sounds, and for one that is decoded: neither is a file."""
+    is_list = isinstance(value, list) and any(embedded(one) is not None for one in value)
+    if is_list or (isinstance(value, Mapping) and "array" in value):
+        raise DataError(
+            f"{'several images or sounds' if is_list else 'a decoded sound'} in {name!r}",
+            where=where,
+            got=several(len(value), "file") if is_list else clip(f"an object with {', '.join(value)}"),
+            expected="one image or sound in a row, as the bytes of its file",
+            do="make a row for each of them" if is_list else "keep the file's bytes: cast the column to Audio",
+        )
 
 
 def text_cell(cell: Input | Embedded, where: str) -> Input:

@@ -18,13 +18,13 @@ LOOKED_AT = 4096  # bytes read to recognise such a file
 
 
 def is_fasttext(path: Path) -> bool:
-    """Return whether the first line of a file that is not empty begins with a label, as fastText writes them."""
+    """Return whether the first line of a file that is not blank has a label, as fastText writes them."""
     try:
         with unpacked(path) as stream:
-            start = stream.read(LOOKED_AT)
+            start = stream.read(LOOKED_AT).decode("utf-8-sig", "ignore")
     except DataError:  # packed, and not whole: its reader tells
         return False
-    return start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(PREFIX.encode())
+    return _LABEL.search(start.lstrip().partition("\n")[0]) is not None
 
 
 def rows(path: Path) -> Iterator[Named | Bad]:

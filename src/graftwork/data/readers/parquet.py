@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftwork.data.readers.embedded_media import AT_ONCE, embedded
+from graftwork.data.readers.embedded_media import AT_ONCE, embedded, refuse_several
 from graftwork.data.readers.json_text import Literal, cell_of
 from graftwork.data.readers.rejects import Bad, Cell, DataRow
 from graftwork.errors import DataError, clip
@@ -53,6 +53,7 @@ def row_of(
         found = embedded(value) if name != label else None
         if found is not None:
             return found
+        refuse_several(value, name, f"{path}:{number}")
         is_words = name == words and isinstance(value, list)
         return cell_of(_as_json(value), name, f"{path}:{number}", is_label=name == label, is_words=is_words)
 

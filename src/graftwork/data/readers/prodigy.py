@@ -38,8 +38,11 @@ def is_prodigy(item: Item) -> bool:
 
 
 def header_of(path: Path) -> tuple[str, ...] | None:
-    """Return the columns, as `annotated_texts.header_of`."""
-    return annotated_texts.header_of(path, _read(path)[0])
+    """Return the columns, as `annotated_texts.header_of`. Raises `DataError` where no text has an answer."""
+    found = _read(path)[0]
+    if not found:
+        _refuse("no text has an answer", str(path), told(path), "texts that were accepted", "annotate them, or others")
+    return annotated_texts.header_of(path, found)
 
 
 def rows(path: Path) -> Iterator[Named | Bad]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,7 +88,8 @@ def _of_binary(path: Path) -> list[Any]:
     """Return the examples of a DocBin."""
     name = plain_name(path)
     try:
-        blank, tokens = importlib.import_module("spacy").blank, importlib.import_module("spacy.tokens")
+        from spacy import blank  # type: ignore[import-not-found, unused-ignore]
+        from spacy.tokens import DocBin  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise ConfigError(
             "reading .spacy needs spaCy",
@@ -102,7 +102,7 @@ def _of_binary(path: Path) -> list[Any]:
             content = stream.read(MOST_UNPACKED)
         if len(zlib.decompressobj().decompress(content, MOST_UNPACKED)) == MOST_UNPACKED:
             raise ValueError(f"more than {MOST_UNPACKED:,} bytes unpacked")
-        docs = list(tokens.DocBin().from_bytes(content).get_docs(blank("xx").vocab))
+        docs = list(DocBin().from_bytes(content).get_docs(blank("xx").vocab))
     except (zlib.error, ValueError, KeyError, TypeError, LookupError) as error:
         got = clip(str(error), 200)
         _refuse("not a whole DocBin", str(path), got, "a file that DocBin.to_disk wrote", "write it again")

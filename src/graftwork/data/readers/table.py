@@ -220,6 +220,7 @@ _WHOLE = {".jsonl": "one JSON object per line", **whole_file_formats.WHAT}
 _REMEDIES = {
     ".xlsx": "save the sheet as CSV (UTF-8)",
     ".xls": "save the sheet as CSV (UTF-8)",
+    ".arrow": "name the folder that save_to_disk wrote it in; of another one make Parquet",
     ".ndjson": "rename it to .jsonl",
     ".jsonlines": "rename it to .jsonl",
     ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",
