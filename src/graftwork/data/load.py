@@ -228,11 +228,10 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
     for role, given in inputs.items():
         if role in MEDIA:
             inputs[role] = media_of(given, role, path, where)
-            continue
-        text_cell(given, where)
-        if role == "words":
-            check_words(given, where)
+        elif role == "words":
+            check_words(text_cell(given, where), where)
         elif role != "choices" and not isinstance(given, str):
+            text_cell(given, where)
             raise DataError(
                 "words, where a text is needed",
                 where=where,
@@ -248,7 +247,8 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
                 expected="a text with something in it",
                 do="remove the row or fill the text in",
             )
-    target, mended = kind.settle(kind.parse(text_cell(row.cells[-1], where), task, where), inputs, task, where)
+    label: Any = row.cells[-1]  # readers give files of other columns only
+    target, mended = kind.settle(kind.parse(label, task, where), inputs, task, where)
     return Record(row.line, number, inputs, target, mended, row.rounded)
 
 
