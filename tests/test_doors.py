@@ -38,7 +38,9 @@ DOORS: Mapping[str, set[str]] = {  # what opens foreign files -> the modules tha
     "soundfile.read": set(),
     "pyarrow.parquet.ParquetFile": {"data/readers/parquet.py"},
     "huggingface_hub.snapshot_download": {"pretrained/model_folder.py"},
+    "spacy.tokens.DocBin": {"data/readers/spacy_examples.py"},
     "datasets.load_dataset": {"data/readers/hub_datasets.py"},
+    "datasets.load_from_disk": {"data/readers/saved_sets.py"},
 }
 FROM_PRETRAINED = {  # each is handed tensors, or a folder of checked files
     "pretrained/load_folder.py", "pretrained/tokenizer_folder.py", "pretrained/images.py", "pretrained/load_media.py",

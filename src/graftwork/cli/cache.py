@@ -1,4 +1,4 @@
-"""List or clear the cache: hidden states of frozen backbones, and tokenised corpora."""
+"""List or clear the cache: hidden states of frozen backbones, tokenised corpora, and files out of tables."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def command(action: str, cache: str | None, older_than: str | None, as_json: boo
     """List or clear the cache. ACTION is ls (the default: most recently used first) or clear.
 
     Runs reuse hidden states of the frozen backbone that earlier runs computed. Pre-training reuses the tokens of its
-    corpus. Clearing the cache changes no result; it only costs time.
+    corpus. Images and sounds inside tables are kept as files. Clearing the cache changes no result; it only costs
+    time, but a command that reads such files needs them to its end.
     """
+    from graftwork.data.readers.embedded_media import media_folder
     from graftwork.io.cache_folder import CacheFolder, cache_folder
     from graftwork.io.files import storage_errors
     from graftwork.pretrain import corpus_cache
@@ -44,16 +46,22 @@ def command(action: str, cache: str | None, older_than: str | None, as_json: boo
     folder = CacheFolder(cache_folder(cache))
     with storage_errors(folder.root):
         passes = folder.entries()[::-1] if action == "ls" else folder.clear(unused)
+    media = media_folder(cache)
+    with storage_errors(media.root):
+        files = media.entries() if action == "ls" else media.clear(unused)
     corpora = corpus_cache.corpora_folder(cache)
     entries = corpus_cache.kept(corpora) if action == "ls" else corpus_cache.clear(corpora, unused)
     if as_json:
         passed = {"folder": str(folder.root), "entries": [_content(one) | dict(one.about()) for one in passes]}
         tokenised = {"folder": str(corpora), "entries": [_content(one) for one in entries]}
-        print_json({"action": action, "passes": passed, "corpora": tokenised})
+        written = {"folder": str(media.root), "files": len(files), "bytes": sum(file.bytes for file in files)}
+        print_json({"action": action, "passes": passed, "corpora": tokenised, "media": written})
         return
     lines = _listed(passes, folder.root) if action == "ls" else [_cleared(passes, folder.root)]
     if entries:
         lines.append(_of_corpora(action, entries, corpora))
+    if files:
+        lines.append(_of_media(action, files, media.root))
     click.echo(printable("\n".join(lines)))
 
 
@@ -99,4 +107,10 @@ def _cleared(removed: Sequence[CacheEntry], root: Path) -> str:
 def _of_corpora(action: str, entries: list[CachedCorpus], root: Path) -> str:
     size = show(sum(entry.bytes for entry in entries), "bytes")
     what = f"{len(entries):,} tokenised {'corpus or vocabulary' if len(entries) == 1 else 'corpora and vocabularies'}"
+    return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"
+
+
+def _of_media(action: str, files: Sequence[CacheEntry], root: Path) -> str:
+    size = show(sum(file.bytes for file in files), "bytes")
+    what = f"{several(len(files), 'file')} out of tables"
     return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"

@@ -29,8 +29,8 @@ _COLUMNS = (  # role, metavar and help of the columns of a file to predict on
     ("text_a", "COL", "Column of the first text of a pair.  [default: text_a]"),
     ("text_b", "COL", "Column of the second text of a pair.  [default: text_b]"),
     ("choices", "A,B,…", "Columns of the answer choices, or one column of lists.  [default: found by name]"),
-    ("image", "COL", "Column of image paths.  [default: image]"),
-    ("sound", "COL", "Column of sound paths.  [default: sound]"),
+    ("image", "COL", "Column of images.  [default: image or img]"),
+    ("sound", "COL", "Column of sounds.  [default: sound or audio]"),
 )
 
 
@@ -101,8 +101,14 @@ def task_flags(function: F) -> F:
         option("--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"),
         option("--text-a", metavar="COL", help="Column of the first text of a pair.  [default: text_a]"),
         option("--text-b", metavar="COL", help="Column of the second text of a pair.  [default: text_b]"),
-        option("--image", metavar="COL", help="Column of image paths, relative to the data file.  [default: image]"),
-        option("--sound", metavar="COL", help="Column of sound paths, relative to the data file.  [default: sound]"),
+        option(
+            "--image", metavar="COL", help="Column of images, or of paths from the data file.  [default: image or img]"
+        ),
+        option(
+            "--sound",
+            metavar="COL",
+            help="Column of sounds, or of paths from the data file.  [default: sound or audio]",
+        ),
         option("--label", metavar="COL", help="Column of the target.  [default: label; for tagging tags or upos]"),
         option(
             "--kind",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MEDIA = ("image", "sound")  # the input roles whose values are files
+COLUMNS = {"image": ("image", "img"), "sound": ("sound", "audio")}  # their usual columns; hub sets have the second
 SUFFIXES = {
     "image": (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
     "sound": (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au"),

@@ -18,11 +18,12 @@ from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
 from graftwork.data.readers.class_folder import media_of, require_heard
 from graftwork.data.readers.columns import column_of, find_columns, table_of
+from graftwork.data.readers.embedded_media import text_cell
 from graftwork.data.readers.hub_datasets import with_splits
 from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
 from graftwork.data.readers.table import Table
-from graftwork.data.readers.whole_file_formats import ROUNDED
+from graftwork.data.readers.whole_file_formats import ROUNDED, told
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.splits.split_folder import with_split_files
 from graftwork.errors import ConfigError, DataError, clip, nearest
@@ -230,8 +231,9 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
         if role in MEDIA:
             inputs[role] = media_of(given, role, path, where)
         elif role == "words":
-            check_words(given, where)
+            check_words(text_cell(given, where), where)
         elif role != "choices" and not isinstance(given, str):
+            text_cell(given, where)
             raise DataError(
                 "words, where a text is needed",
                 where=where,
@@ -247,7 +249,8 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
                 expected="a text with something in it",
                 do="remove the row or fill the text in",
             )
-    target, mended = kind.settle(kind.parse(row.cells[-1], task, where), inputs, task, where)
+    label: Any = row.cells[-1]  # readers give files of other columns only
+    target, mended = kind.settle(kind.parse(label, task, where), inputs, task, where)
     return Record(row.line, number, inputs, target, mended, row.rounded)
 
 
@@ -374,7 +377,7 @@ def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]]
     """Describe in words, with counts, where the splits come from."""
     noun = task.reads
     counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
-    given = [f"{counted[name]} from {path.name}" for name, path in files.items()]
+    given = [f"{counted[name]} from {told(path)}" for name, path in files.items()]
     drawn = [counted[name] for name in SPLITS if name not in files]
     if not drawn:
         return f"{'; '.join(given)}."

@@ -62,7 +62,7 @@ class Posterior:
         values, vectors = np.linalg.eigh(self.scores.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         normal = np.random.default_rng(0).standard_normal((DRAWS, len(self.arms)))
-        return np.minimum(self.scores.mean + normal @ root.T, TOP)
+        return np.asarray(np.minimum(self.scores.mean + normal @ root.T, TOP))
 
     @cached_property
     def losses(self) -> Floats:

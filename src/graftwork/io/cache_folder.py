@@ -55,14 +55,17 @@ def cache_folder(root: str | Path | None = None) -> Path:
 
 
 class CacheFolder:
-    """Cache entries under `root`; the least recently used are evicted when the total would exceed `cap_bytes`."""
+    """Cache entries under `root`, the files whose names match `entry`.
 
-    def __init__(self, root: Path, cap_bytes: int = parse_bytes(CACHE_SIZE)):
-        self.root, self.cap_bytes = root, cap_bytes
+    The least recently used are evicted when the total would exceed `cap_bytes`.
+    """
+
+    def __init__(self, root: Path, cap_bytes: int = parse_bytes(CACHE_SIZE), entry: re.Pattern[str] = ENTRY):
+        self.root, self.cap_bytes, self.entry = root, cap_bytes, entry
 
     def entries(self) -> list[CacheEntry]:
         """List the entries, least recently used first. Raises `OSError` when the folder can't be read."""
-        return sorted(self._files(ENTRY), key=lambda entry: (entry.used, entry.path.name))
+        return sorted(self._files(self.entry), key=lambda entry: (entry.used, entry.path.name))
 
     def touch(self, path: Path) -> None:
         """Set this entry's time of last use to now."""

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.columns import column_of
-from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.embedded_media import text_cell
+from graftwork.data.readers.rejects import Bad, Cell, DataRow
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.units import several
@@ -83,10 +84,12 @@ def require_texts(number: int, given: Iterable[Any]) -> None:
             raise ConfigError(f"input {number} is no text", got=clip(repr(part)), expected="a text: str(…) makes one")
 
 
-def require_text(given: Input, where: str) -> None:
-    """Raise `DataError` for an empty input."""
-    if not text_of(given).strip():
+def require_text(given: Cell, where: str) -> Input:
+    """Return a cell that is a text or words. Raises `DataError` for an empty one, and for an image or a sound."""
+    text = text_cell(given, where)
+    if not text_of(text).strip():
         raise DataError("the text is empty", where=where, do="remove the row or fill the text in")
+    return text
 
 
 def two_and_two(texts: Sequence[str], parts: str) -> list[GivenInputs]:

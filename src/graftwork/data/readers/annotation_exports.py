@@ -19,6 +19,7 @@ from graftwork.errors import DataError, clip
 Item = Mapping[str, Any]
 MARKED = ("label", "labels", "entities")  # keys of the spans in doccano's versions
 TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
+TO_LINES = "python -c 'import json; [print(json.dumps(row)) for row in json.load(open(\"%s\"))]' > %s.jsonl"
 SAID = ("type", "from_name", "to_name", "value")  # keys with a result's content; the others are its id and origin
 
 
@@ -111,7 +112,7 @@ def label_studio_rows(path: Path) -> Iterator[Named | Bad]:
             text, results = task
             _require_one_control(results, where)
             choices = [choice for result in results for choice in _choices(result, where)]
-            found = tagged(text, [_region(result, text, where) for result in results if result["type"] == "labels"])
+            found = tagged(text, [region(result, text, where) for result in results if result["type"] == "labels"])
         except DataError as error:
             yield Bad(path, number, error)
             continue
@@ -134,15 +135,16 @@ def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataE
         where = f"{path}: [{number - 1}]"
         try:
             if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
-                remedy = "of a list of rows make JSONL: an object on every line, in a file called .jsonl"
+                remedy = f"make JSONL of a list of rows: {TO_LINES % (path.name, path.stem)}"
                 _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
             where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
-            yield number, where, (_text(item["data"], where), _results(item["annotations"], where))
+            yield number, where, (task_text(item["data"], where), _results(item["annotations"], where))
         except DataError as error:
             yield number, where, error
 
 
-def _text(data: Item, where: str) -> str:
+def task_text(data: Item, where: str) -> str:
+    """Return the text among a task's data: `text`, or the only one. Raises `DataError`."""
     texts = {key: value for key, value in data.items() if isinstance(value, str)}
     if "text" not in texts and "text" in data:
         _refuse("the text is no string", where, shown(data["text"]), 'data such as {"text": "…"}')
@@ -196,7 +198,8 @@ def _choices(result: Item, where: str) -> list[str]:
     return found
 
 
-def _region(result: Item, text: str, where: str) -> Mark:
+def region(result: Item, text: str, where: str) -> Mark:
+    """Return a result with one span of `text`. Raises `DataError`."""
     value = _value(result, where)
     start, end, types = value.get("start"), value.get("end"), value.get("labels")
     if not (type(start) is int and type(end) is int and isinstance(types, list)):

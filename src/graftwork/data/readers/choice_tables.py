@@ -12,8 +12,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from graftwork.core.example import Input
 from graftwork.core.task import Split, Task
 from graftwork.data.readers.columns import column_of, columns_told
+from graftwork.data.readers.embedded_media import text_cell
 from graftwork.data.readers.rejects import Bad, Cell, DataRow
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, clip
@@ -137,7 +139,8 @@ def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> Dat
     text, choices, *labels = row.cells
     assert isinstance(choices, tuple)
     check_choices(choices, where)
-    return replace(row, cells=(text, choices, *(_marks(label, choices, columns, task, where) for label in labels)))
+    marks = (_marks(text_cell(label, where), choices, columns, task, where) for label in labels)
+    return replace(row, cells=(text, choices, *marks))
 
 
 def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow | Bad:
@@ -145,15 +148,20 @@ def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists
     end = len(texts) + len(choices)
     cells = row.cells[:end]
     for name, cell in zip((*texts, *choices), cells, strict=True):
-        if isinstance(cell, tuple) is not (of_lists and name in choices):
-            return Bad(table.path, row.line, _odd(name, cell, f"{table.path}:{row.line}"), row.last)
+        where = f"{table.path}:{row.line}"
+        try:
+            given = text_cell(cell, where)
+        except DataError as error:
+            return Bad(table.path, row.line, error, row.last)
+        if isinstance(given, tuple) is not (of_lists and name in choices):
+            return Bad(table.path, row.line, _odd(name, given, where), row.last)
     words = map(str, cells)
     parts = [ASKED.get(text, text) if name == "question" else text for name, text in zip(texts, words, strict=False)]
     listed = cells[-1] if of_lists else tuple(map(str, cells[len(texts) :]))
     return replace(row, cells=(" ".join(filter(None, parts)), listed, *row.cells[end:]))
 
 
-def _odd(column: str, cell: Cell, where: str) -> DataError:
+def _odd(column: str, cell: Input, where: str) -> DataError:
     is_list = isinstance(cell, tuple)
     return DataError(
         f"the value of {column!r} is {'a list' if is_list else 'no list'}",
@@ -218,7 +226,7 @@ def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> 
     marks = [(str(label), row.line) for row in group for label in row.cells[2:]]
     for mark, place in marks:
         parse_marks(mark, f"{table.path}:{place}")
-    cells: list[Cell] = [text, tuple(choice for row in group for choice in row.cells[1])]
+    cells: list[Cell] = [text, tuple(choice for row in group for choice in text_cell(row.cells[1], ""))]
     cells += [tuple(mark for mark, _ in marks)] if marks else []
     return DataRow(line, tuple(cells), 0, group[-1].last)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from graftwork.core.media import MEDIA, SUFFIXES, Media, conversion
+from graftwork.data.readers.embedded_media import Embedded, kept
 from graftwork.data.readers.rejects import Named
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
@@ -56,11 +57,16 @@ def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
     return next(iter(roles)), found
 
 
-def media_of(cell: str, role: str, source: Path, where: str) -> Media:
-    """Return the file that `cell` names, relative to the list `source` or inside the folder `source`.
+def media_of(cell: str | Embedded, role: str, source: Path, where: str) -> Media:
+    """Return the file that `cell` names, relative to the list `source` or inside the folder `source`, or that it holds.
 
-    Raises `DataError` with the location in the list for a missing file, with the file's path for a bad one.
+    Raises `DataError` with the location in the list for a missing file and for a bad one that the list holds, with
+    the file's path for another bad one.
     """
+    if isinstance(cell, Embedded):
+        if cell.content is not None:
+            return _of_content(cell.content, cell.path, role, where)
+        cell = cell.path
     folder = source if source.is_dir() else source.parent
     path = folder / cell
     may_be = bool(cell.strip()) and len(os.fsencode(path.name)) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
@@ -87,6 +93,14 @@ def require_heard(sounds: Iterable[Media], source: Path) -> None:
             expected="a class that can be heard",
             do="listen to the files; convert or record them again",
         )
+
+
+def _of_content(content: bytes, name: str, role: str, where: str) -> Media:
+    try:
+        return identify(kept(content, name), role)
+    except DataError as error:
+        error.where = where + (f" ({clip(name)})" if name else "")
+        raise
 
 
 def files_in(path: Path, role: str) -> list[Path]:

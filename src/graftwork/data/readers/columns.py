@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
-from graftwork.data.readers import annotation_exports, whole_file_formats
+from graftwork.data.readers import annotation_exports, spacy_examples, whole_file_formats
 from graftwork.data.readers.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
 
@@ -23,11 +24,11 @@ def table_of(path: Path, label: str | None, per_word: bool) -> Table:
     With `per_word` that key must exist in the file, and not be `tokens` or `tags`. Raises as `open_table`.
     """
     table = open_table(path)
-    if (
-        label is None
-        or whole_file_formats.format_of(path) is not whole_file_formats.DOCCANO
-        or label == annotation_exports.spans_key(path)
-    ):
+    found = whole_file_formats.format_of(path)
+    if label is None or found not in whole_file_formats.SPANS_OF_LINES or path.suffix == spacy_examples.BINARY:
+        return table
+    is_doccano = found is whole_file_formats.DOCCANO
+    if label == annotation_exports.spans_key(path) if is_doccano else label in table.header:
         return table
     plain = open_table(path, spans=False)
     is_another = not per_word or (label in plain.header and label not in table.header)
@@ -78,7 +79,7 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
     if {"text_a", "text_b"} <= set(table.header) and not per_word:
         found.append({"text_a": "text_a", "text_b": "text_b"})
     if not (found or per_word):
-        found = [{role: role} for role in MEDIA if role in table.header][:1]
+        found = [{role: name} for role in MEDIA for name in MEDIA_COLUMNS[role] if name in table.header][:1]
     if not (found or per_word) and COLUMNS[True][0] in table.header:
         raise DataError(
             f"the file has words, and the kind {task.kind!r} reads texts",

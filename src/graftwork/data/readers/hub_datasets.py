@@ -1,6 +1,7 @@
 """Reader of `datasets` library sets from its own cache: `hub:NAME`, `hub:NAME:CONFIG` or `hub:NAME:CONFIG:SPLIT`.
 
-NAME may also be a local folder of data files. Class numbers become the set's class names; no code of a set is run.
+NAME may also be a local folder of data files, or one of `save_to_disk`, which is read by its own path too. Class
+numbers become the set's class names; no code of a set is run.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
-from graftwork.data.readers.parquet import ROWS_AT_ONCE, row_of
+from graftwork.data.readers.parquet import row_of, rows_at_once
 from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.saved_sets import is_saved, saved_set, saved_sets
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
 from graftwork.io.extras import extra
 from graftwork.pretrained.download_policy import may_fetch
@@ -67,10 +70,10 @@ def header_of(path: Path) -> tuple[str, ...]:
 
 def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
     """Yield every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
-    found = _set(path).select_columns(list(dict.fromkeys(wanted)))
+    found = _as_stored(_set(path).select_columns(list(dict.fromkeys(wanted))))
     names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
-    number = 0
-    for batch in found.iter(batch_size=ROWS_AT_ONCE):
+    number, size = 0, rows_at_once(str(field.type) for field in found.data.schema)
+    for batch in found.iter(batch_size=size):
         for cells in zip(*(batch[column] for column in wanted), strict=True):
             number += 1
             try:
@@ -80,6 +83,11 @@ def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None
                 yield Bad(path, number, error)
             else:
                 yield row_of(values, wanted, label, words, path, number)
+
+
+def has_labels(path: Path) -> bool:
+    """Return whether the labels of a set are published: some test splits have none."""
+    return not _hidden(_set(path))
 
 
 def hub_commit(path: Path) -> str | None:
@@ -104,6 +112,8 @@ def _path(name: str, config: Sequence[str], split: str) -> Path:
 
 
 def _set(path: Path) -> Dataset:
+    if not is_hub(path):
+        return saved_set(path)
     parts = _parts(path)
     name, config, split = parts + ["default", "train"][len(parts) - 1 :]
     found = _sets(name, None if config == "default" else config)
@@ -116,6 +126,8 @@ def _set(path: Path) -> Dataset:
 def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
     """Map each split to its rows, memory-mapped."""
     where = f"{SCHEME}{name}" + (f":{config}" if config else "")
+    if is_saved(Path(name)):
+        return saved_sets(Path(name))
     with extra("hub", "reading sets of the hub", where=where):
         from datasets import config as settings
         from datasets import load_dataset
@@ -172,4 +184,21 @@ def _named(cell: Any, names: list[str] | None, where: str) -> Any:
 def _hidden(found: Dataset) -> bool:
     """Return whether a class column's first rows have no class: the split's labels are not published."""
     columns = [column for column, feature in found.features.items() if getattr(feature, "names", None) is not None]
-    return any(set(found[:100][column]) == {HIDDEN} for column in columns)
+    first = found.select_columns(columns)[:100]  # without images and sounds, which would be decoded
+    return any(set(first[column]) == {HIDDEN} for column in columns)
+
+
+def _as_stored(found: Dataset) -> Dataset:
+    """Return the set with images and sounds as their files, and not decoded."""
+    features = {name: _undecoded(feature) for name, feature in found.features.items()}
+    for name, feature in features.items():
+        found = found.cast_column(name, feature) if feature is not None else found
+    return found
+
+
+def _undecoded(feature: Any) -> Any:
+    """Return a feature, or a list of them, that does not decode; None for one that never does."""
+    if getattr(feature, "decode", False) is True:
+        return replace(feature, decode=False)
+    inner = _undecoded(feature.feature) if hasattr(feature, "feature") else None
+    return replace(feature, feature=inner) if inner is not None else None

@@ -11,10 +11,12 @@ from typing import Any, NoReturn
 
 from graftwork.data.readers.lines import LONGEST_DOCUMENT, each_line, read_lines, without_eol
 from graftwork.errors import DataError, clip
+from graftwork.io.gzip_files import unpacked
 
 _LONE_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 Object = dict[str, Any]
+LOOKED_AT = 1 << 16  # bytes read to recognise what is in a file
 
 
 class Literal(str):
@@ -35,6 +37,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Object:
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse_nan, object_pairs_hook=_unique)
+_LENIENT = json.JSONDecoder()
 _LITERAL = json.JSONDecoder(
     parse_int=Literal, parse_float=Literal, parse_constant=_refuse_nan, object_pairs_hook=_unique
 )
@@ -58,10 +61,24 @@ def json_objects(path: Path) -> Iterator[tuple[int, Object | DataError]]:
 
 def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> Object | DataError:
     """Return the object on a line, or its error."""
+    item = json_value(line, where, decoder)
+    if isinstance(item, dict) or isinstance(item, DataError):  # noqa: SIM101, a union takes longer
+        return item
+    return DataError(
+        "the line is not a JSON object",
+        where=where,
+        got=clip(without_eol(line)),
+        expected='an object such as {"text": "…", "label": "…"}',
+        do="write each row as an object of its own, or name the file by the format that it has",
+    )
+
+
+def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> Any:
+    """Return the value on a line, or its error."""
     content = without_eol(line)
     try:
         item = decoder.decode(content)
-        if isinstance(item, dict):
+        if not isinstance(item, str):  # a line that is a text is refused anyway
             _require_characters(item, content)
     except (ValueError, RecursionError) as error:
         place = f":{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
@@ -72,15 +89,22 @@ def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> O
             expected="one JSON object per line",
             do="mend the line or remove it",
         )
-    if not isinstance(item, dict):
-        return DataError(
-            "the line is not a JSON object",
-            where=where,
-            got=clip(content),
-            expected='an object such as {"text": "…", "label": "…"}',
-            do="write each row as an object of its own, or name the file by the format that it has",
-        )
     return item
+
+
+def first_item(path: Path) -> Any:
+    """Return the first item of a file that is a list in JSON, or what the file is if it is none; None if unreadable."""
+    try:
+        with unpacked(path) as stream:
+            text = stream.read(LOOKED_AT).decode("utf-8-sig", "ignore").lstrip()
+        return _LENIENT.raw_decode(text.removeprefix("[").lstrip())[0]
+    except (ValueError, RecursionError, DataError):
+        pass  # longer than what was looked at, or broken
+    try:
+        found = whole_json(path, "")
+    except DataError:
+        return None
+    return next(iter(found), None) if isinstance(found, list) else found
 
 
 def whole_json(path: Path, do: str) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.data.readers.embedded_media import AT_ONCE, embedded, refuse_several
 from graftwork.data.readers.json_text import Literal, cell_of
-from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.rejects import Bad, Cell, DataRow
 from graftwork.errors import DataError, clip
 from graftwork.io.extras import extra
 from graftwork.io.files import storage_errors
@@ -33,7 +34,8 @@ def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None
     """Yield every row, numbered from 1.
 
     Texts are used unchanged, in the column `words` also lists of texts, and in the column `label` also lists, numbers
-    and booleans as JSON writes them; a row with anything else is bad.
+    and booleans as JSON writes them; images and sounds of other columns as `embedded_media` has them. A row with
+    anything else is bad.
     """
     number = 0
     for columns in _batches(path, wanted):
@@ -46,17 +48,17 @@ def row_of(
     values: Sequence[Any], wanted: Sequence[str], label: str | None, words: str | None, path: Path, number: int
 ) -> DataRow | Bad:
     """Return row `number` of values as cells, or the bad row."""
+
+    def cell(value: Any, name: str) -> Cell:
+        found = embedded(value) if name != label else None
+        if found is not None:
+            return found
+        refuse_several(value, name, f"{path}:{number}")
+        is_words = name == words and isinstance(value, list)
+        return cell_of(_as_json(value), name, f"{path}:{number}", is_label=name == label, is_words=is_words)
+
     try:
-        cells = [
-            cell_of(
-                _as_json(value),
-                name,
-                f"{path}:{number}",
-                is_label=name == label,
-                is_words=name == words and isinstance(value, list),
-            )
-            for value, name in zip(values, wanted, strict=True)
-        ]
+        cells = [cell(value, name) for value, name in zip(values, wanted, strict=True)]
     except DataError as error:
         return Bad(path, number, error)
     return DataRow(number, tuple(cells))
@@ -65,9 +67,16 @@ def row_of(
 def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
     """Yield the values of every `wanted` column, a batch of rows at a time."""
     opened = _open(path)
+    columns = list(dict.fromkeys(wanted))
+    types = [str(opened.schema_arrow.field(name).type) for name in columns]
     with whole(path):
-        for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE, columns=list(dict.fromkeys(wanted))):
+        for batch in opened.iter_batches(batch_size=rows_at_once(types), columns=columns):
             yield [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
+
+
+def rows_at_once(types: Iterable[str]) -> int:
+    """Return the number of rows to hold in memory, by the names of the columns' Arrow types."""
+    return AT_ONCE if any(name.startswith(("struct", "binary", "large_binary")) for name in types) else ROWS_AT_ONCE
 
 
 def _as_json(value: Any) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from graftwork.data.readers.embedded_media import Embedded
 from graftwork.data.readers.lines import raw_lines
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
@@ -17,7 +18,8 @@ T = TypeVar("T")
 LONGEST = 10_000  # most characters of a row that are written
 
 
-Cell = str | tuple[str, ...]  # a tuple for a list of JSONL, and in CoNLL, where a row is a sentence
+# a tuple for a list of JSONL, and in CoNLL, where a row is a sentence
+Cell = str | tuple[str, ...] | Embedded
 Named = tuple[int, Mapping[str, Any], int, int]  # first line, column -> cell, rounded spans and last line as in DataRow
 
 

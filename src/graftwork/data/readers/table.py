@@ -160,7 +160,7 @@ def open_table(path: Path, spans: bool = True) -> Table:
     own = whole_file_formats.format_of(path, spans)
     if not path.is_file() and own is None:
         _refuse_absent(path)
-    suffix = _format(path) if path.is_file() else ""
+    suffix = "" if not path.is_file() else (suffix_of(path) or "") if own is not None else _format(path)
     if own is not None:
         header = own.header_of(path)
     elif suffix == ".jsonl":
@@ -220,6 +220,7 @@ _WHOLE = {".jsonl": "one JSON object per line", **whole_file_formats.WHAT}
 _REMEDIES = {
     ".xlsx": "save the sheet as CSV (UTF-8)",
     ".xls": "save the sheet as CSV (UTF-8)",
+    ".arrow": "name the folder that save_to_disk wrote it in; of another one make Parquet",
     ".ndjson": "rename it to .jsonl",
     ".jsonlines": "rename it to .jsonl",
     ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",

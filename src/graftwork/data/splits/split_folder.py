@@ -8,7 +8,8 @@ from pathlib import Path
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.brat import is_brat
-from graftwork.data.readers.hub_datasets import is_hub
+from graftwork.data.readers.hub_datasets import has_labels, is_hub
+from graftwork.data.readers.saved_sets import is_saved
 from graftwork.data.readers.table import suffix_of
 from graftwork.data.readers.whole_file_formats import FOLDER, format_of
 from graftwork.errors import ConfigError, DataError
@@ -84,15 +85,20 @@ def _splits_in(folder: Path) -> Iterator[tuple[str, Path]]:
             return
         for path in entries:
             split = _SPLIT_OF.get(path.name.lower())
-            if split and path.is_dir() and (is_brat(path) or any(inner.is_dir() for inner in path.iterdir())):
+            if not (split and path.is_dir()):
+                continue
+            if is_saved(path):
+                if split == SPLITS[0] or has_labels(path):
+                    yield split, path
+            elif is_brat(path) or any(inner.is_dir() for inner in path.iterdir()):
                 yield split, path
 
 
 def _split_of(path: Path) -> str | None:
     """Return the split that a file is named after, with any readable suffix."""
-    suffix = suffix_of(path)
-    if suffix is None:
-        return None
-    stem = plain_name(path).removesuffix(suffix)
+    name, suffix = plain_name(path), suffix_of(path)
+    stem = name.removesuffix(suffix if suffix is not None else Path(name).suffix)
     part = _PART.fullmatch(stem)
-    return _SPLIT_OF.get(part[1] if part else stem)
+    split = _SPLIT_OF.get(part[1] if part else stem)
+    # a format without a suffix of its own is recognised by its content
+    return split if suffix is not None or (split and format_of(path) is not None) else None

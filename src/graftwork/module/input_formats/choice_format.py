@@ -9,6 +9,7 @@ from graftwork.core.example import Example
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
+from graftwork.data.readers.embedded_media import text_cell
 from graftwork.data.readers.rejects import DataRow
 from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, clip
@@ -52,9 +53,8 @@ class Choices:
         found = find_choice_columns(asked, table, labelled=False)
 
         def made(row: DataRow) -> Example:
-            text, choices = row.cells
             where = f"{table.path}:{row.line}"
-            require_text(text, where)
+            text, choices = require_text(row.cells[0], where), text_cell(row.cells[1], where)
             check_choices(tuple(choices), where)
             return Example(f"line/{row.line}", {"text": text, "choices": choices})
 

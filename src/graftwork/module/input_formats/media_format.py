@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graftwork.core.example import Example, text_of
+from graftwork.core.media import COLUMNS
 from graftwork.core.task import Task
 from graftwork.data.readers.class_folder import files_in, media_of
+from graftwork.data.readers.embedded_media import Embedded
 from graftwork.data.readers.rejects import DataRow
 from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, clip
@@ -65,12 +67,14 @@ class File:
         """Read a list of files, or a folder of them."""
         check_named(named, self.roles)
         table = open_table(source, spans=False)
-        (column,) = columns_called(table, self.roles, named)
+        usual = next((name for name in COLUMNS[self.role] if name in table.header), self.role)
+        (column,) = columns_called(table, self.roles, named if usual == self.role else {self.role: usual, **named})
 
         def made(row: DataRow) -> Example:
             where = f"{table.path}:{row.line}"
-            require_text(row.cells[0], where)
-            found = media_of(text_of(row.cells[0]), self.role, table.path, where)
+            cell = row.cells[0]
+            given = cell if isinstance(cell, Embedded) else text_of(require_text(cell, where))
+            found = media_of(given, self.role, table.path, where)
             return Example(f"line/{row.line}", {self.role: found})
 
         return lambda: each(table.readings([column]), table.path, made)

@@ -74,9 +74,8 @@ class Questions:
                 )
 
         def made(row: DataRow) -> Example:
-            for cell in row.cells:
-                require_text(cell, f"{table.path}:{row.line}")
-            question, context = map(text_of, row.cells)
+            where = f"{table.path}:{row.line}"
+            question, context = (text_of(require_text(cell, where)) for cell in row.cells)
             return question_of(f"line/{row.line}", question, Passage.of(context))
 
         return lambda: each(table.readings(COLUMNS), table.path, made)

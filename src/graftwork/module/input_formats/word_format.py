@@ -57,8 +57,7 @@ class WordFormat:
 
         def made(row: DataRow) -> Example:
             where = f"{table.path}:{row.line}"
-            require_text(row.cells[0], where)
-            example = example_of(f"line/{row.line}", row.cells[0])
+            example = example_of(f"line/{row.line}", require_text(row.cells[0], where))
             check_words(example.inputs["words"], where)
             return example
 

@@ -1,0 +1,77 @@
+"""Texts with labels or spans of characters, as annotation tools export them, to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graftwork.data.readers.character_offsets import Mark, tagged
+from graftwork.data.readers.rejects import Bad, Named
+from graftwork.errors import DataError
+
+OTHERWISE = "not "  # before the only label of a file, for the texts that it was denied to
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A text with what is known of it."""
+
+    number: int  # its first line, or in files without lines its place, from 1
+    text: str
+    labels: Mapping[str, bool] | None = None  # label -> whether it applies; None: nobody said
+    marks: tuple[Mark, ...] | None = None
+    last: int = 0  # its last line; 0 where it has no lines of its own
+
+
+def header_of(path: Path, found: Sequence[Annotated | Bad]) -> tuple[str, ...] | None:
+    """Return `text`, `label` if texts have labels, `tokens`, `tags` if they have spans; None without texts.
+
+    Raises the first error where no text can be read, `DataError` where none has either.
+    """
+    texts = [one for one in found if isinstance(one, Annotated)]
+    labelled = any(one.labels for one in texts)
+    header: tuple[str, ...] = ("text", "label") if labelled else ()
+    if any(one.marks is not None for one in texts) and (not labelled or any(one.marks for one in texts)):
+        header += ("tokens", "tags")
+    if header or not found:
+        return header or None
+    for one in found:
+        if isinstance(one, Bad):
+            raise one.error
+    raise DataError(
+        "the texts have neither labels nor spans",
+        where=str(path),
+        got=f"{len(texts):,} texts",
+        expected="labels, or spans of characters",
+        do="export the annotations with the texts",
+    )
+
+
+def rows_of(path: Path, found: Sequence[Annotated | Bad]) -> Iterator[Named | Bad]:
+    """Yield every text as its text, label, words and tags.
+
+    Where the file has one label only, and it was denied to some texts, these are labelled `not LABEL`; else a label is
+    the tuple of those that apply.
+    """
+    names = label_names(found)
+    for one in found:
+        if isinstance(one, Bad):
+            yield one
+            continue
+        applying = tuple(name for name, applies in (one.labels or {}).items() if applies)
+        if len(names) == 1 and one.labels and not applying:
+            applying = (OTHERWISE + names[0],)
+        try:
+            words = tagged(one.text, one.marks or ())
+        except DataError as error:
+            yield Bad(path, one.number, error, one.last)
+        else:
+            tags = words.tags if one.marks is not None else ()  # nobody looked for spans
+            cells = {"text": one.text, "label": applying, "tokens": words.words, "tags": tags}
+            yield one.number, cells, words.rounded, one.last
+
+
+def label_names(found: Iterable[Annotated | Bad]) -> list[str]:
+    """Return all labels, applying or not, in the order in which they occur."""
+    return list(dict.fromkeys(name for one in found if isinstance(one, Annotated) for name in one.labels or ()))

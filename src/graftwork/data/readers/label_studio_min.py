@@ -1,0 +1,124 @@
+"""Reader of Label Studio's JSON_MIN: a task and its answers in one flat object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.data.readers.annotation_exports import region, task_text
+from graftwork.data.readers.character_offsets import tagged
+from graftwork.data.readers.json_text import shown, whole_json
+from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.errors import DataError, clip
+
+ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # not the task's own
+WRITERS = ("annotator", "annotation_id", "lead_time")  # one of them stands in every object
+AGAIN = "export the project again"
+
+
+def is_min(item: Any) -> bool:
+    """Return whether an item of a list is of this format."""
+    return isinstance(item, dict) and "data" not in item and any(key in item for key in WRITERS)
+
+
+def header_of(path: Path) -> tuple[str, ...] | None:
+    """Return the names of the data and the questions, and for questions about spans `tokens` and `tags`."""
+    found: dict[str, None] = {}
+    for item in _items(path):
+        if isinstance(item, dict):
+            spans = _span_keys(item)
+            found |= dict.fromkeys(key for key in item if key not in (*ABOUT, *spans))
+            found |= dict.fromkeys(("tokens", "tags") if spans else ())
+    return tuple(found) or None
+
+
+def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+    """Yield every task, numbered by its place from 1; equal answers of several annotators are one row.
+
+    A question that was left open is an empty list, as is a task without spans.
+    """
+    items = _items(path)
+    answers: dict[str, list[str]] = {}  # id -> the answers of each annotator
+    for item in filter(is_min, items):
+        answers.setdefault(_id(item), []).append(_said(item))
+    read = set[str]()
+    for number, item in enumerate(items, 1):
+        where = f"{path}: [{number - 1}]"
+        try:
+            if not is_min(item):
+                raise _error("not a task of JSON_MIN", where, shown(item), '{"id": 1, "text": "…", "label": "…", …}')
+            where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
+            if len(set(answers[_id(item)])) > 1:
+                what, got = "several annotators answered, and not the same", clip(_said(item))
+                raise _error(what, where, got, "one annotation of each task", "keep one of them")
+            if _id(item) in read:
+                continue
+            read |= {_id(item)} if "id" in item else set()
+            cells, rounded = _cells(item, wanted, where)
+        except DataError as error:
+            yield Bad(path, number, error)
+        else:
+            yield DataRow(number, cells, rounded)
+
+
+def told(path: Path) -> str:
+    """Describe what was read."""
+    return "JSON_MIN of Label Studio"
+
+
+def _items(path: Path) -> list[Any]:
+    content = whole_json(path, AGAIN)
+    if not isinstance(content, list):
+        raise _error("not a list of tasks", str(path), shown(content), "the JSON_MIN export of Label Studio")
+    return content
+
+
+def _id(item: dict[str, Any]) -> str:
+    return json.dumps(item.get("id", _said(item)))
+
+
+def _said(item: dict[str, Any]) -> str:
+    """Return data and answers, for comparison."""
+    return json.dumps({name: value for name, value in item.items() if name not in ABOUT}, sort_keys=True)
+
+
+def _span_keys(item: dict[str, Any]) -> list[str]:
+    return [key for key, value in item.items() if isinstance(value, list) and value and all(map(_is_span, value))]
+
+
+def _is_span(value: Any) -> bool:
+    return isinstance(value, dict) and "labels" in value
+
+
+def _cells(item: dict[str, Any], wanted: Sequence[str], where: str) -> tuple[tuple[Cell, ...], int]:
+    """Return the cells, and the number of spans that were widened."""
+    words: dict[str, tuple[str, ...]] = {}
+    rounded, spans = 0, _span_keys(item)
+    if "tokens" in wanted or "tags" in wanted:
+        if len(spans) > 1:
+            raise _error("spans of more than one question", where, clip(", ".join(spans)), "one question about spans")
+        text = task_text({key: value for key, value in item.items() if key not in (*ABOUT, *spans)}, where)
+        marked = item[spans[0]] if spans else []
+        found = tagged(text, [region({"value": span}, text, where) for span in marked])
+        words, rounded = found.cells, found.rounded
+    return tuple(words[name] if name in words else _cell(item.get(name), name, where) for name in wanted), rounded
+
+
+def _cell(value: Any, name: str, where: str) -> Cell:
+    if isinstance(value, dict) and isinstance(value.get("choices"), list):
+        value = value["choices"]
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return json.dumps(value)
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return value
+    raise _error(f"the answer to {name!r} is neither a text, a number nor choices", where, shown(value), '"…"')
+
+
+def _error(what: str, where: str, got: str, expected: str, do: str = AGAIN) -> DataError:
+    return DataError(what, where=where, got=got, expected=expected, do=do)
