@@ -9,10 +9,13 @@ from typing import Any
 from graftwork.core.task import Task
 from graftwork.data.checks.repeats import EXAMPLES
 from graftwork.errors import clip
+from graftwork.targets.tag_spans import marks_spans
 from graftwork.units import several
 
 RARE_ROWS = 10  # a class with fewer rows in train is rare
 CUE_SHARE = 0.2
+OUTSIDE = ("O", "0", "OUT", "OUTSIDE", "OTHER", "NONE", "_")  # names of the tag of words in no span, in upper case
+MOST_OUTSIDE = 0.5  # share of the words from which such a tag is taken to mean that
 NO_LABEL = ("-1", "-", "?")  # of SNLI, as the hub and its authors write it
 
 
@@ -43,6 +46,22 @@ def label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
         if len(same) > 1:
             yield f"The labels {' and '.join(map(clip, same))} differ only in case or spaces and are kept apart."
     yield from _odd_labels(found["classes"]["train"], found["rows"]["train"], task)
+    yield from _lost_spans(found["classes"]["train"], task)
+
+
+def _lost_spans(counts: Mapping[str, int], task: Task) -> Iterable[str]:
+    """Yield a warning where tags seem to mark spans in a way that is not read."""
+    if task.kind != "tagging" or marks_spans(task.labels):
+        return
+    most = max(counts, key=lambda label: counts[label])
+    share = counts[most] / max(1, sum(counts.values()))
+    if most.upper() in OUTSIDE and share >= MOST_OUTSIDE:
+        others = [clip(label) for label in task.labels if label != most]
+        yield (
+            f"The tag {clip(most)} is on {share:.0%} of the words of train, as outside of spans, but the other tags mark"
+            f" none ({', '.join(others[:EXAMPLES])}{', …' if len(others) > EXAMPLES else ''}): words are scored one by"
+            " one. To have spans scored, write each tag with its place in the span, B-TYPE or I-TYPE, and O for none."
+        )
 
 
 def _odd_labels(counts: Mapping[str, int], rows: int, task: Task) -> Iterable[str]:
