@@ -188,7 +188,9 @@ def _files(task: Task) -> dict[str, Path]:
 def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = None, raw: bool = False) -> list[Record]:
     """Read all rows of one file and parse their targets. A bad row goes to `rejects`; without, it raises `DataError`.
 
-    With `raw` targets are as in the file, neither settled nor compared with the task's labels. Raises `DataError` also where no row remains.
+    With `raw` targets are as in the file, neither settled nor compared with the task's labels.
+
+    Raises `DataError` also where no row remains.
     """
     return list(records_of(task, kind, path, rejects or Rejects(), raw))
 

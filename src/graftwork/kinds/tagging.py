@@ -38,8 +38,8 @@ class TaggingSettings:
 class Tagging:
     """Targets are tuple[str, ...], encoded as int64 classes per word; a logit per tag; trained by cross entropy.
 
-    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are one name per word. An instance that has seen the tags of
-    a data set in another `scheme` settles them as B-TYPE, I-TYPE and O.
+    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are one name per word. An instance that has seen the tags
+    of a data set in another `scheme` settles them as B-TYPE, I-TYPE and O.
     """
 
     per_word = True
