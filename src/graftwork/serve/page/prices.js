@@ -65,5 +65,6 @@ export function gradesLegend(tags) {
 /** `accuracy 94.0`: the headline of one run's scores. */
 export function headline(scores, positive) {
   const [first] = Object.entries(scores ?? {});
-  return first ? [element("span", { class: "quiet" }, metricTitle(first[0], positive)), `\u00a0${percent(first[1])}`] : ["–"];
+  if (!first) return ["–"];
+  return [element("span", { class: "quiet" }, metricTitle(first[0], positive)), `\u00a0${percent(first[1])}`];
 }
