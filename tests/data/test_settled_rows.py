@@ -76,12 +76,21 @@ def test_parts_of_speech_stay_names(tmp_path: Path) -> None:
     assert not any("tag" in line for line in data.report["warnings"])
 
 
-@pytest.mark.parametrize("tags", ["O PER PER O O O LOC", "0 1 2 0 0 0 1", "O B-PER.x O O MISC".replace("-", "~")])
+@pytest.mark.parametrize("tags", ["O PER PER O O O LOC", "0 1 2 0 0 0 1", "O B~PER O O MISC"])
 def test_spans_that_are_not_read_are_warned_of(tmp_path: Path, tags: str) -> None:
     data = found(tmp_path, tags)
     assert data.task.metrics == ("accuracy",)
     (line,) = (line for line in data.report["warnings"] if "as outside of spans" in line)
     assert f"The tag {tags[0]!r} is on " in line and "B-TYPE or I-TYPE" in line
+
+
+@pytest.mark.parametrize("tags", ["O BPER IPER LOC LOC LOC", "O B_PER I_PER X X X", "O PER+B PER+I"])
+def test_tags_half_of_which_mark_spans_are_warned_of(tmp_path: Path, tags: str) -> None:
+    first, second = tags.split()[1:3]
+    assert any(
+        line.startswith(f"The tags {first!r} and {second!r} seem to mark spans, but not all tags do: ")
+        for line in found(tmp_path, tags).report["warnings"]
+    )
 
 
 def test_tags_of_two_schemes_are_refused(tmp_path: Path) -> None:

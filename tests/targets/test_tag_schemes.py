@@ -123,6 +123,8 @@ def test_tags_without_types_are_spans_of_one_type() -> None:
         ("B:PER I:PER O", "IOB", "B:PER=B-PER"),
         ("b-per i-per o", "IOB", "b-per=B-per i-per=I-per o=O"),
         ("b-PER e-PER o", "BIOES", "e-PER=I-PER"),
+        ("b-per I-per O o", "IOB", "b-per=B-per I-per=I-per O=O o=O"),
+        ("B-PER I-PER o", "IOB", "B-PER=B-PER o=O"),
         ("S-PER O", "BIOES", "S-PER=B-PER"),
         ("I-PER E-PER O", "IOE", "E-PER=I-PER"),
         ("I-PER B-PER E-PER S-PER O", "BIOES", "B-PER=B-PER"),
@@ -149,7 +151,6 @@ def test_spellings(tags: str, name: str, pairs: str) -> None:
         "B-PER I-PER O E-PER L-PER",  # of two schemes
         "B_PER I_PER O MISC",
         "B-PER I O",
-        "b-per I-per O",
         "",
     ],
 )

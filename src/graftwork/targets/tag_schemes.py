@@ -66,27 +66,18 @@ def scheme_of(tags: Collection[str]) -> TagScheme | None:
     """Return the scheme of these tags; None where they mark no spans, or are B-TYPE, I-TYPE and O already."""
     if marks_spans(tuple(tags)):
         return None
-    for upper in (True, False):
-        outside, marking = (OUTSIDE if upper else OUTSIDE.lower()), sorted(tags)
-        if outside in marking:
-            marking.remove(outside)
-        for cut in _CUTS:
-            found = [cut(tag) for tag in marking]
-            if not found or any(letter not in LETTERS for letter, _ in _upper(found, upper)):
-                continue
-            if name := _name(dict.fromkeys(_upper(found, upper)), outside in tags):
-                named = all(kind for _, kind in found)
-                parts = {
-                    tag: (SAME.get(letter, letter), kind if named else ONE_TYPE)
-                    for tag, (letter, kind) in zip(marking, _upper(found, upper), strict=True)
-                }
-                return TagScheme(name, parts | {outside: (OUTSIDE, "")}, named)
+    marking = sorted(tag for tag in tags if tag.upper() != OUTSIDE)
+    for cut in _CUTS if marking else ():
+        found = [(letter.upper(), kind) for letter, kind in map(cut, marking)]
+        if all(letter in LETTERS for letter, _ in found) and (name := _name(found, len(marking) < len(tags))):
+            typed = all(kind for _, kind in found)
+            parts = {
+                tag: (SAME.get(letter, letter), kind if typed else ONE_TYPE)
+                for tag, (letter, kind) in zip(marking, found, strict=True)
+            }
+            outside = dict.fromkeys((OUTSIDE, OUTSIDE.lower()), (OUTSIDE, ""))
+            return TagScheme(name, parts | {tag: part for tag, part in outside.items() if tag in tags}, typed)
     return None
-
-
-def _upper(parts: Sequence[Part], upper: bool) -> list[Part]:
-    """Return the parts with letters in upper case; where tags have lower case ones, others are none of theirs."""
-    return [(letter if upper else letter.upper() if letter.islower() else "", kind) for letter, kind in parts]
 
 
 def _name(parts: Collection[Part], outside: bool) -> str | None:

@@ -17,6 +17,9 @@ from graftwork.units import OF_ONE_CLASS, several
 RARE_ROWS = 10  # a class with fewer rows in train is rare
 CUE_SHARE = 0.2
 OUTSIDE = ("O", "0", "OUT", "OUTSIDE", "OTHER", "NONE", "_")  # names of the tag of words in no span, in upper case
+NO_SPANS = (
+    "words are scored one by one. To have spans scored, write each tag with its place, B-TYPE or I-TYPE, and O for none"
+)
 MOST_OUTSIDE = 0.5  # share of the words from which such a tag is taken to mean that
 CLASSES_OF_NO = {  # (class, other class), in lower case, where the other is the one usually found
     ("0", "1"), ("-1", "1"), ("-1", "+1"), ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"),
@@ -94,13 +97,17 @@ def _lost_spans(counts: Mapping[str, int], task: Task) -> Iterable[str]:
         return
     most = max(counts, key=lambda label: counts[label])
     share = counts[most] / max(1, sum(counts.values()))
-    if most.upper() in OUTSIDE and share >= MOST_OUTSIDE:
-        others = [clip(label) for label in task.labels if label != most]
-        listed = f"{', '.join(others[:EXAMPLES])}{', …' if len(others) > EXAMPLES else ''}"
+    others = [clip(label) for label in task.labels if label != most]
+    listed = f"{', '.join(others[:EXAMPLES])}{', …' if len(others) > EXAMPLES else ''}"
+    pairs = [(label, f"I{label[1:]}") for label in task.labels if label[:1] == "B"]
+    pairs += [(label, f"{label[:-1]}I") for label in task.labels if label[-1:] == "B"]
+    pair = next((pair for pair in pairs if pair[1] in task.labels), None)
+    if pair is not None and "O" in task.labels:
+        yield f"The tags {clip(pair[0])} and {clip(pair[1])} seem to mark spans, but not all tags do: {NO_SPANS}."
+    elif most.upper() in OUTSIDE and share >= MOST_OUTSIDE:
         yield (
             f"The tag {clip(most)} is on {share:.0%} of the words of train, as outside of spans, but the other tags"
-            f" mark no place in one ({listed}): words are scored one by one. To have spans scored, write each tag with"
-            " its place, B-TYPE or I-TYPE, and O for none."
+            f" mark no place in one ({listed}): {NO_SPANS}."
         )
 
 
