@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graftwork.errors import ConfigError
-from graftwork.units import parse_bytes, percent, read_amount, several, show
+from graftwork.units import metric_title, named_scores, parse_bytes, percent, read_amount, several, show
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,11 @@ def test_sizes_are_read(text: str, size: int) -> None:
 def test_what_is_no_size_is_said(text: str) -> None:
     with pytest.raises(ConfigError, match="like 10GB"):
         parse_bytes(text)
+
+
+def test_the_class_that_a_metric_is_of_stands_beside_it() -> None:
+    assert metric_title("f1", "not spam") == "f1 of 'not spam'"
+    assert metric_title("f1", None) == "f1" and metric_title("macro_f1", "spam") == "macro_f1"
+    assert metric_title("f1", "x" * 50) == f"f1 of '{'x' * 40}'… (50 characters)"
+    scores = {"f1": 0.5, "accuracy": 0.75}
+    assert named_scores(scores, (0.25, 1.0), positive="0") == "f1 of '0' 50.0 [25.0, 100.0], accuracy 75.0"

@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, clip
 
+OF_ONE_CLASS = ("f1",)  # metrics that are a score of the positive class alone
+LONGEST_CLASS = 40  # characters of its name beside a score
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}  # powers of 1,000, or of 1,024 with an i
 _CARRIES = 0.9995  # values from this on round up to the next unit at three digits
@@ -68,9 +70,19 @@ def percent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f}"
 
 
-def named_scores(scores: Mapping[str, float], interval: Sequence[float] | None = None) -> str:
-    """Format a run's metrics in points, the first with its interval: `accuracy 96.1 [94.9, 97.2], macro_f1 95.8`."""
-    told = [f"{metric} {percent(score)}" for metric, score in scores.items()]
+def metric_title(metric: str, positive: str | None) -> str:
+    """Return a metric's name for people: `f1 of 'spam'` where it is of one class, that of a task's `positive`."""
+    return f"{metric} of {clip(positive, LONGEST_CLASS)}" if metric in OF_ONE_CLASS and positive is not None else metric
+
+
+def named_scores(
+    scores: Mapping[str, float], interval: Sequence[float] | None = None, *, positive: str | None = None
+) -> str:
+    """Format a run's metrics in points, the first with its interval: `accuracy 96.1 [94.9, 97.2], macro_f1 95.8`.
+
+    `positive` is the task's positive class, which f1 is of.
+    """
+    told = [f"{metric_title(metric, positive)} {percent(score)}" for metric, score in scores.items()]
     if interval:
         told[0] += f" [{', '.join(map(percent, interval))}]"
     return ", ".join(told)

@@ -304,3 +304,23 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     found = score(module, data)
     assert found["rows"]["scored"] == 24 and found["majority"]["accuracy"] == 0.5
     assert found["seen"]["train"]["exact"] == module.description["data"]["rows"]["train"]
+
+
+@pytest.mark.parametrize("tags", ["O B E S", "O X-B X-I X-B", "o b_x i_x b_x"])
+def test_tags_are_read_as_in_training(tmp_path: Path, tags: str) -> None:
+    data = lines(tmp_path / "w.jsonl", [{"tokens": ["my", "a", "b", f"c{i}"], "tags": tags.split()} for i in range(40)])
+    run = gw.train(Task.from_file(data, kind="tagging"), method="most_frequent_tag", runs=tmp_path / "runs")
+    found = score(run.module, data)
+    assert {name: one["score"] for name, one in found["scores"].items()} == run.result.scores
+    assert list(run.result.scores) == ["entity_f1", "conll_f1", "accuracy"]
+
+
+def test_tags_that_the_module_knows_are_names(tmp_path: Path) -> None:
+    rows = [{"tokens": ["my", "a", f"c{i}"], "tags": ["O", "B", "IX"[i % 2]]} for i in range(40)]
+    run = gw.train(
+        Task.from_file(lines(tmp_path / "w.jsonl", rows), kind="tagging"),
+        method="most_frequent_tag",
+        runs=tmp_path / "runs",
+    )
+    assert run.module.task.labels == ("B", "I", "O", "X")
+    assert score(run.module, lines(tmp_path / "some.jsonl", rows[:1] * 3))["scores"]["accuracy"]["score"] > 0.6

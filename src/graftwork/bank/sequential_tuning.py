@@ -20,7 +20,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.method import THRESHOLDS_FACT, Logits
 from graftwork.core.model import Model
 from graftwork.core.progress import Progress
-from graftwork.core.task import Dataset
+from graftwork.core.task import Dataset, positive_of
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import safe_load, write_tensors
 from graftwork.module.thresholds import thresholds_of, with_thresholds
@@ -109,6 +109,7 @@ class Sequential:
         return seconds, {
             "kind": data.task.kind,
             "metric": data.task.metrics[0],
+            "positive": positive_of(data.task),
             "rows": {name: len(split.examples) for name, split in data.splits.items()},
             "facts": facts,
             "trained_parameters": fitted.trained_parameters,

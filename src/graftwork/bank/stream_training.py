@@ -15,7 +15,7 @@ from graftwork.bank.stream_tasks import How, StreamTask, of_this_task
 from graftwork.bank.task_version import identity_after
 from graftwork.core.meter import Stopwatch
 from graftwork.core.progress import Progress
-from graftwork.core.task import Dataset
+from graftwork.core.task import Dataset, positive_of
 from graftwork.errors import StorageError
 from graftwork.io.files import digest
 from graftwork.machine.environment import numerics
@@ -111,6 +111,7 @@ def _told(run: Run, data: Dataset) -> Row:
     return {
         "run": run.result.id,
         "metric": data.task.metrics[0],
+        "positive": positive_of(data.task),
         "score": {"score": evidence.score, "low": low, "high": high},
         "scores": dict(run.result.scores),
         "rows": {name: len(split.examples) for name, split in data.splits.items()},

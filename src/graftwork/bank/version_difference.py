@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graftwork.bank.bank_folder import BankFolder, BankState, TaskEntry
+from graftwork.units import metric_title
 
 Pair = list[Any]  # the values in the first and in the second
 
@@ -56,7 +57,7 @@ def _aspects(entry: TaskEntry) -> dict[str, Any]:
         "method": told["method"],
         "recipe": told.get("recipe"),
         "run": told.get("run"),
-        "scores": told["scores"],
+        "scores": {metric_title(name, task.get("positive")): score for name, score in told["scores"].items()},
         "trained_parameters": told.get("trained_parameters"),
         "bytes": entry.bytes,
         "delta": told["delta_sha256"],

@@ -156,6 +156,7 @@ def _columns(task: OfficialTask) -> list[str]:
 def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
     return {
         "columns": _columns(task.official),
+        "positive": task.official.positive,
         "rows": dict(board.content["task"]["rows"]),
         "validation": "drawn" if task.official.validation is None else "official",
         "broken_rows": task.broken,

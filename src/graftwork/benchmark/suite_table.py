@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from graftwork.errors import printable
-from graftwork.units import percent, several
+from graftwork.units import metric_title, percent, several
 
 WIDTH = 100
 GAP = "  "
@@ -64,7 +64,12 @@ def _columns(content: Content) -> Iterator[Cells]:
         for column in described["columns"]:
             test, metric = column.rsplit(" ", 1)
             theirs = [f"{row['scores'][column]:.1f}" if column in row["scores"] else "–" for row in published]
-            yield [test, metric, *(_score(row, task, column) for row in rows), *theirs]
+            yield [
+                test,
+                metric_title(metric, described.get("positive")),
+                *(_score(row, task, column) for row in rows),
+                *theirs,
+            ]
 
 
 def _score(row: Mapping[str, Any], task: str, column: str) -> str:

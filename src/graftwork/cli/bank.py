@@ -14,7 +14,7 @@ from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
 from graftwork.cli.options import json_option, option, print_json
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
-from graftwork.units import percent, several, show
+from graftwork.units import metric_title, percent, several, show
 
 if TYPE_CHECKING:
     from graftwork.bank.bank_check import BankFinding
@@ -257,6 +257,7 @@ def _as_json(entry: TaskEntry) -> dict[str, Any]:
         "inputs": told["roles"],
         "method": told["method"],
         "scores": told["scores"],
+        "positive": told["task"].get("positive"),
         "trained_parameters": told.get("trained_parameters"),
         "bytes": entry.bytes,
         "added": entry.added,
@@ -267,7 +268,8 @@ def _as_json(entry: TaskEntry) -> dict[str, Any]:
 
 def _row(entry: TaskEntry) -> tuple[str, ...]:
     told = entry.description
-    score = next((f"{name} {percent(value)}" for name, value in told["scores"].items()), "–")
+    titled = {metric_title(name, told["task"].get("positive")): value for name, value in told["scores"].items()}
+    score = next((f"{name} {percent(value)}" for name, value in titled.items()), "–")
     trained = show(told.get("trained_parameters"), "parameters")
     kind, method = told["task"]["kind"], told["method"]["name"]
     return entry.name, str(entry.version), kind, method, score, trained, show(entry.bytes, "bytes")

@@ -53,6 +53,8 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     lines += [_row(title, counts, splits) for title, counts in _counts(found).items()]
     if any(found["classes"].values()):
         lines += ["", *_classes(found["classes"], "words" if "answers" in found else "rows")]
+    if "positive" in found:
+        lines += [f"  f1 is of {found['positive']['label']!r}, {found['positive']['chosen']}"]
     if "media" not in found:
         lines += ["", f"lengths in {found['lengths']['unit']}", *_lengths(found["lengths"], splits)]
     cues = found.get("cues", {})

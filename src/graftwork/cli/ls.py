@@ -11,7 +11,7 @@ import click
 from graftwork.cli.completion import one_of, parts_listed
 from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import ConfigError, UnknownName, printable
-from graftwork.units import percent, show
+from graftwork.units import metric_title, percent, show
 
 if TYPE_CHECKING:
     from graftwork.registry import Registry
@@ -120,6 +120,7 @@ def _runs(root: Path) -> list[dict[str, Any]]:
                 "seed": result["seed"],
                 "status": result["status"],
                 "scores": result["scores"],
+                "positive": spec["question"].get("positive"),
                 "train_seconds": result["costs"].get("train_seconds", {}).get("value"),
             }
         )
@@ -131,6 +132,9 @@ def _run_line(run: Mapping[str, Any]) -> str:
     pretraining = run["kind"] == "pretraining"
     shown = "{:.4g}".format if pretraining else percent
     task = run["task"] or ("pre-training" if pretraining else "–")
-    score = next((f"{name} {shown(value)}" for name, value in run["scores"].items()), run["status"])
+    score = next(
+        (f"{metric_title(name, run['positive'])} {shown(value)}" for name, value in run["scores"].items()),
+        run["status"],
+    )
     seconds = show(run["train_seconds"], "s")
     return f"{run['run']}  {task:<20} {run['method']:<13} seed {run['seed']:<3} {score:<24} {seconds}"

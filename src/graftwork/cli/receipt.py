@@ -14,7 +14,7 @@ from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.cli.verify import run_folder
 from graftwork.errors import ConfigError, GraftworkError, StorageError, printable
 from graftwork.io.files import storage_errors
-from graftwork.units import named_scores, show
+from graftwork.units import metric_title, named_scores, show
 
 if TYPE_CHECKING:
     from graftwork.receipts.checklist import RunGroup
@@ -105,7 +105,9 @@ def receipt_lines(receipt: Mapping[str, Any], verdicts: list[dict[str, Any]]) ->
     identity, method, outcome = receipt["identity"], receipt["method"], receipt["outcome"]
     random, search = receipt["randomness"], method["search"]
     settings = [f"{key} {value}" for key, value in method["config"].items() if key not in ("name", "version")]
-    chosen = f"{method['selection']['metric']} on {method['selection']['split']}, after {search['trials']} trials"
+    positive = method["question"].get("positive")
+    chosen = metric_title(method["selection"]["metric"], positive)
+    chosen += f" on {method['selection']['split']}, after {search['trials']} trials"
     seeds = ", ".join(f"{name} {seed}" for name, seed in random["derived"].items())
     lines = [
         f"run          {identity['run']}  ({outcome['status']}), engine {identity['engine']}",
@@ -117,7 +119,7 @@ def receipt_lines(receipt: Mapping[str, Any], verdicts: list[dict[str, Any]]) ->
         f"seeds        {random['seed']}: {seeds}",
     ]
     lines += [*_data_lines(receipt["data"]), *_model_lines(receipt["model"]), *_code_lines(receipt)]
-    lines += _outcome_lines(outcome)
+    lines += _outcome_lines(outcome, positive)
     time = receipt["timeline"]
     lines.append(f"when         {time['started']} to {time['ended']}, {show(time['wall_seconds'], 's')}")
     lines += [f"verified     {line['time']} on {line['processor']}: {line['verdict']}" for line in verdicts]
@@ -156,12 +158,12 @@ def _code_lines(receipt: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _outcome_lines(outcome: Mapping[str, Any]) -> list[str]:
+def _outcome_lines(outcome: Mapping[str, Any], positive: str | None) -> list[str]:
     lines = []
     if outcome["failure"] is not None:
         lines.append(f"failed       {outcome['failure']['class']}: {outcome['failure']['message']}")
     for split, name in (("validation", "validation"), ("scores", "test")):
-        lines += [f"{name:<13}{named_scores(outcome[split])}"] if outcome[split] else []
+        lines += [f"{name:<13}{named_scores(outcome[split], positive=positive)}"] if outcome[split] else []
     log, weights, predictions = outcome["log"], outcome["weights"], outcome["predictions"]
     lines.append(f"log          {log['steps']} steps, sha256 {log['sha256']}")
     if predictions is not None:

@@ -23,7 +23,7 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.errors import printable
-from graftwork.units import percent, several
+from graftwork.units import metric_title, percent, several
 
 ENOUGH_ROWS = 20  # an interval over fewer rows is rough
 
@@ -90,14 +90,16 @@ def score_lines(found: Mapping[str, Any]) -> list[str]:
     """Format the scores for the terminal."""
     names = _names(found)
     modules = [found, *found["also"]]
-    wide = max(len(metric) for metric in found["scores"]) + 2
+    positive = found.get("positive")
+    wide = max(len(metric_title(metric, positive)) for metric in found["scores"]) + 2
     lines = [f"{found['task']} · {several(found['rows']['scored'], 'row')} of {Path(found['file']).name}"]
     for name, module in zip(names, modules, strict=True):
         lines += ["", name, f"  {'':<{wide}}{'score [95 %]':<22}{'majority':<11}its own test"]
         for metric, one in module["scores"].items():
             own = (module["own_test"] or {}).get(metric)
+            title, held = metric_title(metric, positive), "–" if own is None else percent(own)
             told = (_with_interval(one["score"], one), percent(found["majority"][metric]))
-            lines.append(f"  {metric:<{wide}}{told[0]:<22}{told[1]:<11}{'–' if own is None else percent(own)}")
+            lines.append(f"  {title:<{wide}}{told[0]:<22}{told[1]:<11}{held}")
     return [*lines, "", *_remarks(found, names)]
 
 
@@ -120,7 +122,7 @@ def _remarks(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Return remarks on the scores, as sentences; `names` are the names of the modules."""
     rows = found["rows"]
     told = [
-        f"{name} {_gain(metric, gain, names[0])}"
+        f"{name} {_gain(metric_title(metric, found.get('positive')), gain, names[0])}"
         for name, other in zip(names[1:], found["also"], strict=True)
         for metric, gain in other["gain"].items()
     ]

@@ -69,6 +69,7 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
     result = read_json(folder / "result.json") if found is None else asdict(found)
     if _is_pretraining(spec):
         return pretraining_lines(folder)
+    positive = spec["question"].get("positive")
     method = spec["method"]
     recipe = spec["recipe"] or {}
     if recipe.get("learning_rate") is not None:
@@ -84,9 +85,10 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
             f"{recipe['steps']} steps{_part(recipe)}"
         )
     if result["validation"]:
-        lines.append(f"validation {named_scores(result['validation'])}")
+        lines.append(f"validation {named_scores(result['validation'], positive=positive)}")
     if result["scores"]:
-        lines.append(f"test       {named_scores(result['scores'], result.get('interval'))}{_of_one(result)}")
+        told = named_scores(result["scores"], result.get("interval"), positive=positive)
+        lines.append(f"test       {told}{_of_one(result)}")
     lines.append("price tag")
     return [*lines, *cost_lines(result["costs"]), *_prices_lines(result)]
 
@@ -165,7 +167,7 @@ def module_lines(folder: Path) -> list[str]:
     module = read_json(folder / "module.json")
     task, backbone = module["task"], module["backbone"]
     answers = f", {len(task['labels'])} labels: {', '.join(task['labels'][:12])}" if task["labels"] else ""
-    test = f"{named_scores(module['scores'])}  (one run: {module['run']})"
+    test = f"{named_scores(module['scores'], positive=task.get('positive'))}  (one run: {module['run']})"
     if "imported" in module:
         test = f"unknown: imported from {module['imported']['format']}"
     return [

@@ -23,7 +23,7 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.errors import printable
-from graftwork.units import percent, show
+from graftwork.units import metric_title, percent, show
 
 
 @click.command("stream", cls=Command)
@@ -105,7 +105,8 @@ CONTRAST_HEADER = f"{_START}{'average':>9}{'backward transfer':>19}{'forgetting'
 
 def _scored(row: Mapping[str, Any]) -> str:
     score, seconds = row["score"], row["seconds"]
-    shown = f"{row['metric']} {percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]"
+    shown = metric_title(row["metric"], row.get("positive"))
+    shown += f" {percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]"
     return f"{shown:<31}{show(seconds['train'], 's'):>11}"
 
 

@@ -26,7 +26,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
 from graftwork.run.settings import RunSettings, over
-from graftwork.units import named_scores, percent, show
+from graftwork.units import metric_title, named_scores, percent, show
 
 
 @click.command("train", cls=Command)
@@ -130,12 +130,14 @@ def _train(
     banked = place.add(run.folder / "module")
     if as_json:
         told = {"reused": run.reused, "warnings": run.warnings, "unused": run.unused}
+        told |= {"positive": run.positive["label"] if run.positive else None}
         found = {"module": str(run.folder / "module")} | told | banked.as_json
         print_json(asdict(run.result) | found)
         return
     from graftwork.cli.show import profile_lines, run_lines
 
     lines = run_lines(run.folder, run.result) + (profile_lines(run.folder) if profile else []) + _about(run.warnings)
+    lines += [f"f1 is of {run.positive['label']!r}, {run.positive['chosen']}."] if run.positive else []
     click.echo(printable("\n".join(lines)))
     for name in run.unused:
         click.echo(f"{method} does not use a training recipe: {name} has no effect.")
@@ -179,11 +181,11 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
     """Format a `ladder.json` for the terminal: the chosen method, then the runs in order."""
     budget, spent, unit = content["budget"], content["spent"], content["budget"]["unit"]
     backbone = content["backbone"]["id"] if content["backbone"] else "no backbone"
-    surroundings = content["environment"]
+    surroundings, positive = content["environment"], content["task"].get("positive")
     computed = " on ".join(filter(None, (surroundings.get("precision"), surroundings.get("device"))))
     lines = [
-        f"{content['task']['name']} · {content['metric']}, points · {', '.join(filter(None, (backbone, computed)))} · "
-        f"budget {show(budget['amount'], unit)}",
+        f"{content['task']['name']} · {metric_title(content['metric'], positive)}, points · "
+        f"{', '.join(filter(None, (backbone, computed)))} · budget {show(budget['amount'], unit)}",
         "",
         *_answer(content),
         f"Spent {show(spent['amount'], unit)} ({spent['grade']}), {100 * spent['share']:.0f} % of the budget; ended "
@@ -213,9 +215,10 @@ def _answer(content: Mapping[str, Any]) -> list[str]:
         return []
     own = next(one for one in decision["methods"] if one["method"] == chosen["method"])
     low, high = percent(own["low"]), percent(own["high"])
+    positive = content["task"].get("positive")
     of, rows, boards = len(decision["methods"]), decision["validation_rows"], decision["boards"]
     return [
-        f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'])}, "
+        f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'], positive=positive)}, "
         f"{show(chosen['costs']['train_seconds']['value'], 's')} to train.",
         f"It may be {percent(own['shortfall'])} points ({low} … {high}) below the best of {of}, by {rows:,} "
         f"validation rows and {boards} earlier boards.",

@@ -12,7 +12,7 @@ import click
 from graftwork.cli.completion import runs_kept
 from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.errors import GraftworkError, StorageError, printable
-from graftwork.units import percent, show
+from graftwork.units import metric_title, percent, show
 
 if TYPE_CHECKING:
     from graftwork.receipts.differences import Difference
@@ -151,7 +151,8 @@ def _compared(found: Verification) -> list[str]:
         score = found.score
         here = "none" if score["found"] is None else percent(score["found"], 2)
         lines.append(
-            f"score        {score['metric']} on {score['split']}: recorded {percent(score['recorded'], 2)}, now {here}"
+            f"score        {metric_title(score['metric'], score['positive'])} on {score['split']}: "
+            f"recorded {percent(score['recorded'], 2)}, now {here}"
         )
     if found.executed:
         lines.append(f"executed     in {show(found.seconds, 's')}")

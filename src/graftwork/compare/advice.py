@@ -8,7 +8,7 @@ from typing import Any
 
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.leaderboard_data import ENOUGH_RUNS
-from graftwork.compare.sentences import Board, cost, few_runs, scored
+from graftwork.compare.sentences import Board, cost, few_runs, scored, title_of
 from graftwork.run.data_report import UNREADABLE, unreadable
 from graftwork.units import percent, several, show
 
@@ -60,7 +60,7 @@ def heading(board: Board) -> str:
     if few_runs(board) is not None:
         runs += f" ({ENOUGH_RUNS} show a ranking, 10 support a claim)"
     name = board["task"].get("name", "task")
-    return f"{name} · {board['headline_metric']}, points · {backbone}{where} · {runs}"
+    return f"{name} · {title_of(board, board['headline_metric'])}, points · {backbone}{where} · {runs}"
 
 
 def chosen_row(board: Board) -> Mapping[str, Any] | None:
@@ -79,7 +79,7 @@ def _use(row: Mapping[str, Any], board: Board) -> str:
 def _score(row: Mapping[str, Any], board: Board) -> str:
     score = row["scores"][board["headline_metric"]]
     low, high = percent(score["low"]), percent(score["high"])
-    return f"{board['headline_metric']} {percent(score['mean'])} on test ({low} … {high})"
+    return f"{title_of(board, board['headline_metric'])} {percent(score['mean'])} on test ({low} … {high})"
 
 
 def _cheaper(decision: Mapping[str, Any], row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:

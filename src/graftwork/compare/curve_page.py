@@ -11,7 +11,7 @@ from markupsafe import Markup
 from graftwork.compare.chart import COLOURS, Axis, Series, draw
 from graftwork.compare.curve_table import LEGEND, at_sizes, cells, header, saving_lines, title
 from graftwork.compare.leaderboard_report import css, pages
-from graftwork.compare.sentences import search_line, warnings
+from graftwork.compare.sentences import search_line, title_of, warnings
 from graftwork.io.files import write_text
 from graftwork.units import percent, show
 
@@ -57,23 +57,24 @@ def curve_chart(curve: Curve) -> Markup:
         points = [point for point in curve["points"] if point["method"] == one["method"] and metric in point["scores"]]
         nudge = 1.025 ** (number - (len(methods) - 1) / 2)  # horizontal offset, so that intervals do not overlap
         if points:
-            series += _series(points, metric, COLOURS[number % len(COLOURS)], nudge, one["transfers"])
+            series += _series(points, curve, COLOURS[number % len(COLOURS)], nudge, one["transfers"])
     rows = [size["rows"] for size in curve["sizes"]]
     ticks = [(size["rows"], f"{size['size']}\n{size['rows']:,.0f}") for size in curve["sizes"]]
     x = Axis("training rows", min(rows) / 1.3, max(rows) * 1.3, ticks, log=True)
     ends = [end for one in series for end in (*one.y, *(end for span in one.spans for end in span))] or [0.0, 100.0]
     pad = 0.04 * (max(ends) - min(ends)) or 1.0
-    y = Axis(f"{metric}, points", min(ends) - pad, max(ends) + pad)
-    return draw(series, x, y, HEIGHT, f"{metric} against training rows")
+    y = Axis(f"{title_of(curve, metric)}, points", min(ends) - pad, max(ends) + pad)
+    return draw(series, x, y, HEIGHT, f"{title_of(curve, metric)} against training rows")
 
 
 def _series(
-    points: Sequence[Mapping[str, Any]], metric: str, colour: str, nudge: float, transfers: bool
+    points: Sequence[Mapping[str, Any]], curve: Curve, colour: str, nudge: float, transfers: bool
 ) -> list[Series]:
     """Return a method's draws, and its means with their intervals."""
-    name, scores = points[0]["method"], [point["scores"][metric] for point in points]
+    metric = curve["headline_metric"]
+    name, scores, called = points[0]["method"], [point["scores"][metric] for point in points], title_of(curve, metric)
     dots = [(point, draw, run[metric]) for point in points for draw, run in point["by_draw"].items()]
-    titles = [f"{name}, {point['size']}, draw {draw}\n{metric} {percent(score)}" for point, draw, score in dots]
+    titles = [f"{name}, {point['size']}, draw {draw}\n{called} {percent(score)}" for point, draw, score in dots]
     return [
         Series(
             [nudge * point["rows"] for point, _, _ in dots],
@@ -85,7 +86,7 @@ def _series(
         Series(
             [nudge * point["rows"] for point in points],
             [100 * score["mean"] for score in scores],
-            [_title(point, metric) for point in points],
+            [_title(point, metric, called) for point in points],
             name,
             colour,
             mark="diamond",
@@ -96,11 +97,11 @@ def _series(
     ]
 
 
-def _title(point: Mapping[str, Any], metric: str) -> str:
+def _title(point: Mapping[str, Any], metric: str, called: str) -> str:
     score = point["scores"][metric]
     return (
         f"{point['method']}, {point['size']}, mean of {point['n_draws']}\n"
-        f"{metric} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]\n"
+        f"{called} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]\n"
         f"training {_training(point)}"
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from graftwork.compare.savings import sentence
-from graftwork.compare.sentences import search_line
+from graftwork.compare.sentences import search_line, title_of
 from graftwork.errors import printable
 from graftwork.units import percent, several
 
@@ -50,7 +50,7 @@ def title(curve: Curve) -> str:
     """Return the task, the metric, the backbone and the number of draws as one line."""
     backbone = f" · backbone {curve['backbone']['id']}" if curve["backbone"] else ""
     draws = several(curve["draws"], "draw")
-    return f"{curve['task']['name']} · {curve['headline_metric']}, points{backbone} · {draws} a size"
+    return f"{curve['task']['name']} · {title_of(curve, curve['headline_metric'])}, points{backbone} · {draws} a size"
 
 
 def header(curve: Curve) -> list[str]:
@@ -107,4 +107,4 @@ def _part(
 
 def saving_lines(curve: Curve) -> list[str]:
     """Return a sentence for each saving."""
-    return [sentence(one, curve["headline_metric"]) for one in curve["savings"]]
+    return [sentence(one, title_of(curve, curve["headline_metric"])) for one in curve["savings"]]

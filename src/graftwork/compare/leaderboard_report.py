@@ -13,6 +13,7 @@ from markupsafe import Markup
 from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.plots import charts
 from graftwork.compare.sentences import (
+    class_line,
     cost_name,
     few_runs,
     grades,
@@ -22,11 +23,12 @@ from graftwork.compare.sentences import (
     scored,
     search_line,
     sentence,
+    title_of,
     verdicts,
     warnings,
 )
 from graftwork.io.files import finite, write_text
-from graftwork.units import percent, scaled, show
+from graftwork.units import metric_title, percent, scaled, show
 
 FOLDER = Path(__file__).parent
 GRADES: Mapping[str, tuple[str, str]] = {
@@ -56,8 +58,9 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             advice=advice(board),
             heading=heading(board),
             chosen=(chosen_row(board) or {}).get("method"),
-            metric=board["headline_metric"],
-            other_metrics=_other_metrics(board),
+            metric=title_of(board, board["headline_metric"]),
+            other_metrics=[title_of(board, name) for name in _other_metrics(board)],
+            class_line=class_line(board),
             rows=[_row(row, board) for row in board["rows"]],
             board_costs=[(name, cost_name(name)) for name in BOARD_COSTS],
             prices=_prices(board),
@@ -106,7 +109,7 @@ def pages(folder: Path = FOLDER) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"points": percent, "number": _number}
+    made.filters |= {"points": percent, "number": _number, "of_class": metric_title}
     made.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
     return made
 

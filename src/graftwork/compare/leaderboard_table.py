@@ -10,7 +10,17 @@ from typing import Any
 from rich.console import Console
 
 from graftwork.compare.advice import advice, chosen_row, heading
-from graftwork.compare.sentences import cost, few_runs, points, race_lines, search_line, verdicts, warnings
+from graftwork.compare.sentences import (
+    class_line,
+    cost,
+    few_runs,
+    points,
+    race_lines,
+    search_line,
+    title_of,
+    verdicts,
+    warnings,
+)
 from graftwork.errors import printable
 from graftwork.units import percent
 
@@ -78,11 +88,11 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
     others = dict.fromkeys(name for row in board["rows"] for name in row["scores"] if name != headline)
     columns = [
         Column("method", 0, lambda row: _marks(row, board) + str(row["method"])),
-        Column(headline, 1, lambda row: _score(row, headline), left=True),
+        Column(title_of(board, headline), 1, lambda row: _score(row, headline), left=True),
     ]
     if any(row["n_failed"] and row["n_seeds"] for row in board["rows"]):
         columns.append(Column("runs", 1, _runs_cell))
-    columns += [Column(name, 5 + 5 * at, _metric_cell(name)) for at, name in enumerate(others)]
+    columns += [Column(title_of(board, name), 5 + 5 * at, _metric_cell(name)) for at, name in enumerate(others)]
     prices = (
         ("train", "train_seconds", 2), ("total", "total_seconds", 8), ("trained", "trained_parameters", 3),
         ("stored", "stored_bytes", 4), ("FLOPs", "train_flops", 9), ("memory", "peak_memory_bytes", 6),
@@ -129,6 +139,7 @@ def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[s
     if any(row["below_majority"] for row in board["rows"]):
         parts.append("! below the majority class")
     parts.append("± sd over seeds, [95 % interval over seeds and examples]")
+    parts += [told] if (told := class_line(board)) else []
     if left_out:
         parts.append(f"not shown for want of width: {', '.join(left_out)}")
     return _wrapped("; ".join(parts), width)

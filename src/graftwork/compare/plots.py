@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from graftwork.compare.chart import ACCENT, COLOURS, FAINT, INK, LETTER, Axis, Label, Series, draw, inner_size
 from graftwork.compare.frontier import frontier, points
-from graftwork.compare.sentences import cost_name, price_tag
+from graftwork.compare.sentences import cost_name, price_tag, title_of
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent, show
 
@@ -51,7 +51,7 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
     values = [one["costs"][cost]["value"] for one in [*means, *done]]
     unit = next((row["costs"][cost]["unit"] for row in means), "")
     floor = min((value for value in values if value > 0), default=1.0) / 3  # position of a cost of zero
-    y = _score_axis(metric, score_range(board, runs))
+    y = _score_axis(title_of(board, metric), score_range(board, runs))
     seen = [row["costs"][cost]["value"] for row in means if 100 * row["scores"][metric]["mean"] >= y.low]
     seen += [run["costs"][cost]["value"] for run in done if 100 * run["scores"][metric] >= y.low]
     x = _price_axis(cost_name(cost), seen, floor, unit)
@@ -65,7 +65,7 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
     if meaning_of(cost).more_is_better:
         line.reverse()
     places = dict(zip((row["method"] for row in means), _labels(means, done, spot, x, y), strict=True))
-    titles = [_run_title(run, metric, cost) for run in done]
+    titles = [_run_title(run, board, cost) for run in done]
     series = [
         Series(*_unzip(map(spot, done)), titles, opacity=0.6),
         Series(*_unzip(line), colour=ACCENT, mark="", line="steps"),
@@ -75,7 +75,7 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
         series.append(
             Series(
                 *_unzip(map(spot, chosen)),
-                [_mean_title(row, metric, cost) for row in chosen],
+                [_mean_title(row, board, cost) for row in chosen],
                 colour=colour,
                 mark=mark,
                 size=6,
@@ -87,7 +87,7 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
                 ],
             )
         )
-    svg = draw(series, x, y, FRONTIER_PIXELS, f"{metric} against {cost_name(cost)}")
+    svg = draw(series, x, y, FRONTIER_PIXELS, f"{title_of(board, metric)} against {cost_name(cost)}")
     return {"svg": svg, "zero": any(value <= 0 for value in values)}
 
 
@@ -103,7 +103,7 @@ def dots_chart(board: Board, runs: Sequence[Run]) -> Markup:
         Series(
             [100 * row["scores"][metric]["mean"] for row in rows],
             list(height.values()),
-            [_mean_title(row, metric, None) for row in rows],
+            [_mean_title(row, board, None) for row in rows],
             colour=ACCENT,
             mark="diamond",
             size=6,
@@ -113,14 +113,14 @@ def dots_chart(board: Board, runs: Sequence[Run]) -> Markup:
         Series(
             [100 * run["scores"][metric] for run in done],
             [height[run["method"]] + offset for run, offset in zip(done, _offsets(done), strict=True)],
-            [_run_title(run, metric, None) for run in done],
+            [_run_title(run, board, None) for run in done],
             opacity=0.75,
         ),
         Series([scores[0]] * len(below), [height[name] for name in below], mark="", labels=notes),
     ]
-    x = _score_axis(metric, scores)
+    x = _score_axis(title_of(board, metric), scores)
     y = Axis("", 0.6 - max(1, len(rows)), 0.6, [(at, name) for name, at in height.items()], grid=False)
-    return draw(series, x, y, 90 + ROW_PIXELS * max(1, len(rows)), f"{metric} of every run")
+    return draw(series, x, y, 90 + ROW_PIXELS * max(1, len(rows)), f"{title_of(board, metric)}, every run")
 
 
 def best_chart(board: Board) -> Markup | None:
@@ -154,7 +154,7 @@ def best_chart(board: Board) -> Markup | None:
         "s",
     )
     spans = [(min(one.y) / 100, max(one.y) / 100) for one in series]
-    y = _score_axis(f"{board['headline_metric']} on validation", _padded(spans))
+    y = _score_axis(f"{title_of(board, board['headline_metric'])} on validation", _padded(spans))
     return draw(series, x, y, BEST_PIXELS, f"{y.title} against {x.title}")
 
 
@@ -257,17 +257,19 @@ def _offsets(done: Sequence[Run]) -> list[float]:
     return offsets
 
 
-def _run_title(run: Run, metric: str, cost: str | None) -> str:
-    lines = [f"{run['method']}, seed {run['seed']}", f"{metric} {percent(run['scores'][metric])}"]
+def _run_title(run: Run, board: Board, cost: str | None) -> str:
+    metric = board["headline_metric"]
+    lines = [f"{run['method']}, seed {run['seed']}", f"{title_of(board, metric)} {percent(run['scores'][metric])}"]
     if cost is not None:
         lines.append(f"{cost_name(cost)} {show(run['costs'][cost]['value'], run['costs'][cost]['unit'])}")
     return "\n".join([*lines, f"run {run['id']}"])
 
 
-def _mean_title(row: Row, metric: str, cost: str | None) -> str:
-    score = row["scores"][metric]
+def _mean_title(row: Row, board: Board, cost: str | None) -> str:
+    metric = board["headline_metric"]
+    score, title = row["scores"][metric], title_of(board, metric)
     lines = [f"{row['method']}, mean of {row['n_seeds']}"]
-    lines.append(f"{metric} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]")
+    lines.append(f"{title} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]")
     if cost is not None:
         lines.append(f"{cost_name(cost)} {show(row['costs'][cost]['value'], row['costs'][cost]['unit'])} (median)")
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.statistics import FEWEST_RUNS, NEGLIGIBLE
 from graftwork.compare.stochastic_order import CLEAR
 from graftwork.core.meter import GRADES, meaning_of
-from graftwork.units import percent, several, show
+from graftwork.units import OF_ONE_CLASS, metric_title, percent, several, show
 
 Board = Mapping[str, Any]
 PRICE_TAG = (  # order of the costs on pages; costs of other packages' meters come last
@@ -37,7 +37,9 @@ def race_lines(board: Board) -> list[str]:
     race = board.get("race")
     if not race:
         return []
-    lines = [_rates(method, tried, board["headline_metric"]) for method, tried in race["rates"].items()]
+    lines = [
+        _rates(method, tried, title_of(board, board["headline_metric"])) for method, tried in race["rates"].items()
+    ]
     for row in board["rows"]:
         if row["status"] == "dropped":
             spent = row["dropped"]["cost"]
@@ -161,6 +163,18 @@ def warnings(board: Board) -> list[str]:
     """Return the data report's warnings as text."""
     found = board["data_report"].get("warnings", [])
     return [str(item) for item in found] if isinstance(found, list | tuple) else [str(found)]
+
+
+def title_of(board: Board, metric: str) -> str:
+    """Return a metric's name with the class that it is of, if it is of one."""
+    return metric_title(metric, board["task"].get("positive"))
+
+
+def class_line(board: Board) -> str:
+    """Return which class f1 is of, and how that was chosen; "" without f1, and for older boards."""
+    told = board["data_report"].get("positive")
+    shown = any(metric in row["scores"] for row in board["rows"] for metric in OF_ONE_CLASS)
+    return f"f1 is of {told['label']!r}, {told['chosen']}" if told and shown else ""
 
 
 def scored(board: Board) -> list[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 from graftwork.compare.advice import advice
 from graftwork.compare.leaderboard_data import ENOUGH_RUNS
-from graftwork.compare.sentences import few_runs, verdict
+from graftwork.compare.sentences import few_runs, title_of, verdict
 from graftwork.compare.statistics import DECIMALS, LEVEL, Spread, holm
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent
@@ -170,6 +170,7 @@ def _task(name: str, board: Board) -> dict[str, Any]:
         "status": "ok",
         "error": "",
         "metric": board["headline_metric"],
+        "positive": board["task"].get("positive"),
         "kind": board["task"].get("kind"),
         "rows": dict(board["task"].get("rows", {})),
         "backbone": board["backbone"]["id"] if board["backbone"] else None,
@@ -228,7 +229,7 @@ def _notes(
         named = {"mean": "mean", "mean_rank": "mean rank", "geometric_mean": f"ratio to {reference}"}
         told = ", ".join(f"by {named[key]} {' and '.join(names)}" for key, names in winners.items() if names)
         notes.append(f"The summaries disagree on who is first: {told}.")
-    metrics = dict.fromkeys(boards[name]["headline_metric"] for name in counted)
+    metrics = dict.fromkeys(title_of(boards[name], boards[name]["headline_metric"]) for name in counted)
     if len(metrics) > 1:
         notes.append(f"The mean adds up different metrics ({', '.join(metrics)}); ranks and ratios do not.")
     if any(row["mean"] is not None and row["geometric_mean"] is None for row in rows):

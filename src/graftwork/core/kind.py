@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -98,6 +98,16 @@ class AsksPassages(Protocol):
     """A kind whose examples are questions about passages: a row for "no answer", then one per word."""
 
     longest: int  # maximum number of words in an answer
+
+
+@runtime_checkable
+class SettlesTogether(Protocol):
+    """A kind that sees all targets of a data set before it settles one: what a tag says depends on the others."""
+
+    rewrites: str  # the data report's name for what `settle` writes in another way than the file; "" for none
+
+    def having_seen(self, targets: Collection[str], task: Task) -> tuple[Kind, Task]:
+        """Return the kind that settles targets with these labels, and the task with its labels written as it does."""
 
 
 def tags_words(kind: Kind) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, clip
 from graftwork.registry import metrics
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graftwork.core.ragged import Numbers
+
+MOST_LISTED = 10  # labels in a message
 
 
 class Metric(Protocol):
@@ -45,6 +47,7 @@ def unscorable(metric: str, scores: str, task: Task) -> ConfigError:
     """Return the error for a metric that `scores` something other than the predictions of this task."""
     return ConfigError(
         f"the metric {metric!r} scores {scores}; the task's kind is {task.kind!r}",
+        got=f"the labels {', '.join(map(clip, task.labels[:MOST_LISTED]))}" if task.labels else "",
         do="choose other --metrics or another --kind",
     )
 
@@ -54,7 +57,7 @@ def require_scorable(targets: Numbers, task: Task) -> None:
     for name in task.metrics:
         if refused := _refused(name, targets, task):
             able = [other for other in metrics.names() if not _refused(other, targets, task)]
-            raise ConfigError(refused.what, expected=", ".join(able), do=refused.do)
+            raise ConfigError(refused.what, got=refused.got, expected=", ".join(able), do=refused.do)
 
 
 def _refused(name: str, targets: Numbers, task: Task) -> ConfigError | None:

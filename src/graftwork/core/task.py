@@ -176,6 +176,11 @@ class Task:
         return replace(self, **own, settings=replace(self.settings, **of_kind) if of_kind else self.settings)
 
 
+def positive_of(task: Task) -> str | None:
+    """Return the class that f1 is of; None for a task without one."""
+    return getattr(task.settings, "positive", None)
+
+
 def builtin_names() -> list[str]:
     """Return the names of the package's data sets."""
     return sorted(path.stem for path in BUILTIN.glob("*.csv"))

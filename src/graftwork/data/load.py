@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, Input, plain, text_of
-from graftwork.core.kind import AsksPassages, Kind, OfChoices
+from graftwork.core.kind import AsksPassages, Kind, OfChoices, SettlesTogether
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import SPLITS, Dataset, Split, Task
@@ -24,6 +24,7 @@ from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
 from graftwork.data.readers.table import Table
 from graftwork.data.readers.whole_file_formats import ROUNDED, told
+from graftwork.data.settled_rows import settled
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.splits.split_folder import with_split_files
 from graftwork.errors import ConfigError, DataError, clip, nearest
@@ -48,6 +49,8 @@ class Record:
     target: Any
     mended: int  # number of repaired places of the target
     rounded: int = 0  # number of its spans that were widened to whole words
+    last: int = 0  # its last line; 0 where the row has no lines of its own
+    rewritten: int = 0  # number of sound places of the target that are written in another way than in the file
 
 
 def load(task: Task, checked: bool = True) -> Dataset:
@@ -77,7 +80,10 @@ def load(task: Task, checked: bool = True) -> Dataset:
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
     with _kept_in(task, rejects, checked):
-        read = {name: read_records(task, kind, path, rejects[name]) for name, path in files.items()}
+        raw = isinstance(kind, SettlesTogether)
+        read = {name: read_records(task, kind, path, rejects[name], raw) for name, path in files.items()}
+        if isinstance(kind, SettlesTogether):
+            kind, task, read = settled(kind, task, read, files, rejects)
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
     records, dropped = _without_leaks(task, kind, records)
@@ -163,6 +169,8 @@ def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, di
     found = (
         {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}
     )
+    if isinstance(kind, SettlesTogether) and kind.rewrites:
+        found = {kind.rewrites: {name: sum(record.rewritten for record in records[name]) for name in SPLITS}} | found
     rounded = {name: sum(record.rounded for record in records[name]) for name in SPLITS}
     return found | ({ROUNDED: rounded} if any(rounded.values()) else {})
 
@@ -180,16 +188,19 @@ def _files(task: Task) -> dict[str, Path]:
     return files
 
 
-def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = None) -> list[Record]:
+def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = None, raw: bool = False) -> list[Record]:
     """Read all rows of one file and parse their targets. A bad row goes to `rejects`; without, it raises `DataError`.
+
+    With `raw` targets are as in the file, neither settled nor compared with the task's labels.
 
     Raises `DataError` also where no row remains.
     """
-    return list(records_of(task, kind, path, rejects or Rejects()))
+    return list(records_of(task, kind, path, rejects or Rejects(), raw))
 
 
-def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects) -> Iterator[Record]:
+def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects, raw: bool = False) -> Iterator[Record]:
     """Yield the records of `read_records`, one row in memory at a time."""
+    task = task.resolved(labels=()) if raw else task
     table, read = table_of(path, task.label, kind.per_word), 0
     of_choices = isinstance(kind, OfChoices)
     rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
@@ -198,7 +209,7 @@ def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects) -> Iterator
             rejects.refuse(row)
             continue
         try:
-            record = _record(row, number, roles, task, kind, path)
+            record = _record(row, number, roles, task, kind, path, raw)
         except DataError as error:
             rejects.refuse(Bad(path, row.line, error, row.last))
             continue
@@ -224,7 +235,7 @@ def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Dat
     return rows, ("words",) if kind.per_word else tuple(columns)
 
 
-def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path) -> Record:
+def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: Kind, path: Path, raw: bool) -> Record:
     where = f"{path}:{row.line}"
     inputs: dict[str, Any] = dict(zip(roles, row.cells, strict=False))
     for role, given in inputs.items():
@@ -250,8 +261,10 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
                 do="remove the row or fill the text in",
             )
     label: Any = row.cells[-1]  # readers give files of other columns only
-    target, mended = kind.settle(kind.parse(label, task, where), inputs, task, where)
-    return Record(row.line, number, inputs, target, mended, row.rounded)
+    target, mended = kind.parse(label, task, where), 0
+    if not raw:
+        target, mended = kind.settle(target, inputs, task, where)
+    return Record(row.line, number, inputs, target, mended, row.rounded, row.last)
 
 
 def check_words(given: Input, where: str) -> None:

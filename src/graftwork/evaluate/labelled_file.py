@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages, Kind, OfChoices
+from graftwork.core.kind import AsksPassages, Kind, OfChoices, SettlesTogether
 from graftwork.core.kind_settings import settings_of
 from graftwork.core.media import MEDIA
 from graftwork.core.progress import Progress, silent
@@ -40,12 +40,13 @@ class LabelledFile:
     path: Path
     rows: int = 0  # number of good rows, once checked
     rejected: int | None = None  # number of rejected rows, once checked; None: the first is an error
+    kind: Kind | None = None  # the kind that settles its targets, once checked; None: that of the task
 
     def examples(self) -> Iterator[Example]:
         """Yield the good rows. Raises `DataError` for a bad one, and if the file changed since it was checked."""
         bad = Rejects(aside=self.rejected is not None)
         rows = 0
-        for example in _read(self.task, self.path, bad):
+        for example in _read(self, bad):
             rows += 1
             yield example
         if self.rows and (rows, len(bad.found)) != (self.rows, self.rejected or 0):
@@ -91,11 +92,12 @@ def checked(
     file: LabelledFile, known: Sequence[str], rejects: Path | None = None, progress: Progress = silent
 ) -> LabelledFile:
     """Read the whole file, so that errors in it are found before the prediction starts."""
+    file = replace(file, kind=_sighted(file, known))
     bad = Rejects(aside=rejects is not None)
     unknown, first, rows = Counter[str](), "", 0
     listed = frozenset(known)
     try:
-        for rows, example in enumerate(_read(file.task, file.path, bad), 1):
+        for rows, example in enumerate(_read(file, bad), 1):
             new = {label for label in labels_of(example.target) if listed and label not in listed}
             first = first or (example.id if new else "")
             unknown.update(new)
@@ -123,13 +125,23 @@ def _unknown_labels(unknown: Counter[str], known: Sequence[str], where: str) -> 
     )
 
 
-def _read(task: Task, path: Path, bad: Rejects) -> Iterator[Example]:
+def _sighted(file: LabelledFile, known: Sequence[str]) -> Kind:
+    """Return the kind that settles the file's targets; where the module knows all its labels, as the file has them."""
+    kind = kinds.get(file.task.kind)
+    if not isinstance(kind, SettlesTogether):
+        return kind
+    read = records_of(file.task, kind, file.path, Rejects(aside=True), raw=True)
+    seen = {label for record in read for label in labels_of(record.target)}
+    return kind if seen <= set(known) else kind.having_seen(seen, file.task)[0]
+
+
+def _read(file: LabelledFile, bad: Rejects) -> Iterator[Example]:
     """Yield the good rows, with ids by the line that each starts on; the others go to `bad`."""
-    kind = kinds.get(task.kind)
+    kind = file.kind or kinds.get(file.task.kind)
     if isinstance(kind, AsksPassages):
-        yield from questions_of(task, path, bad)
+        yield from questions_of(file.task, file.path, bad)
         return
-    for record in records_of(task, kind, path, bad):
+    for record in records_of(file.task, kind, file.path, bad):
         yield Example(f"line/{record.line}", record.inputs, record.target)
 
 

@@ -15,7 +15,7 @@ from graftwork.core.kind_settings import settings_of
 from graftwork.core.metric import score as score_of
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers, Ragged, flat, joined
-from graftwork.core.task import Task
+from graftwork.core.task import Task, positive_of
 from graftwork.errors import ConfigError
 from graftwork.evaluate.labelled_file import LabelledFile, labelled_for, open_labelled
 from graftwork.io.files import canonical
@@ -68,6 +68,7 @@ def score(
         "file": str(file),
         "rows": {"scored": source.rows, "rejected": source.rejected, "cut": found.cut},
         **told[0],
+        "positive": positive_of(task),
         "majority": _plain_scores(task, targets, constant_answers(task, targets, targets, targets)),
         "also": [one | {"gain": other.gains_over(first)} for one, other in zip(told[1:], others, strict=True)],
     }

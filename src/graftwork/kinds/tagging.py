@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.labels import label_indices, require_label, resolve_labels
+from graftwork.targets.tag_schemes import LETTERS, TagScheme, scheme_of
 from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
 from graftwork.targets.words import word_places
 
@@ -37,13 +38,25 @@ class TaggingSettings:
 class Tagging:
     """Targets are tuple[str, ...], encoded as int64 classes per word; a logit per tag; trained by cross entropy.
 
-    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are one name per word.
+    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are one name per word. An instance that has seen the tags
+    of a data set in another `scheme` settles them as B-TYPE, I-TYPE and O.
     """
 
     per_word = True
     settings: type[Any] = TaggingSettings
     has_labels = True
-    mends = "I- tags that continue nothing, read as B-"
+
+    def __init__(self, scheme: TagScheme | None = None) -> None:
+        self.scheme = scheme
+        self.mends = f"{'I- tags' if scheme is None else 'Tags inside a span'} that continue nothing, read as B-"
+        self.rewrites = scheme.told if scheme else ""
+
+    def having_seen(self, targets: Collection[str], task: Task) -> tuple[Tagging, Task]:
+        """Return the kind that settles targets with these tags, and the task with its labels written as it does."""
+        scheme = scheme_of({*targets, *task.labels}) or scheme_of(targets)
+        if scheme is None:
+            return self, task
+        return Tagging(scheme), task.resolved(labels=tuple(dict.fromkeys(map(scheme.written, task.labels))))
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
         """Return the tags unchanged."""
@@ -64,7 +77,7 @@ class Tagging:
     ) -> tuple[tuple[str, ...], int]:
         """Replace every I- that continues nothing by B-, and count these; raise `DataError` if the task refuses them.
 
-        Raises `DataError` also where the numbers of tags and words differ.
+        Raises `DataError` also where the numbers of tags and words differ, and for a tag that the task does not list.
         """
         words = inputs["words"]
         if len(words) != len(target):
@@ -75,8 +88,14 @@ class Tagging:
                 expected="a tag for each word",
                 do="mend the row or remove it",
             )
-        whole = mended(target)
-        strays = [place for place, pair in enumerate(zip(target, whole, strict=True)) if pair[0] != pair[1]]
+        if self.scheme is None:
+            whole = mended(target)
+            strays = [place for place, pair in enumerate(zip(target, whole, strict=True)) if pair[0] != pair[1]]
+        else:
+            whole, strays = self.scheme.read(target)
+        if task.labels:
+            for tag in set(target if self.scheme is None else whole):
+                require_label(tag, task, where)
         if strays and task.settings.stray_tags == "refuse":
             first = strays[0]
             before = repr(target[first - 1]) if first else "the beginning"
@@ -84,7 +103,7 @@ class Tagging:
                 f"the tag {target[first]!r} continues nothing",
                 where=where,
                 got=f"word {first + 1}, {clip(words[first])}, after {before}",
-                expected=f"{whole[first]!r}, or {INSIDE} after a tag of the same type",
+                expected=f"the beginning of a span, written {whole[first]!r}, or this tag after one of the same type",
                 do="mend it, or let such tags be read as B-: --stray-tags repair",
             )
         return whole, len(strays)
@@ -198,12 +217,13 @@ def _require_spans(labels: Sequence[str], task: Task) -> None:
     """Raise `DataError` unless all of these tags are O, B-TYPE and I-TYPE."""
     odd = [label for label in labels if label != OUTSIDE and not label.startswith((BEGIN, INSIDE))]
     if odd:
+        worst = next((label for label in odd if label[:1] not in LETTERS or label[1:2] != "-"), odd[0])
         raise DataError(
             "some tags mark spans and some do not",
             where=str(task.data),
             got=", ".join(map(clip, labels[:10])),
-            expected="O, B-TYPE and I-TYPE only, or none of them",
-            do=f"mend {clip(odd[0])}; convert E- to I- and S- to B-",
+            expected="all of one scheme (O, B- and I-; with E- and S-, or L- and U-), or none of them",
+            do=f"mend {clip(worst)}",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.task import Task
+from graftwork.core.task import Task, positive_of
 from graftwork.errors import ConfigError
 from graftwork.registry import metrics
 from graftwork.targets.indicators import ratio, require_classes
@@ -19,7 +19,7 @@ class F1:
     ) -> NDArray[np.float64]:
         """(N,) classes -> (N, 2): 2 x hits, targets + predictions. Raises `ConfigError` without a positive class."""
         require_classes(targets, task, "f1")
-        name = getattr(task.settings, "positive", None)
+        name = positive_of(task)
         if name is None:
             raise ConfigError(
                 "the metric 'f1' needs a positive class: the task has more than two",

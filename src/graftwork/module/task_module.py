@@ -277,7 +277,7 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 
 def _card(description: Mapping[str, Any]) -> str:
     task, backbone = description["task"], description["backbone"]
-    scores = named_scores(description["scores"])
+    scores = named_scores(description["scores"], positive=task.get("positive"))
     return (
         f"# {task['name']}: {description['method']['name']}\n\n"
         f"A Graftwork task module for {task['kind']}. It answers: {_answers(task, description['roles'])}.\n\n"

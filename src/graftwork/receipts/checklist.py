@@ -14,7 +14,7 @@ from typing import Any
 
 from graftwork.core.method import CONTENT
 from graftwork.run.recorded_numerics import numerics_of
-from graftwork.units import show
+from graftwork.units import metric_title, show
 
 Receipt = Mapping[str, Any]
 TOLD_VERSIONS = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn")
@@ -42,6 +42,12 @@ class RunGroup:
     def metrics(self) -> list[str]:
         """The metrics, the headline first."""
         return list(self.first["method"]["question"]["metrics"])
+
+    @property
+    def positive(self) -> str | None:
+        """The class that f1 is of."""
+        found: str | None = self.first["method"]["question"].get("positive")
+        return found
 
     def scores(self, metric: str) -> list[float]:
         """Return the scores of the successful runs on test, or on validation for trials."""
@@ -216,9 +222,8 @@ def _search(receipt: Receipt) -> str:
         f"{name.replace('_', ' ')} of {', '.join(map(_value, values))}" for name, values in search["space"].items()
     )
     listed = f" ({space})" if space else ""
-    return (
-        f"{number(search['trials'])} trials{listed} came before it, judged by {chosen['metric']} on {chosen['split']}"
-    )
+    judge = metric_title(chosen["metric"], receipt["method"]["question"].get("positive"))
+    return f"{number(search['trials'])} trials{listed} came before it, judged by {judge} on {chosen['split']}"
 
 
 def _runs(row: RunGroup) -> str:
@@ -244,7 +249,9 @@ def _result(row: RunGroup) -> str:
         varied = max(scores) > min(scores)
         spread = f" ± {number(statistics.stdev(scores))}" if varied else ""
         rest = f" (median {number(statistics.median(scores))}, least {number(min(scores))})" if varied else ""
-        told.append(f"{metric.replace('_', ' ')} {number(statistics.fmean(scores))}{spread}{rest}")
+        told.append(
+            f"{metric_title(metric.replace('_', ' '), row.positive)} {number(statistics.fmean(scores))}{spread}{rest}"
+        )
     split = "test" if row.first["outcome"]["scores"] else "validation"
     seeds = f"seeds of {' and '.join(decided)} alone" if (decided := _decided(row)) else "seeds"
     spread = f" (mean ± sd over {seeds})" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"

@@ -394,4 +394,5 @@ def _score(receipt: Mapping[str, Any], again: Mapping[str, Any] | None) -> dict[
         return {}
     found = again["outcome"][split].get(metric) if again is not None else None
     told = {"metric": metric, "split": "test" if split == "scores" else "validation"}
+    told |= {"positive": receipt["method"]["question"].get("positive")}
     return told | {"recorded": outcome[split][metric], "found": found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
@@ -28,6 +29,7 @@ class Run:
     reused: bool  # True if it was in the store already
     warnings: tuple[str, ...] = ()  # of the data report
     unused: tuple[str, ...] = ()  # given settings that had no effect
+    positive: Mapping[str, str] | None = None  # the class that f1 is of and how it was chosen, as in the data report
 
     @property
     def module(self) -> TaskModule:
@@ -92,7 +94,8 @@ def train_in(session: Session, method: Named, recipe: Recipe, seed: int, progres
             where=str(folder),
             do="see log.jsonl there; the same command runs it again",
         )
-    return Run(result, folder, known, tuple(session.dataset.report["warnings"]))
+    report = session.dataset.report
+    return Run(result, folder, known, tuple(report["warnings"]), positive=report.get("positive"))
 
 
 def _as_it_was_run(session: Session, method: Named, recipe: Recipe, seed: int) -> Session:

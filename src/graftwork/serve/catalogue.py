@@ -53,6 +53,7 @@ class Listed:
             "method": self.description["method"],
             "version": self.version,
             "scores": self.description["scores"],
+            "positive": question.get("positive"),
             "costs": self.description.get("costs"),
             "bytes": self.bytes,
             "trained_parameters": self.description.get("trained_parameters"),

@@ -182,7 +182,7 @@ def test_other_columns_can_be_named(tmp_path: Path) -> None:
     ("tags", "what"),
     [
         (("B-A", "NOUN"), "some tags mark spans and some do not"),
-        (("B-A", "E-A"), "some tags mark spans and some do not"),
+        (("B-A", "X-A"), "some tags mark spans and some do not"),
         (("O", "O"), "all words have the same tag"),
     ],
 )

@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from graftwork.core.task import Task
+from graftwork.core.task import Task, positive_of
 from graftwork.data.checks.repeats import EXAMPLES
 from graftwork.errors import clip
-from graftwork.units import several
+from graftwork.targets.tag_spans import marks_spans
+from graftwork.units import OF_ONE_CLASS, several
 
 RARE_ROWS = 10  # a class with fewer rows in train is rare
 CUE_SHARE = 0.2
+OUTSIDE = ("O", "0", "OUT", "OUTSIDE", "OTHER", "NONE", "_")  # names of the tag of words in no span, in upper case
+NO_SPANS = (
+    "words are scored one by one. To have spans scored, write each tag with its place, B-TYPE or I-TYPE, and O for none"
+)
+MOST_OUTSIDE = 0.5  # share of the words from which such a tag is taken to mean that
+CLASSES_OF_NO = {  # (class, other class), in lower case, where the other is the one usually found
+    ("0", "1"), ("-1", "1"), ("-1", "+1"), ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"),
+    ("neg", "pos"), ("negative", "positive"), ("off", "on"), ("0.0", "1.0"),
+}  # fmt: skip
 NO_LABEL = ("-1", "-", "?")  # of SNLI, as the hub and its authors write it
+
+
+def positive_class(task: Task, counts: Mapping[str, int]) -> dict[str, str] | None:
+    """Return the class that f1 is of, and how it was chosen, as JSON; None where no metric is of one class.
+
+    `counts` are the rows of each label in train, by which the class was chosen where none was named.
+    """
+    label = positive_of(task)
+    if label is None or not set(task.metrics) & set(OF_ONE_CLASS):
+        return None
+    others = [count for other, count in counts.items() if other != label]
+    if len(others) != 1 or counts[label] > others[0]:
+        chosen = "as --positive or the task's setting says"
+    elif counts[label] == others[0]:
+        chosen = "one of two classes as frequent in train (--positive names the other)"
+    else:
+        chosen = "the rarer class in train (--positive names the other)"
+    return {"label": label, "chosen": chosen}
 
 
 def label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
@@ -43,6 +73,42 @@ def label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
         if len(same) > 1:
             yield f"The labels {' and '.join(map(clip, same))} differ only in case or spaces and are kept apart."
     yield from _odd_labels(found["classes"]["train"], found["rows"]["train"], task)
+    if "positive" in found:
+        yield from _unusual_class(found["positive"]["label"], task.labels)
+    yield from _lost_spans(found["classes"]["train"], task)
+
+
+def _unusual_class(label: str, labels: Sequence[str]) -> Iterable[str]:
+    """Yield a warning where f1 is of the one of two classes that other tools would not take."""
+    if len(labels) != 2:
+        return
+    other = labels[1 - labels.index(label)]
+    one, two = label.strip().casefold(), other.strip().casefold()
+    if (one, two) in CLASSES_OF_NO or re.fullmatch(rf"(not|non|no|un)[\s_-]*{re.escape(two)}", one):
+        yield (
+            f"f1 is of {clip(label)}, which is rarer in train or named by --positive; most tools score {clip(other)}"
+            f" where labels are such: --positive {shlex.quote(other)}."
+        )
+
+
+def _lost_spans(counts: Mapping[str, int], task: Task) -> Iterable[str]:
+    """Yield a warning where tags seem to mark spans in a way that is not read."""
+    if task.kind != "tagging" or marks_spans(task.labels):
+        return
+    most = max(counts, key=lambda label: counts[label])
+    share = counts[most] / max(1, sum(counts.values()))
+    others = [clip(label) for label in task.labels if label != most]
+    listed = f"{', '.join(others[:EXAMPLES])}{', …' if len(others) > EXAMPLES else ''}"
+    pairs = [(label, f"I{label[1:]}") for label in task.labels if label[:1] == "B"]
+    pairs += [(label, f"{label[:-1]}I") for label in task.labels if label[-1:] == "B"]
+    pair = next((pair for pair in pairs if pair[1] in task.labels), None)
+    if pair is not None and "O" in task.labels:
+        yield f"The tags {clip(pair[0])} and {clip(pair[1])} seem to mark spans, but not all tags do: {NO_SPANS}."
+    elif most.upper() in OUTSIDE and share >= MOST_OUTSIDE:
+        yield (
+            f"The tag {clip(most)} is on {share:.0%} of the words of train, as outside of spans, but the other tags"
+            f" mark no place in one ({listed}): {NO_SPANS}."
+        )
 
 
 def _odd_labels(counts: Mapping[str, int], rows: int, task: Task) -> Iterable[str]:

@@ -15,7 +15,7 @@ from graftwork.core.media import Media
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
 from graftwork.data.checks.cues import cue_warnings, cues
-from graftwork.data.checks.label_checks import RARE_ROWS, label_warnings
+from graftwork.data.checks.label_checks import RARE_ROWS, label_warnings, positive_class
 from graftwork.data.checks.repeats import EXAMPLES, Inputs, inputs_of, near_report
 from graftwork.data.readers.choice_tables import choice_report, choice_warnings
 from graftwork.targets.labels import labels_of
@@ -73,6 +73,8 @@ def report(
         }
         found["rare_classes"] = {label: n for label, n in found["classes"]["train"].items() if n < RARE_ROWS}
         found["label_in_text"] = label_in_text(train)
+        if told := positive_class(task, found["classes"]["train"]):
+            found["positive"] = told
     elif train and "choices" in train[0].inputs:
         found["choices"] = choice_report(splits)
     elif train and isinstance(train[0].target, float):

@@ -1,6 +1,6 @@
 // The leaderboard of the comparison behind a task, as the report shows it.
 
-import { breakable, element, table, words } from "./element.js";
+import { breakable, element, metricTitle, table, words } from "./element.js";
 import { costName, costNames, gradesLegend, LISTED, price } from "./prices.js";
 import { percent } from "./units.js";
 
@@ -40,8 +40,8 @@ function boardTable(board, own) {
   const others = [...new Set(board.rows.flatMap((row) => Object.keys(row.scores)))].filter((name) => name !== metric);
   const columns = [
     { title: "method" }, { title: "runs", number: true },
-    { title: words(metric), number: true, wraps: true }, { title: "95 % interval" },
-    ...others.map((name) => ({ title: words(name), number: true })),
+    { title: metricTitle(metric, board.task?.positive), number: true, wraps: true }, { title: "95 % interval" },
+    ...others.map((name) => ({ title: metricTitle(name, board.task?.positive), number: true })),
     ...LISTED.map((name) => ({ title: costName(name), number: true })),
   ];
   const rows = board.rows.map((row) => ({

@@ -63,6 +63,11 @@ export function breakable(name) {
   return name.split(/(?<=[_.-])/).map((part, at) => [at > 0 && element("wbr"), part]);
 }
 
+/** A metric as words, with the class that it is of where it is of one: `f1 of 'spam'`. */
+export function metricTitle(metric, positive) {
+  return metric === "f1" && positive != null ? `f1 of '${positive}'` : words(metric);
+}
+
 /** `trained_parameters` as words. */
 export function words(name) {
   return String(name).replaceAll("_", " ");

@@ -1,6 +1,6 @@
 // Scores and price tags as the report of a comparison shows them.
 
-import { element, words } from "./element.js";
+import { element, metricTitle, words } from "./element.js";
 import { percent, scaled, show } from "./units.js";
 
 /** Costs in the order of the report, by the names it gives them. */
@@ -63,7 +63,8 @@ export function gradesLegend(tags) {
 }
 
 /** `accuracy 94.0`: the headline of one run's scores. */
-export function headline(scores) {
+export function headline(scores, positive) {
   const [first] = Object.entries(scores ?? {});
-  return first ? [element("span", { class: "quiet" }, words(first[0])), `\u00a0${percent(first[1])}`] : ["–"];
+  if (!first) return ["–"];
+  return [element("span", { class: "quiet" }, metricTitle(first[0], positive)), `\u00a0${percent(first[1])}`];
 }

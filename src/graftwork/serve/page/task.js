@@ -1,7 +1,7 @@
 // One task: try it, its scores, its price tag, the leaderboard behind it, its card.
 
 import { boardSection, interval, ownRow, spread } from "./board.js";
-import { element, table, tree, words } from "./element.js";
+import { element, metricTitle, table, tree, words } from "./element.js";
 import { askForm } from "./form.js";
 import { costName, costNames, gradesLegend, price } from "./prices.js";
 import { ask } from "./server.js";
@@ -50,7 +50,7 @@ function scores(task) {
   }
   const rows = found.map(([metric, value]) => {
     const over = row && (row.scores[metric] ? [spread(row, metric), interval(row.scores[metric])] : ["–", "–"]);
-    return { cells: [words(metric), percent(value), ...(over || [])] };
+    return { cells: [metricTitle(metric, task.positive), percent(value), ...(over || [])] };
   });
   return section("scores", "Scores", table(columns, rows),
     element("p", { class: "legend" }, "In points, on the test split, which no run saw while it fitted or chose."));

@@ -77,7 +77,7 @@ function cells(task) {
     element("a", { href: taskLink(task.name) }, breakable(task.name)),
     task.kind,
     task.method?.name ?? "–",
-    headline(task.scores),
+    headline(task.scores, task.positive),
     ...LISTED.map((name) => price(task.costs?.[name])),
   ];
 }
