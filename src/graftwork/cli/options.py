@@ -103,7 +103,11 @@ def task_flags(function: F) -> F:
         option("--text-b", metavar="COL", help="Column of the second text of a pair.  [default: text_b]"),
         option("--image", metavar="COL", help="Column of image paths, relative to the data file.  [default: image]"),
         option("--sound", metavar="COL", help="Column of sound paths, relative to the data file.  [default: sound]"),
-        option("--label", metavar="COL", help="Column of the target.  [default: label; for tagging tags or upos]"),
+        option(
+            "--label",
+            metavar="COL",
+            help="Column of the target, or A,B,… of labels with a column each.  [default: label; for tagging tags or upos]",
+        ),
         option(
             "--kind",
             metavar="KIND",

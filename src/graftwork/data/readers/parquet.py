@@ -29,21 +29,21 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_open(path).schema_arrow.names)
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
     """Yield every row, numbered from 1.
 
-    Texts are used unchanged, in the column `words` also lists of texts, and in the column `label` also lists, numbers
+    Texts are used unchanged, in the column `words` also lists of texts, and in the columns `labels` also lists, numbers
     and booleans as JSON writes them; a row with anything else is bad.
     """
     number = 0
     for columns in _batches(path, wanted):
         for cells in zip(*columns, strict=True):
             number += 1
-            yield row_of(cells, wanted, label, words, path, number)
+            yield row_of(cells, wanted, labels, words, path, number)
 
 
 def row_of(
-    values: Sequence[Any], wanted: Sequence[str], label: str | None, words: str | None, path: Path, number: int
+    values: Sequence[Any], wanted: Sequence[str], labels: Sequence[str], words: str | None, path: Path, number: int
 ) -> DataRow | Bad:
     """Return row `number` of values as cells, or the bad row."""
     try:
@@ -52,8 +52,8 @@ def row_of(
                 _as_json(value),
                 name,
                 f"{path}:{number}",
-                is_label=name == label,
-                is_words=name == words and isinstance(value, list),
+                is_label=name in labels,
+                is_words=name == words and isinstance(value, list | dict),
             )
             for value, name in zip(values, wanted, strict=True)
         ]
@@ -74,6 +74,8 @@ def _as_json(value: Any) -> Any:
     """Return the value with numbers as literals; NaN and infinity, a table's missing numbers, become null."""
     if isinstance(value, list):
         return [_as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _as_json(item) for name, item in value.items()}
     if type(value) in (int, float):
         return Literal(repr(value)) if math.isfinite(value) else None
     return value
