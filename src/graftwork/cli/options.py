@@ -106,7 +106,7 @@ def task_flags(function: F) -> F:
         option(
             "--label",
             metavar="COL",
-            help="Column of the target, or A,B,… of labels with a column each.  [default: label; for tagging tags or upos]",
+            help="Column of the target, or A,B,… of a column per label.  [default: label; for tagging tags or upos]",
         ),
         option(
             "--kind",

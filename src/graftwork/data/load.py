@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.example import Example, Input, plain, text_of
+from graftwork.core.example import Example, plain, text_of
 from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable

@@ -62,9 +62,7 @@ def check_choices(choices: Sequence[str], where: str) -> None:
             where=where,
             got=clip(" | ".join(choices)),
             expected="two or more",
-            do='a cell can\'t hold a list: write JSONL, as df.to_json("t.jsonl", orient="records", lines=True) does'
-            if choices and choices[0].lstrip().startswith(("[", "{"))
-            else "add the others or remove the row",
+            do="add the others or remove the row",
         )
     for place, choice in enumerate(choices, 1):
         if not choice.strip():

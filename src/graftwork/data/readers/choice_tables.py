@@ -34,6 +34,7 @@ ASKED_ABOUT = ("article", "passage")  # those that are part of a text only besid
 JOINED = "+"  # separator of columns that make up one text: premise+question
 ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
 
+_LIST = re.compile(r"\s*(\[.*\]|\{.*\})\s*", re.DOTALL)
 _NUMBERED = re.compile(r"(choice|ending|option|opt|op|answer|ans|alternative|hypothesis|candidate|sol)_?([0-9]{1,2})")
 
 
@@ -245,6 +246,14 @@ def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> 
             do="sort the file by its texts",
         )
     begun[text] = line
+    if len(group) == 1 and _LIST.fullmatch(group[0].cells[1][0]):
+        raise DataError(
+            "the choices are the text of a list",
+            where=f"{table.path}:{line}",
+            got=clip(group[0].cells[1][0]),
+            expected="a list of texts, in JSONL, or a column for each choice",
+            do="write JSONL; pandas does: df.to_json('FILE.jsonl', orient='records', lines=True)",
+        )
     marks = [(str(label), row.line) for row in group for label in row.cells[2:]]
     for mark, place in marks:
         parse_marks(mark, f"{table.path}:{place}")

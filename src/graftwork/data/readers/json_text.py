@@ -34,9 +34,10 @@ def named_list(value: Any) -> NamedList | None:
     names: list[Any] = []
     texts: list[Any] = []
     if isinstance(value, dict):
-        columns = (value.get("label"), value.get("text"))
-        is_list = all(isinstance(column, list) for column in columns)
-        names, texts = columns if is_list else (list(value), list(value.values()))
+        given = {name: text for name, text in value.items() if text is not None}  # tables hold null where a row has none
+        names, texts = list(given), list(given.values())
+        if all(isinstance(column, list) for column in (value.get("label"), value.get("text"))):
+            names, texts = value["label"], value["text"]
     elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
         names, texts = [item.get("label") for item in value], [item.get("text") for item in value]
     if len(names) != len(texts) or not all(type(text) is str for text in texts) or not texts:

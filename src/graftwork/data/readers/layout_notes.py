@@ -32,9 +32,9 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
     if table.separation is not None:
         yield from _of_separation(table, task, isinstance(kind, Scales))
     role = next((role for role in MEDIA if getattr(task, role) is not None), None)
-    if role is not None and table.path.is_file():
-        if any(of_windows(str(cell), table.path) for (cell,) in _first(table, [getattr(task, role)])):
-            yield f"Paths of {table.path.name} with backslashes are read with slashes."
+    paths = _first(table, [getattr(task, role)]) if role is not None and table.path.is_file() else []
+    if any(of_windows(str(path), table.path) for (path,) in paths):
+        yield f"Paths of {table.path.name} with backslashes are read with slashes."
 
 
 def _of_choices(table: Table, listed: Sequence[str], label: str) -> Iterator[str]:
@@ -58,9 +58,9 @@ def _of_separation(table: Table, task: Task, numbers: bool) -> Iterator[str]:
     if not separation.usual:
         quoted = ", and cells may stand in quotes" if separation.mark == "\t" else ""
         yield f"The columns of {name} are separated by {separation.name}s{quoted}."
-    if numbers and has_decimal_commas(separation):
-        if any(is_decimal_comma(cell) for (cell,) in _first(table, [task.label or ""])):
-            yield "Decimal commas of the targets are read as points."
+    targets = _first(table, [task.label or ""]) if numbers and has_decimal_commas(separation) else []
+    if any(is_decimal_comma(target) for (target,) in targets):
+        yield "Decimal commas of the targets are read as points."
     if not separation.quoted and task.text in table.header:
         found = sum(bool(_QUOTED.fullmatch(str(cell))) for (cell,) in _first(table, [task.text or ""]))
         if found:

@@ -110,7 +110,7 @@ def _quoted(path: Path, lines: _Lines, number: int, line: str, separator: str) -
                     "text after a closing quote",
                     where=f"{path}:{number}:{at + 1}",
                     got=f"{clip(without_eol(line[at:]))}; the quote opened at {opened}",
-                    expected=f"a {NAMES.get(separator, repr(separator))} or the end of the line",
+                    expected=f"a {NAMES.get(separator, 'separator')} or the end of the line",
                     do='double a quote that belongs to the text: ""',
                 )
         else:

@@ -50,8 +50,8 @@ class Table:
 
         In JSONL every cell must be a string, except in the column or columns `label`, which may also hold a number, a
         boolean (its JSON text is used) or a list of strings or numbers, and in the column `words`, which must hold a
-        list of strings. In Parquet and hub sets `words` may hold a list. A JSONL row with a key of this `family` that the
-        first line lacks is bad.
+        list of strings, or name them (`json_text.named_list`). In Parquet and hub sets `words` may hold a list. A JSONL
+        row with a key of this `family` that the first line lacks is bad.
         Raises `DataError` for an error of the whole file, and at the end of one without rows.
         """
         own, empty = whole_file_formats.format_of(self.path, self.spans), True
@@ -279,10 +279,10 @@ def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
             expected="lines that end in LF or CRLF",
             do="the file has line ends of the old Mac kind: save it again with LF",
         )
-    held = next((mark for mark in NAMES if len(header) == 1 and mark in header[0] and mark != "|"), None)
-    if held is not None:
+    delimiter = next((mark for mark in NAMES if len(header) == 1 and mark in header[0] and mark != "|"), None)
+    if delimiter is not None:
         raise DataError(
-            f"the header is one column that holds {held!r}",
+            f"the header is one column that holds {delimiter!r}",
             where=f"{path}:1",
             got=clip(header[0]),
             expected=f"{_READ[suffix]} columns, as {suffix} says",
