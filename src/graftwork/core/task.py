@@ -224,6 +224,9 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises `ConfigError` for an unknown key or a value of the wrong type.
     """
     content = read_toml(path)
+    label = content.get("label")
+    if isinstance(label, list) and all(isinstance(name, str) for name in label):
+        content["label"] = ",".join(label)
     _check_keys(content, path)
     if "data" not in content:
         raise ConfigError(

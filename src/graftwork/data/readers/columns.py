@@ -114,7 +114,9 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
             got=columns_told(table),
             do="say which: --text COLUMN, or --text-a and --text-b",
         )
-    return found[0] if found else {"text": column_of(table, "text", COLUMNS[per_word][0], None)}
+    of_lines = per_word and table.separation is not None
+    more = "; if the file has a word on each line, rename it to .conll" if of_lines else ""
+    return found[0] if found else {"text": column_of(table, "text", COLUMNS[per_word][0], None, more=more)}
 
 
 def column_of(table: Table, role: str, name: str, setting: str | None, known: str = "", more: str = "") -> str:

@@ -34,7 +34,7 @@ def named_list(value: Any) -> NamedList | None:
     names: list[Any] = []
     texts: list[Any] = []
     if isinstance(value, dict):
-        given = {name: text for name, text in value.items() if text is not None}  # tables hold null where a row has none
+        given = {name: text for name, text in value.items() if text is not None}  # null in tables: the row has none
         names, texts = list(given), list(given.values())
         if all(isinstance(column, list) for column in (value.get("label"), value.get("text"))):
             names, texts = value["label"], value["text"]

@@ -27,6 +27,8 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
     labels = names_of(label, table.header)
     if len(labels) > 1:
         yield f"The labels are columns, with 1 in the rows where each holds: {', '.join(labels)}."
+        if without := [name for name in labels if name not in task.labels]:
+            yield f"Of these, no row of train has {', '.join(without)}: left out."
     if isinstance(kind, OfChoices):
         yield from _of_choices(table, task.settings.choices, label)
     if table.separation is not None:

@@ -76,7 +76,8 @@ class Table:
 
     def holds_lists(self, column: str) -> bool:
         """Return whether the first readable row has a list in this column."""
-        found = self.readings([column], label=column, words=column)  # so that it may hold any type of cell
+        words = None if suffix_of(self.path) == ".jsonl" else column  # in JSONL a list only
+        found = self.readings([column], label=column, words=words)  # so that it may hold any type of cell
         first = next((row for row in found if not isinstance(row, Bad)), None)
         return first is not None and isinstance(first.cells[0], tuple)
 
@@ -235,7 +236,7 @@ _REMEDIES = {
     ".xls": "save the sheet as CSV (UTF-8)",
     ".ndjson": "rename it to .jsonl",
     ".jsonlines": "rename it to .jsonl",
-    ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",
+    ".txt": "rename it to .tsv if a tab stands between the columns, to .csv for commas, to .conll for a word per line",
 }
 
 
