@@ -71,7 +71,7 @@ def check_choices(choices: Sequence[str], where: str) -> None:
                 where=where,
                 got=clip(" | ".join(choices)),
                 expected="a text",
-                do="fill it in or remove the row; where rows have more choices than others, write lists in JSONL",
+                do="fill it in or remove the row",
             )
 
 

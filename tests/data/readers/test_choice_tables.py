@@ -197,6 +197,14 @@ def test_published_layouts_are_found_by_name(tmp_path: Path) -> None:
     assert (data.task.text, data.task.label) == ("article+question", "answer")
     four = ["question,A,B,C,D,E,answer", *(f"q {i},a,b,c,d,e,{'ABCDE'[i % 5]}" for i in range(20))]
     assert {right for _, _, right in rows(read(write(tmp_path, four, "t.csv")))} == set(range(5))
+    fewer = [line.replace(",e,", ",,") for line in four if not line.endswith(",E")]
+    data = read(write(tmp_path, fewer, "t.csv"))
+    assert {choices for _, choices, _ in rows(data)} == {("a", "b", "c", "d")}
+    for wrong, what in (("q,a,b,c,d,,E", "the label 'E' is no choice"), ("q,a,,c,d,e,A", "choice 2 of 5 is empty")):
+        with pytest.raises(DataError, match=what):
+            read(write(tmp_path, [*fewer, wrong], "t.csv"))
+    spaced = ["question,option 1,option 2,answer", *(f"q {i},a,b,{i % 2 + 1}" for i in range(20))]
+    assert read(write(tmp_path, spaced, "t.csv"), count_from="1").task.settings.choices == ("option 1", "option 2")
     from_one = ["question,A,B,C,D,answer", *(f"q {i},a,b,c,d,{4 - i % 4}" for i in range(20))]
     with pytest.raises(DataError, match="the label '4' is no choice") as caught:
         read(write(tmp_path, from_one, "t.csv"))

@@ -23,7 +23,7 @@ from graftwork.io.gzip_files import plain_name
 from graftwork.targets.choices import check_choices, parse_marks
 
 TEXTS = ("text", "premise", "query", "context", "question", "sentence")
-OTHER_TEXTS = ("question.stem", "ctx", "startphrase", "goal")  # where there is none of TEXTS
+OTHER_TEXTS = ("question.stem", "ctx", "startphrase", "goal", "prompt")  # where there is none of TEXTS
 LISTS = ("choices", "candidates")  # columns with a list in every row
 OTHER_LISTS = ("question.choices", "options", "endings")  # where there is none of LISTS
 SINGLE = ("candidate", "document", "passage", "answer")  # columns with one candidate in every row
@@ -35,7 +35,9 @@ JOINED = "+"  # separator of columns that make up one text: premise+question
 ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
 
 _LIST = re.compile(r"\s*(\[.*\]|\{.*\})\s*", re.DOTALL)
-_NUMBERED = re.compile(r"(choice|ending|option|opt|op|answer|ans|alternative|hypothesis|candidate|sol)_?([0-9]{1,2})")
+_NUMBERED = re.compile(
+    r"(choice|ending|option|opt|op|answer|ans|alternative|hypothesis|candidate|sol)[_ ]?([0-9]{1,2})"
+)
 
 
 def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task:
@@ -155,7 +157,7 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
 def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
     """Return a pattern of further columns of this numbered or lettered family; None where the choices are neither."""
     if len(choices) > 1 and (numbered := _NUMBERED.fullmatch(choices[-1])):
-        return re.compile(f"{numbered[1]}_?[0-9]{{1,2}}")
+        return re.compile(f"{numbered[1]}[_ ]?[0-9]{{1,2}}")
     if len(choices) > 1 and (lettered := OF_LETTER.fullmatch(choices[-1])):
         return re.compile(re.escape(lettered["stem"]) + ("[A-H]" if lettered["letter"].isupper() else "[a-h]"))
     return None
@@ -166,9 +168,9 @@ def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> Dat
     text, choices, *labels = row.cells
     assert isinstance(choices, tuple)
     check_choices(choices, where)
-    return replace(
-        row, cells=(text, tuple(choices), *(marks_of(label, choices, columns, task, where) for label in labels))
-    )
+    named = columns[: len(choices)]
+    marks = (marks_of(label, choices, named, task, where) for label in labels)
+    return replace(row, cells=(text, tuple(choices), *marks))
 
 
 def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow | Bad:
@@ -181,6 +183,8 @@ def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists
     words = map(str, cells)
     parts = [ASKED.get(text, text) if name == "question" else text for name, text in zip(texts, words, strict=False)]
     listed = cells[-1] if of_lists else tuple(map(str, cells[len(texts) :]))
+    while not of_lists and len(listed) > 2 and not listed[-1].strip():
+        listed = listed[:-1]  # a row with fewer choices than others
     return replace(row, cells=(" ".join(filter(None, parts)), listed, *row.cells[end:]))
 
 
