@@ -136,6 +136,19 @@ def test_labels_by_letter(tmp_path: Path, called: str, lower: bool) -> None:
             assert rows(read(write(tmp_path, [",".join(["question", *names, label]), *by_number], "n.csv"))) == ROWS
 
 
+def test_numbers_of_which_none_is_0_are_doubtful(tmp_path: Path) -> None:
+    lines = [{"text": f"t {i}", "choices": ["a", "b", "c", "d"], "label": 1 + i % 3} for i in range(20)]
+    assert "say --count-from 1" in read(write(tmp_path, lines)).report["splits"]
+    assert "--count-from" not in read(write(tmp_path, lines), count_from="0").report["splits"]
+    assert "--count-from" not in read(write(tmp_path, lists())).report["splits"]
+    assert "--count-from" not in read(write(tmp_path, lists(label=[1, 0]))).report["splits"]
+    marks = [f"q {i // 2}\tc {i}\t{int(i < 120 or i % 2)}" for i in range(160)]
+    assert (
+        "--count-from"
+        not in read(write(tmp_path, ["query\tcandidate\tlabel", *marks], "t.tsv"), "ranking").report["splits"]
+    )
+
+
 def test_names_that_stand_beside_the_choices(tmp_path: Path) -> None:
     names = ("AB", "12", "ab", "BA")
     given = [(*row, names[i % 4]) for i, row in enumerate(ROWS)]

@@ -18,6 +18,7 @@ from graftwork.data.readers.separators import has_decimal_commas, is_decimal_com
 from graftwork.data.readers.table import Table
 
 SAMPLE = 100  # rows that are looked at
+ENOUGH = 20  # rows in which a number of the first choice is expected
 _QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')
 
 
@@ -30,7 +31,7 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
         if without := [name for name in labels if name not in task.labels]:
             yield f"Of these, no row of train has {', '.join(without)}: left out."
     if isinstance(kind, OfChoices):
-        yield from _of_choices(table, task.settings.choices, label)
+        yield from _of_choices(table, task.settings.choices, label, task.settings.count_from)
     if table.separation is not None:
         yield from _of_separation(table, task, isinstance(kind, Scales))
     role = next((role for role in MEDIA if getattr(task, role) is not None), None)
@@ -39,18 +40,20 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
         yield f"Paths of {table.path.name} with backslashes are read with slashes."
 
 
-def _of_choices(table: Table, listed: Sequence[str], label: str) -> Iterator[str]:
-    """Yield how labels name their choice, where it is by letter or by the names that stand in each row."""
+def _of_choices(table: Table, listed: Sequence[str], label: str, counted: str | None) -> Iterator[str]:
+    """Yield how labels name their choice: by letter, by the names that stand in each row, or by doubtful numbers."""
     rows = _first(table, [*listed, label], words=listed[0] if len(listed) == 1 else None)
     if any(isinstance(row[0], NamedList) for row in rows):
         yield "Labels are looked up in the names that stand beside the choices of each row."
         return
-    lettered = False
-    for *cells, called in rows:
-        texts = cells[0] if isinstance(cells[0], tuple) else cells
-        lettered |= isinstance(called, str) and called not in (*listed, *texts) and letter_of(called) is not None
-    if lettered:
+    if len(listed) == 1 and not any(isinstance(row[0], tuple) for row in rows):
+        return  # a row for each candidate, with a mark
+    texts = [row[0] if isinstance(row[0], tuple) else row[:-1] for row in rows]
+    called = [str(label) for (*_, label), given in zip(rows, texts, strict=True) if label not in (*listed, *given)]
+    if any(letter_of(label) for label in called):
         yield "Labels are the letters of choices: A is the first, B the second."
+    if len(called) >= ENOUGH and counted is None and all(label.isdecimal() and int(label) for label in called):
+        yield "Labels are read as numbers from 0, and none of the first is 0: if they count from 1, say --count-from 1."
 
 
 def _of_separation(table: Table, task: Task, numbers: bool) -> Iterator[str]:
