@@ -109,7 +109,7 @@ FILES: dict[str, tuple[str | bytes, tuple[str, ...], list[str]]] = {
     ),
     "too few rows": ("text,label\nx,a\ny,b\n", (), ["data.csv: too few rows", "2 rows", "10 or more", "--test FILE"]),
     "a column twice": (GOOD.replace("text,label", "text,text"), (), ["data.csv:1: two columns are called 'text'"]),
-    "another separator": (GOOD.replace(",", ";"), (), ["data.csv:1: the header is one column", "by commas"]),
+    "another separator": (GOOD.replace(",", ":"), (), ["data.csv:1: no column 'text'", "columns: text:label"]),
     "a target that is no number": (
         NUMBERS + "x,many\n",
         ("--kind", "regression"),

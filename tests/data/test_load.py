@@ -150,6 +150,27 @@ def test_texts_are_passed_on_unchanged(tmp_path: Path) -> None:
     assert "  two  spaces " in everything
 
 
+def test_what_separates_the_columns_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text;label\n" + "".join(f"a, {i};{i % 2},5\n" for i in range(20)))
+    data = load(Task.from_file(path, kind="regression"))
+    assert {example.target for example in data.train.examples} == {0.5, 1.5}
+    assert "t.csv are separated by semicolons. Decimal commas of the targets are" in data.report["splits"]
+    classes = load(Task.from_file(path))
+    assert classes.task.labels == ("0,5", "1,5") and "Decimal" not in classes.report["splits"]
+    path.write_text("text,label\n" + "".join(f"a {i},{i % 2}\n" for i in range(20)))
+    assert "separated" not in load(Task.from_file(path)).report["splits"]
+    path.write_text("msg;more,label\n" + "".join(f"a {i},{i % 2}\n" for i in range(20)))
+    with pytest.raises(DataError, match="no column 'text'") as caught:
+        load(Task.from_file(path))
+    assert "write the line sep=; above the header" in caught.value.do
+    path = tmp_path / "t.tsv"
+    path.write_text("text\tlabel\n" + "".join(f'"a ""{i}"""\t{i % 2}\n' for i in range(20)))
+    assert "rename it to .csv" in load(Task.from_file(path)).report["splits"]
+    path.rename(path.with_suffix(".csv"))
+    assert load(Task.from_file(path.with_suffix(".csv"))).train.examples[0].inputs["text"].startswith('a "')
+
+
 def test_digest_follows_content(tmp_path: Path) -> None:
     first = load(Task.from_file(table(tmp_path, ROWS))).digest
     assert load(Task.from_file(table(tmp_path, ROWS, "same.tsv"))).digest == first

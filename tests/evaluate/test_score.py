@@ -219,6 +219,22 @@ def test_columns_are_called_as_in_training_unless_they_are_named(tmp_path: Path)
     assert score(module, other, columns={"text": "body", "label": "gold"})["rows"]["scored"] == 6
 
 
+def test_a_column_for_each_label_is_found_as_in_training(tmp_path: Path) -> None:
+    rows = [(f"text {i}", "note", str(i % 2), str(int(i % 3 == 0))) for i in range(45)]
+    data = table(tmp_path / "t.tsv", rows, ("said", "more", "late", "lost"))
+    task_file = tmp_path / "t.toml"
+    task_file.write_text('data = "t.tsv"\nkind = "multilabel"\ntext = "said"\nlabel = ["late", "lost"]\n')
+    module = trained(tmp_path, task_file)
+    assert module.task.labels == ("late", "lost")
+    found = score(module, data)
+    assert (found["rows"]["scored"], found["seen"]["train"]["exact"]) == (
+        45,
+        module.description["data"]["rows"]["train"],
+    )
+    lists = [{"text": text, "label": "late" if late == "1" else ""} for text, _, late, _ in rows]
+    assert score(module, lines(tmp_path / "t.jsonl", lists))["rows"]["scored"] == 45
+
+
 def test_bad_rows_are_set_aside_and_the_rest_is_scored(shelf: dict[str, TaskModule], tmp_path: Path) -> None:
     file = table(tmp_path / "new.tsv", [*tickets(6), (" ", "billing")])
     found = score(shelf["majority"], file, rejects=tmp_path / "bad.jsonl")

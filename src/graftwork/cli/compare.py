@@ -96,8 +96,9 @@ def command(
     DATA give one board each, and one that summarises them: docs/how-to/several-tasks.md.
 
     Baselines run first. Then methods and seeds are added as long as a further run can change the choice, and at
-    last, if no methods are named, other learning rates of the best one. The choice is the cheapest method that is expected to score at most --worth points below the best one. The report also says how
-    much a wrong choice would cost.
+    last, if no methods are named, other learning rates of the best one. The choice is the cheapest method that is
+    expected to score at most --worth points below the best one. The report also says how much a wrong choice would
+    cost.
 
     Finished runs are reused, and an interrupted comparison resumes. The exit code is 1 if no method finished (with
     several tasks: on no task).

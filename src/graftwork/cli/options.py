@@ -109,7 +109,11 @@ def task_flags(function: F) -> F:
             metavar="COL",
             help="Column of sounds, or of paths from the data file.  [default: sound or audio]",
         ),
-        option("--label", metavar="COL", help="Column of the target.  [default: label; for tagging tags or upos]"),
+        option(
+            "--label",
+            metavar="COL",
+            help="Column of the target, or A,B,… of a column per label.  [default: label; for tagging tags or upos]",
+        ),
         option(
             "--kind",
             metavar="KIND",

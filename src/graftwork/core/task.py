@@ -54,7 +54,7 @@ class Task:
     text_b: str | None = None
     image: str | None = None  # column of the paths of images, relative to the file; None: found by name
     sound: str | None = None  # column of the paths of sounds
-    label: str | None = None  # column of the target; None: found by name
+    label: str | None = None  # column of the target, or of each label with commas between; None: found by name
     labels: tuple[str, ...] = ()  # indexed by class; empty: those of the training split, sorted
     metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's defaults
     drop_leaks: bool = False  # remove rows of train that are exact or near duplicates of validation or test
@@ -65,6 +65,9 @@ class Task:
     def __post_init__(self) -> None:
         for key in LISTS:
             object.__setattr__(self, key, tuple(split_words(getattr(self, key))))
+        label: Any = self.label
+        if isinstance(label, list | tuple):
+            object.__setattr__(self, "label", ",".join(label))
         for split in FILES:
             if isinstance(path := getattr(self, split), str):
                 object.__setattr__(self, split, self.find(path))
@@ -226,6 +229,9 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises `ConfigError` for an unknown key or a value of the wrong type.
     """
     content = read_toml(path)
+    label = content.get("label")
+    if isinstance(label, list) and all(isinstance(name, str) for name in label):
+        content["label"] = ",".join(label)
     _check_keys(content, path)
     if "data" not in content:
         raise ConfigError(

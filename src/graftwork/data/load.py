@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.example import Example, Input, plain, text_of
-from graftwork.core.kind import AsksPassages, Kind, OfChoices, SettlesTogether
+from graftwork.core.example import Example, plain, text_of
+from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, SettlesTogether
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import SPLITS, Dataset, Split, Task
@@ -20,10 +20,14 @@ from graftwork.data.readers.class_folder import media_of, require_heard
 from graftwork.data.readers.columns import column_of, find_columns, table_of
 from graftwork.data.readers.embedded_media import text_cell
 from graftwork.data.readers.hub_datasets import with_splits
+from graftwork.data.readers.label_columns import names_of, with_labels
+from graftwork.data.readers.layout_notes import layout_notes
 from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
+from graftwork.data.readers.separators import has_decimal_commas, with_points
 from graftwork.data.readers.table import Table
 from graftwork.data.readers.whole_file_formats import ROUNDED, told
+from graftwork.data.readers.word_cells import check_words, refuse_numbered
 from graftwork.data.settled_rows import settled
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.splits.split_folder import with_split_files
@@ -84,6 +88,8 @@ def load(task: Task, checked: bool = True) -> Dataset:
         read = {name: read_records(task, kind, path, rejects[name], raw) for name, path in files.items()}
         if isinstance(kind, SettlesTogether):
             kind, task, read = settled(kind, task, read, files, rejects)
+    if kind.per_word:
+        refuse_numbered([record.inputs["words"] for record in read["train"]], task.text, table.header, table.path)
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
     records, dropped = _without_leaks(task, kind, records)
@@ -94,6 +100,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
     made = _how_made(files, records, task)
+    made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
 
 
@@ -227,11 +234,16 @@ def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Dat
     known = ("text", "text_a", "text_b", *MEDIA)
     columns = {role: name for role in known if (name := getattr(task, role)) is not None}
     assert task.label is not None
-    for role, name in (columns | {"label": task.label}).items():
+    labels = names_of(task.label, table.header)
+    for role, name in (*columns.items(), *(("label", name) for name in labels)):
         if table.path != task.data:
             column_of(table, role, name, None)
     words = task.text if kind.per_word else None
-    rows = table.readings([*columns.values(), task.label], label=task.label, words=words)
+    rows = table.readings([*columns.values(), *labels], label=labels, words=words)
+    if len(labels) > 1:
+        rows = with_labels(rows, labels, table.path)
+    elif isinstance(kind, Scales) and has_decimal_commas(table.separation):
+        rows = with_points(rows)
     return rows, ("words",) if kind.per_word else tuple(columns)
 
 
@@ -265,21 +277,6 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
     if not raw:
         target, mended = kind.settle(target, inputs, task, where)
     return Record(row.line, number, inputs, target, mended, row.rounded, row.last)
-
-
-def check_words(given: Input, where: str) -> None:
-    """Raise `DataError` unless this is a list of at least one word, none of them blank."""
-    if isinstance(given, str):
-        raise DataError(
-            "one text, where its words are needed",
-            where=where,
-            got=clip(given),
-            expected="a list of words",
-            do='use a CoNLL file, or JSONL like {"tokens": ["…"], "tags": ["…"]}',
-        )
-    if not given or not all(word.strip() for word in given):
-        what = "a word is empty" if given else "there are no words"
-        raise DataError(what, where=where, got=clip(" | ".join(given)), do="mend the row or remove it")
 
 
 def draw_missing(

@@ -18,6 +18,7 @@ from graftwork.core.task import Task
 from graftwork.data.load import records_of
 from graftwork.data.readers.choice_tables import JOINED, find_choice_columns
 from graftwork.data.readers.columns import find_columns, table_of
+from graftwork.data.readers.label_columns import APART
 from graftwork.data.readers.questions import questions_of
 from graftwork.data.readers.rejects import Rejects, require_apart, write_rejects
 from graftwork.errors import ConfigError, DataError, GraftworkError, clip, nearest
@@ -166,7 +167,8 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
 def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
     """Return the training file's column names of these roles; empty if this file lacks one of them."""
     names = [name for role in roles for name in ([told[role]] if isinstance(told[role], str) else told[role])]
-    parts = [part for name in names for part in ([name] if name in header else name.split(JOINED))]
+    apart = APART if roles == ["label"] else JOINED
+    parts = [part for name in names for part in ([name] if name in header else name.split(apart))]
     return {role: told[role] for role in roles} if set(parts) <= set(header) else {}
 
 

@@ -118,6 +118,115 @@ def test_where_labels_count_from_is_said_or_certain(tmp_path: Path) -> None:
         Task.from_file(digits, count_from="2")
 
 
+@pytest.mark.parametrize("called", ["{}", "({})", "{}.", "{})", "[{}]", " {}:"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_labels_by_letter(tmp_path: Path, called: str, lower: bool) -> None:
+    letters = "ab" if lower else "AB"
+    labels = [called.format(letters[right]) for _, _, right in ROWS]
+    listed = [{"question": t, "options": c, "answer": a} for (t, c, _), a in zip(ROWS, labels, strict=True)]
+    data = read(write(tmp_path, listed))
+    assert rows(data) == ROWS
+    assert "Labels are the letters of choices: A is the first" in data.report["splits"]
+    for names in ("AB", "ab", ("opt_a", "opt_b"), ("option_A", "option_B"), ("opa", "opb"), ("answerA", "answerB")):
+        lines = [f"{t},{c[0]},{c[1]},{a}" for (t, c, _), a in zip(ROWS, labels, strict=True)]
+        for label in ("label", "answer", "answerKey", "cop"):
+            path = write(tmp_path, [",".join(["question", *names, label]), *lines], "t.csv")
+            assert rows(read(path)) == ROWS, (names, label)
+            by_number = [f"{t},{c[0]},{c[1]},{right}" for t, c, right in ROWS]
+            assert rows(read(write(tmp_path, [",".join(["question", *names, label]), *by_number], "n.csv"))) == ROWS
+
+
+def test_numbers_of_which_none_is_0_are_doubtful(tmp_path: Path) -> None:
+    lines = [{"text": f"t {i}", "choices": ["a", "b", "c", "d"], "label": 1 + i % 3} for i in range(20)]
+    assert "say --count-from 1" in read(write(tmp_path, lines)).report["splits"]
+    assert "--count-from" not in read(write(tmp_path, lines), count_from="0").report["splits"]
+    assert "--count-from" not in read(write(tmp_path, lists())).report["splits"]
+    assert "--count-from" not in read(write(tmp_path, lists(label=[1, 0]))).report["splits"]
+    marks = [f"q {i // 2}\tc {i}\t{int(i < 120 or i % 2)}" for i in range(160)]
+    assert (
+        "--count-from"
+        not in read(write(tmp_path, ["query\tcandidate\tlabel", *marks], "t.tsv"), "ranking").report["splits"]
+    )
+
+
+def test_names_that_stand_beside_the_choices(tmp_path: Path) -> None:
+    names = ("AB", "12", "ab", "BA")
+    given = [(*row, names[i % 4]) for i, row in enumerate(ROWS)]
+    table = [{"question": t, "choices": {"text": c, "label": list(n)}, "answerKey": n[r]} for t, c, r, n in given]
+    objects = [
+        {"question": t, "choices": [{"label": x, "text": y} for x, y in zip(n, c, strict=True)], "answerKey": n[r]}
+        for t, c, r, n in given
+    ]
+    stems = [
+        {"id": str(r), "answerKey": n[r], "question": {"stem": t, "choices": one["choices"], "question_concept": "x"}}
+        for (t, _, r, n), one in zip(given, objects, strict=True)
+    ]
+    keys = [{"question": t, "options": dict(zip(n, c, strict=True)), "answer_idx": n[r]} for t, c, r, n in given]
+    texts = [{**row, "answer_idx": c[r]} for row, (_, c, r, _) in zip(keys, given, strict=True)]
+    for lines in (table, objects, stems, keys, texts):
+        data = read(write(tmp_path, lines))
+        assert rows(data) == ROWS
+        assert all(type(example.inputs["choices"]) is tuple for example in data.train.examples)
+        assert "Labels are looked up in the names" in data.report["splits"]
+    with pytest.raises(DataError, match="the label 'C' is no choice") as caught:
+        read(write(tmp_path, [*table, table[0] | {"answerKey": "C"}]))
+    assert caught.value.expected == "one of A, B"
+    with pytest.raises(DataError, match="no list of strings"):
+        read(write(tmp_path, [*table, {**table[0], "choices": {"text": ["a", "b"], "label": ["A"]}}]))
+    words = [{"tokens": [{"text": "a", "label": "B"}], "tags": ["O"]}] * 20
+    with pytest.raises(DataError, match="a list of objects, where its words are needed"):
+        read(write(tmp_path, words), "tagging")
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for lines in (table, objects):
+        parquet.write_table(arrow.Table.from_pylist(lines), tmp_path / "t.parquet")
+        assert rows(read(tmp_path / "t.parquet")) == ROWS
+
+
+def test_a_letter_may_be_read_in_two_ways(tmp_path: Path) -> None:
+    lines = [{"text": f"t {i}", "choices": ["B", "A"], "label": "A"} for i in range(20)]
+    with pytest.raises(DataError, match="in two ways") as caught:
+        read(write(tmp_path, lines))
+    assert "--count-from 0" in caught.value.do
+    assert {right for _, _, right in rows(read(write(tmp_path, lines), count_from="0"))} == {0}
+    same = [line | {"choices": ["A", "B"]} for line in lines]
+    assert {right for _, _, right in rows(read(write(tmp_path, same)))} == {0}
+    with pytest.raises(DataError, match="the label 'C' is no choice") as caught:
+        read(write(tmp_path, [line | {"label": "C"} for line in lists()]))
+    assert "its letter, from A to B" in caught.value.expected
+    header, body = "text,D,C,label", [f"t {i},d {i},c {i},{'CD'[i % 2]}" for i in range(20)]
+    swapped = rows(read(write(tmp_path, [header, *body], "t.csv"), choices=("D", "C")))
+    assert [choices[right][0] for _, choices, right in swapped] == ["c", "d"] * 10, "a column's letter is its own"
+
+
+def test_published_layouts_are_found_by_name(tmp_path: Path) -> None:
+    ends = {f"ending{i}": f"e{i}" for i in range(4)}
+    swag = [{"startphrase": f"s {i}", "sent1": "a", "sent2": "b", **ends, "label": i % 4} for i in range(20)]
+    data = read(write(tmp_path, swag))
+    assert (data.task.text, data.task.settings.choices) == ("startphrase", tuple(ends))
+    hella = [{"ctx_a": "a", "ctx": f"c {i}", "endings": list(ends.values()), "label": str(i % 4)} for i in range(20)]
+    assert read(write(tmp_path, hella)).task.text == "ctx"
+    race = [{"article": "a", "question": f"q {i}", "options": ["x", "y"], "answer": "AB"[i % 2]} for i in range(20)]
+    data = read(write(tmp_path, race))
+    assert (data.task.text, data.task.label) == ("article+question", "answer")
+    four = ["question,A,B,C,D,E,answer", *(f"q {i},a,b,c,d,e,{'ABCDE'[i % 5]}" for i in range(20))]
+    assert {right for _, _, right in rows(read(write(tmp_path, four, "t.csv")))} == set(range(5))
+    fewer = [line.replace(",e,", ",,") for line in four if not line.endswith(",E")]
+    data = read(write(tmp_path, fewer, "t.csv"))
+    assert {choices for _, choices, _ in rows(data)} == {("a", "b", "c", "d")}
+    for wrong, what in (("q,a,b,c,d,,E", "the label 'E' is no choice"), ("q,a,,c,d,e,A", "choice 2 of 5 is empty")):
+        with pytest.raises(DataError, match=what):
+            read(write(tmp_path, [*fewer, wrong], "t.csv"))
+    spaced = ["question,option 1,option 2,answer", *(f"q {i},a,b,{i % 2 + 1}" for i in range(20))]
+    assert read(write(tmp_path, spaced, "t.csv"), count_from="1").task.settings.choices == ("option 1", "option 2")
+    from_one = ["question,A,B,C,D,answer", *(f"q {i},a,b,c,d,{4 - i % 4}" for i in range(20))]
+    with pytest.raises(DataError, match="the label '4' is no choice") as caught:
+        read(write(tmp_path, from_one, "t.csv"))
+    assert "--count-from 1" in caught.value.do
+    with pytest.raises(DataError, match="the choices are the text of a list") as caught:
+        read(write(tmp_path, ["text,choices,label", *[f"t {i},\"['a', 'b']\",0" for i in range(20)]], "t.csv"))
+    assert "JSONL" in caught.value.do
+
+
 def test_a_question_is_part_of_its_text(tmp_path: Path) -> None:
     asked = [{"premise": text, "question": ("cause", "effect", "Why?")[i % 3], "choices": choices, "label": right}
              for i, (text, choices, right) in enumerate(ROWS)]  # fmt: skip

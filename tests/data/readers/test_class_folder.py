@@ -94,6 +94,32 @@ def test_bad_lists_are_refused_with_their_line(tmp_path: Path) -> None:
     assert refusal(listed(tmp_path, rows)).where == str(tmp_path / "red" / "3.png")
 
 
+def test_paths_of_windows(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, "image", 10)
+    slashed = [f"{path.relative_to(folder)}\t{path.parent.name}" for path in sorted(folder.glob("*/*"))]
+    rows = [row.replace("/", "\\") for row in slashed]
+    whole = load(Task.from_file(listed(folder, slashed)))
+    for backslashed in (rows, [f".\\{row}" for row in rows], [*rows[:9], *slashed[9:]]):
+        found = load(Task.from_file(listed(folder, backslashed)))
+        assert found.digest == whole.digest
+        assert "read with slashes" in found.report["splits"] and "slashes" not in whole.report["splits"]
+    lines = [f'{{"image": "{row.split(chr(9))[0]}", "label": "{row.split(chr(9))[1]}"}}' for row in rows]
+    doubled = [line.replace("\\", "\\\\") for line in lines]
+    (folder / "list.jsonl").write_text("\n".join(doubled) + "\n")
+    assert load(Task.from_file(folder / "list.jsonl")).digest == whole.digest
+    (folder / "list.jsonl").write_text("\n".join(lines) + "\n")
+    assert "a backslash twice" in refusal(folder / "list.jsonl").do
+    (folder / "list.jsonl").write_text('{"image": "red\\t0.png", "label": "red"}\n')
+    assert "in JSON a backslash is written twice" in refusal(folder / "list.jsonl").do
+    for before in ("C:\\Users\\ann\\", "/home/ann/", "\\\\host\\share\\"):
+        error = refusal(listed(folder, [f"{before}red\\0.png\tred"]))
+        assert "did you mean 'red/0.png'?" in error.do and repr(before) in error.do
+    assert "did you mean 'red/0.png'?" in refusal(listed(folder, ["red\\0.pgn\tred"])).do
+    (folder / "red\\0.png").write_bytes((folder / "red" / "1.png").read_bytes())
+    own = load(Task.from_file(listed(folder, rows)))
+    assert own.digest != whole.digest, "a file whose name holds a backslash goes before"
+
+
 def test_bad_folders_are_refused(tmp_path: Path) -> None:
     flat = tmp_path / "flat"
     write_image(flat / "0.png", "red", 0)

@@ -71,6 +71,53 @@ def test_a_number_sign_may_be_a_word(tmp_path: Path, separator: str) -> None:
     assert read(path) == [(1, (("a",), ("O",))), (6, (("#", "1"), ("O", "O")))]
 
 
+@pytest.mark.parametrize(
+    ("comment", "row"),
+    [
+        ("#\thttp://de.example.org/a [2009-10-17]", "{}\tEU\tB-ORG\tO"),  # GermEval 2014
+        ("#\tsource\tof it\tn-tv.de vom 26.02.2005", "{}\tEU\tB-ORG\tO"),
+        ("#\tn-tv.de vom 26.02.2005 [2005-02-26]", "EU\tB-ORG"),
+        ("# id 1db4a2f3-02b8\tdomain=en", "EU _ _ B-ORG"),  # MultiCoNER
+        ("# id 1db4a2f3-02b8\tdomain=en", "EU\t_\t_\tB-ORG"),
+        ("#begin document (bc/cctv/00/cctv_0000); part 000", "EU NNP B-ORG"),  # CoNLL-2012
+        ("# a comment of its own", "EU B-ORG"),
+        ("# http://example.org/a", "EU B-ORG"),
+    ],
+)
+def test_comments_before_a_sentence(tmp_path: Path, comment: str, row: str) -> None:
+    sentence = f"{row.format(1)}\n{row.format(2)}\n"
+    plain = write(tmp_path, f"{sentence}\n{sentence}", "plain.conll")
+    commented = write(tmp_path, f"{comment}\n{sentence}\n{comment}\n{sentence}", "commented.conll")
+    header = open_table(plain).header
+    assert open_table(commented).header == header
+    assert [cells for _, cells in read(commented, *header)] == [cells for _, cells in read(plain, *header)]
+
+
+@pytest.mark.parametrize("row", ["{}\tO", "{} O", "{} NN O"])
+def test_words_that_begin_with_a_number_sign(tmp_path: Path, row: str) -> None:
+    words = ("#", "#tag", "##", "a", "#")
+    content = "".join(f"{row.format(word)}\n" for word in words)
+    for before in ("", f"{row.format('b')}\n\n", "\n\n"):
+        assert read(write(tmp_path, before + content), "tokens")[-1][1] == (words,)
+
+
+def test_a_document_ends_the_sentence_before(tmp_path: Path) -> None:
+    assert read(write(tmp_path, "a O\n-DOCSTART- -X-\nb O\n\n\n-DOCSTART-\n# x = 1\nc O\n"), "tokens") == [
+        (1, (("a",),)),
+        (3, (("b",),)),
+        (8, (("c",),)),
+    ]
+
+
+def test_numbers_in_place_of_words_are_refused(tmp_path: Path) -> None:
+    sentence = "1\tEU\tB-ORG\tO\n2\tcalls\tO\tO\n3\t.\tO\tO\n"
+    path = write(tmp_path, "\n".join([sentence.replace("EU", f"EU{i}") for i in range(20)]))
+    with pytest.raises(DataError, match="the words are the numbers that count them") as caught:
+        load(Task.from_file(path, kind="tagging"))
+    assert "--text 2" in caught.value.do
+    assert len(load(Task.from_file(path, kind="tagging", text="2", label="3")).train.examples) == 14
+
+
 def test_only_spaces_and_tabs_separate(tmp_path: Path) -> None:
     assert read(write(tmp_path, "a\u00a0b O\n\u2028 O\n")) == [(1, (("a\u00a0b", "\u2028"), ("O", "O")))]
     assert read(write(tmp_path, "a b\tO\n")) == [(1, (("a b",), ("O",)))]

@@ -85,6 +85,34 @@ def test_tsv_is_never_quoted(tmp_path: Path) -> None:
     assert read(path) == [(2, ('"open', "x")), (3, ('say "hi", you', "y"))]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("t.csv", "text;label\na, b;x\n3,5;y\n", [(2, ("a, b", "x")), (3, ("3,5", "y"))]),
+        ("t.csv", '"text";"label"\n"a; ""b""";"x"\n', [(2, ('a; "b"', "x"))]),
+        ("t.csv", "text, original;label\na, b;x\nc, d;y\n", [(2, ("a, b", "x")), (3, ("c, d", "y"))]),
+        ("t.csv", 'text\tlabel\n5,0\tx\n"a\tb"\ty\n', [(2, ("5,0", "x")), (3, ("a\tb", "y"))]),
+        ("t.csv", "text|label\na;b|x\n", [(2, ("a;b", "x"))]),
+        ("t.csv", "sep=;\r\ntext;label\r\na,b;x\r\n", [(3, ("a,b", "x"))]),
+        ("t.csv", '"sep=|"\ntext|label\na|x\n', [(3, ("a", "x"))]),
+        ("t.csv", "sep=\\t\ntext\tlabel\na\tx\n", [(3, ("a", "x"))]),
+        ("t.csv", "sep=\t\ntext\tlabel\na\tx\n", [(3, ("a", "x"))]),
+        ("t.csv", "sep=,\ntext,a;b\na,1;2\n", [(3, ("a", "1;2"))]),
+        ("t.csv", "text,a;b,label\na,1;2,x\n", [(2, ("a", "1;2", "x"))]),
+        ("t.csv", "text,a|b\na,1|2\n", [(2, ("a", "1|2"))]),
+        ("t.csv", "text,label\na|b,x;y\n", [(2, ("a|b", "x;y"))]),
+        ("t.tsv", 'sep=;\ntext;label\n"a;b";x\n', [(3, ("a;b", "x"))]),
+        ("t.tsv", '"text"\t"label"\n"a\tb"\t"x"\n', [(2, ("a\tb", "x"))]),
+        ("t.tsv", 'text\tlabel\n"a"\tx\n', [(2, ('"a"', "x"))]),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_what_separates_the_columns(
+    tmp_path: Path, name: str, content: str, rows: list[tuple[int, tuple[str, ...]]], suffix: str
+) -> None:
+    assert read(write(tmp_path, name + suffix, "\ufeff" + content)) == rows
+
+
 def test_jsonl_labels(tmp_path: Path) -> None:
     labels = ['"a"', "1", "2.50", "true", "[]", '["a", "b"]']
     path = write(tmp_path, "t.jsonl", "".join(f'{{"text": "t", "label": {label}}}\n' for label in labels))
@@ -126,9 +154,12 @@ BAD = [
     ("t.csv", "text,label\na,b\n\nc,d\n", ":3", "an empty line", "remove the line"),
     ("t.jsonl", '{"text": "a", "label": "b"}\n\n{"text": "a", "label": "b"}\n', ":2", "an empty line", ""),
     ("t.csv", "text,label,text\na,b,c\n", ":1", "two columns are called 'text'", "columns 1 and 3"),
-    ("t.csv", "text\tlabel\na\tb\n", ":1", "one column that holds '\\t'", "rename the file to .tsv"),
+    ("t.csv", '"text,label"\n"a,b"\n', ":1", "one column that holds ','", "take the quotes round"),
+    ("t.csv", "text;label\na;b\nc;d;e\n", ":3", "too many fields", "holds a semicolon"),
+    ("t.csv", 'text;label\na;"b"c\n', ":2:6", "text after a closing quote", "a semicolon or the end"),
+    ("t.tsv", 'text\tlabel\n"a\nb"\tc\n', ":2", "too few fields", "rename the file to .csv"),
     ("t.tsv", "text,label\na,b\n", ":1", "one column that holds ','", "rename the file to .csv"),
-    ("t.csv", "text;label\na;b\n", ":1", "one column that holds ';'", "by commas"),
+    ("t.tsv", "text;label\na;b\n", ":1", "one column that holds ';'", "rename the file to .csv"),
     ("t.csv", b"text,label\na,b\nc\0,d\n", ":3", "a NUL byte (byte 16 ", "export it again"),
     ("t.csv", b"text,label\na,b\ncaf\xe9,d\n", ":3", "not UTF-8 (byte 18 ", "WINDOWS-1252"),
     ("t.csv.gz", b"text,label\na,b\ncaf\xe9,d\n", ":3", "not UTF-8 (byte 18 ", "gunzip t.csv.gz && iconv"),

@@ -1,6 +1,6 @@
 """Reader of tables of texts with candidates: a list per row, a column per choice, or a row per candidate.
 
-A label is the right choice's column name, text or number; where the file marks every candidate, 0 or 1.
+A label is the right choice's column name, text, letter or number; where the file marks every candidate, 0 or 1.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from string import ascii_lowercase
 from typing import Any
 
 from graftwork.core.example import Input
 from graftwork.core.task import Split, Task
+from graftwork.data.readers.choice_labels import OF_LETTER, marks_of
 from graftwork.data.readers.columns import column_of, columns_told
 from graftwork.data.readers.embedded_media import text_cell
 from graftwork.data.readers.rejects import Bad, Cell, DataRow
@@ -23,15 +25,21 @@ from graftwork.io.gzip_files import plain_name
 from graftwork.targets.choices import check_choices, parse_marks
 
 TEXTS = ("text", "premise", "query", "context", "question", "sentence")
+OTHER_TEXTS = ("question.stem", "ctx", "startphrase", "goal", "prompt")  # where there is none of TEXTS
 LISTS = ("choices", "candidates")  # columns with a list in every row
+OTHER_LISTS = ("question.choices", "options", "endings")  # where there is none of LISTS
 SINGLE = ("candidate", "document", "passage", "answer")  # columns with one candidate in every row
 LABELS = ("label", "labels", "relevance")
+ANSWERS = ("answerKey", "answer_key", "answer_idx", "answer", "correct", "cop")  # where there is none of LABELS
 ASKING = ("premise", "context")  # columns to which a `question` is appended as part of the text
+ASKED_ABOUT = ("article", "passage")  # those that are part of a text only beside a `question`
 JOINED = "+"  # separator of columns that make up one text: premise+question
 ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
 
-_NUMBERED = re.compile(r"(choice|ending|option|answer|alternative|hypothesis|candidate|sol)_?([0-9]{1,2})")
-_NUMBER = re.compile("[0-9]{1,4}")
+_LIST = re.compile(r"\s*(\[.*\]|\{.*\})\s*", re.DOTALL)
+_NUMBERED = re.compile(
+    r"(choice|ending|option|opt|op|answer|ans|alternative|hypothesis|candidate|sol)[_ ]?([0-9]{1,2})"
+)
 
 
 def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task:
@@ -49,7 +57,8 @@ def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task
         column_of(table, "text", name, None, ", ".join(TEXTS) if name == TEXTS[0] else name)
     if not labelled:
         return task.resolved(text=text, choices=choices)
-    label = task.label or next((name for name in LABELS if name in table.header), LABELS[0])
+    usual = (*LABELS, *(name for name in ANSWERS if name not in choices))
+    label = task.label or next((name for name in usual if name in table.header), LABELS[0])
     column_of(table, "label", label, None)
     twice = [name for name, count in Counter([*_parts(text, table), *choices, label]).items() if count > 1]
     if twice:
@@ -66,6 +75,9 @@ def _found_text(table: Table, choices: Sequence[str]) -> str:
     found = [name for name in TEXTS if name in table.header and name not in choices]
     if len(found) == 2 and found[0] in ASKING and found[1] == "question":
         return JOINED.join(found)
+    if found == ["question"]:
+        about = [name for name in ASKED_ABOUT if name in table.header and name not in choices][:1]
+        return JOINED.join([*about, *found])
     if len(found) > 1:
         raise DataError(
             "more than one column could be the text",
@@ -73,7 +85,8 @@ def _found_text(table: Table, choices: Sequence[str]) -> str:
             got=columns_told(table),
             do=f"say which: --text COLUMN, or --text {JOINED.join(found[:2])} for both",
         )
-    return found[0] if found else TEXTS[0]
+    others = [name for name in OTHER_TEXTS if name in table.header and name not in choices]
+    return next(iter([*found, *others]), TEXTS[0])
 
 
 def _found_choices(table: Table) -> tuple[str, ...]:
@@ -84,16 +97,31 @@ def _found_choices(table: Table) -> tuple[str, ...]:
             numbered[match[1]].append((int(match[2]), name))
     found: list[tuple[str, ...]] = [(name,) for name in LISTS if name in table.header]
     found += [tuple(name for _, name in sorted(names)) for names in numbered.values() if len(names) > 1]
+    lettered = _lettered(table.header)
+    found = found or [(name,) for name in OTHER_LISTS if name in table.header]
+    found = found or [family for family in lettered if len(family[0]) > 1] or lettered
     found = found or [(name,) for name in SINGLE if name in table.header and not _is_json(table)]
+    found = found or [("answers",)] if "answers" in table.header else found
     if len(found) != 1:
         raise DataError(
             "more than one column could be the choices" if found else "no column of choices",
             where=f"{table.path}:1",
             got=columns_told(table),
-            expected=f"{' or '.join(LISTS)} with lists (JSONL), choice1, choice2, …, or {SINGLE[0]}, one in each row",
+            expected=f"{' or '.join(LISTS[:2])} with lists (JSONL), choice1, choice2, … or option_a, option_b, …, or "
+            f"{SINGLE[0]}, one in each row",
             do="say which: --choices COLUMN, or --choices FIRST,SECOND,… for a column each",
         )
     return found[0]
+
+
+def _lettered(header: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the families of columns whose names end in a, b, and so on: `opt_a`, `opt_b`, or `A`, `B`."""
+    families: defaultdict[tuple[str, bool], dict[str, str]] = defaultdict(dict)
+    for name in header:
+        if match := OF_LETTER.fullmatch(name):
+            families[match["stem"], match["letter"].isupper()][match["letter"].lower()] = name
+    whole = [family for family in families.values() if len(family) > 1 and "".join(sorted(family)) in ascii_lowercase]
+    return [tuple(family[letter] for letter in sorted(family)) for family in whole if "a" in family]
 
 
 def _is_json(table: Table) -> bool:
@@ -129,9 +157,12 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
 
 
 def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
-    """Return a pattern of further columns of this numbered family; None where the choices are not numbered."""
-    numbered = _NUMBERED.fullmatch(choices[-1])
-    return re.compile(f"{numbered[1]}_?[0-9]{{1,2}}") if numbered and len(choices) > 1 else None
+    """Return a pattern of further columns of this numbered or lettered family; None where the choices are neither."""
+    if len(choices) > 1 and (numbered := _NUMBERED.fullmatch(choices[-1])):
+        return re.compile(f"{numbered[1]}[_ ]?[0-9]{{1,2}}")
+    if len(choices) > 1 and (lettered := OF_LETTER.fullmatch(choices[-1])):
+        return re.compile(re.escape(lettered["stem"]) + ("[A-H]" if lettered["letter"].isupper() else "[a-h]"))
+    return None
 
 
 def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> DataRow:
@@ -139,8 +170,10 @@ def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> Dat
     text, choices, *labels = row.cells
     assert isinstance(choices, tuple)
     check_choices(choices, where)
-    marks = (_marks(text_cell(label, where), choices, columns, task, where) for label in labels)
-    return replace(row, cells=(text, choices, *marks))
+    named = columns[: len(choices)]
+    given = (text_cell(label, where) for label in labels)
+    marks = (marks_of(label, choices, named, task, where) for label in given)
+    return replace(row, cells=(text, tuple(choices), *marks))
 
 
 def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow | Bad:
@@ -158,6 +191,9 @@ def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists
     words = map(str, cells)
     parts = [ASKED.get(text, text) if name == "question" else text for name, text in zip(texts, words, strict=False)]
     listed = cells[-1] if of_lists else tuple(map(str, cells[len(texts) :]))
+    assert isinstance(listed, tuple)
+    while not of_lists and len(listed) > 2 and not listed[-1].strip():
+        listed = listed[:-1]  # a row with fewer choices than others
     return replace(row, cells=(" ".join(filter(None, parts)), listed, *row.cells[end:]))
 
 
@@ -223,62 +259,22 @@ def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> 
             do="sort the file by its texts",
         )
     begun[text] = line
+    candidates = group[0].cells[1]
+    assert isinstance(candidates, tuple)
+    if len(group) == 1 and _LIST.fullmatch(candidates[0]):
+        raise DataError(
+            "the choices are the text of a list",
+            where=f"{table.path}:{line}",
+            got=clip(candidates[0]),
+            expected="a list of texts, in JSONL, or a column for each choice",
+            do="write JSONL; pandas does: df.to_json('FILE.jsonl', orient='records', lines=True)",
+        )
     marks = [(str(label), row.line) for row in group for label in row.cells[2:]]
     for mark, place in marks:
         parse_marks(mark, f"{table.path}:{place}")
     cells: list[Cell] = [text, tuple(choice for row in group for choice in text_cell(row.cells[1], ""))]
     cells += [tuple(mark for mark, _ in marks)] if marks else []
     return DataRow(line, tuple(cells), 0, group[-1].last)
-
-
-def _marks(
-    label: str | tuple[str, ...], choices: Sequence[str], columns: Sequence[str], task: Task, where: str
-) -> tuple[str, ...]:
-    """Return a mark for each choice; `columns` are the choices' column names, if each has its own."""
-    if isinstance(label, tuple):
-        return label
-    right = _place(label, choices, columns, task, where)
-    return tuple("1" if place == right else "0" for place in range(len(choices)))
-
-
-def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Task, where: str) -> int:
-    """Return the index of the choice that the label names. Raises `DataError` if it names none or is ambiguous."""
-    first = int(task.settings.count_from) if task.settings.count_from is not None else 0
-    number = int(label) - first if _NUMBER.fullmatch(label) else None
-    if task.settings.count_from is None and label in columns:
-        return columns.index(label)
-    text = choices.index(label) if label in choices and task.settings.count_from is None else None
-    numbered = number if number is not None and 0 <= number < len(choices) else None
-    from_one = bool(columns) and columns[0].endswith("1") and task.settings.count_from is None
-    if (text is not None and numbered not in (None, text)) or (text is None and numbered is not None and from_one):
-        other = "the text of another" if text is not None else f"counted from 0 or, as {columns[0]} is, from 1"
-        raise DataError(
-            "the label can be read in two ways",
-            where=where,
-            got=f"{clip(label)}: the number of a choice, {other}",
-            expected="a label that means one choice",
-            do="say from where labels count: --count-from 0 or --count-from 1",
-        )
-    found = text if text is not None else numbered
-    if found is None:
-        raise DataError(
-            f"the label {clip(label)} is no choice",
-            where=where,
-            got=" | ".join(map(clip, choices)),
-            expected=_expected(columns, len(choices), task),
-            do="mend it; if labels count from 1: --count-from 1"
-            if number == len(choices) and first == 0
-            else "mend it",
-        )
-    return found
-
-
-def _expected(columns: Sequence[str], count: int, task: Task) -> str:
-    first = int(task.settings.count_from or 0)
-    if task.settings.count_from is not None:
-        return f"a number from {first} to {first + count - 1}"
-    named = f"{', '.join(columns)}, " if columns else ""
-    return f"{named}the text of a choice, or its number, from 0 to {count - 1}"
 
 
 def choice_report(splits: Mapping[str, Split]) -> dict[str, Any]:

@@ -60,26 +60,22 @@ def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
 def media_of(cell: str | Embedded, role: str, source: Path, where: str) -> Media:
     """Return the file that `cell` names, relative to the list `source` or inside the folder `source`, or that it holds.
 
-    Raises `DataError` with the location in the list for a missing file and for a bad one that the list holds, with
-    the file's path for another bad one.
+    A path of Windows, with backslashes, is read where only that file is there. Raises `DataError` with the location in
+    the list for a missing file and for a bad one that the list holds, with the file's path for another bad one.
     """
     if isinstance(cell, Embedded):
         if cell.content is not None:
             return _of_content(cell.content, cell.path, role, where)
         cell = cell.path
     folder = source if source.is_dir() else source.parent
-    path = folder / cell
-    may_be = bool(cell.strip()) and len(os.fsencode(path.name)) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
-    if may_be and path.is_file():
+    if (path := _file(folder, cell)) or ("\\" in cell and (path := _file(folder, _with_slashes(cell)))):
         return identify(path, role)
-    siblings = [entry.name for entry in path.parent.iterdir()] if may_be and path.parent.is_dir() else []
-    near = nearest(path.name, siblings) if cell.strip() else None
     raise DataError(
         f"the {role} is not there" if cell.strip() else f"no {role} is named",
         where=where,
         got=clip(cell),
         expected=f"a path relative to {folder}",
-        do=f"did you mean {clip(str(Path(cell).parent / near))}?" if near else "mend the path, or remove the row",
+        do=_remedy(cell, folder),
     )
 
 
@@ -101,6 +97,44 @@ def _of_content(content: bytes, name: str, role: str, where: str) -> Media:
     except DataError as error:
         error.where = where + (f" ({clip(name)})" if name else "")
         raise
+
+
+def of_windows(cell: str, source: Path) -> bool:
+    """Return whether `media_of` reads the path with slashes for its backslashes."""
+    return "\\" in cell and not _file(source.parent, cell) and _file(source.parent, _with_slashes(cell)) is not None
+
+
+def _with_slashes(cell: str) -> str:
+    return cell.replace("\\", "/")
+
+
+def _file(folder: Path, cell: str) -> Path | None:
+    """Return the path of the file that `cell` names; None if it is not there."""
+    path = folder / cell
+    return path if _may_be(cell, path) and path.is_file() else None
+
+
+def _may_be(cell: str, path: Path) -> bool:
+    """Return whether a file may have this path."""
+    return bool(cell.strip()) and len(os.fsencode(path.name)) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
+
+
+def _remedy(cell: str, folder: Path) -> str:
+    """Return what to do about a path that is not there: the nearest one, or the end of it that is."""
+    if any(mark in cell for mark in "\t\n\r\b\f"):
+        return "the path holds a control character: in JSON a backslash is written twice, or as a slash"
+    given = _with_slashes(cell)
+    path = folder / given
+    if not _may_be(given, path):
+        return "mend the path, or remove the row"
+    parts = given.split("/")
+    tails = ("/".join(parts[start:]) for start in range(1, len(parts)))
+    if (tail := next((tail for tail in tails if tail.strip("/.") and _file(folder, tail)), None)) is not None:
+        before = cell[: len(cell) - len(tail)]
+        return f"did you mean {clip(tail)}? then take {clip(before)} off the paths, which are those of another place"
+    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = nearest(path.name, siblings)
+    return f"did you mean {clip(str(Path(given).parent / near))}?" if near else "mend the path, or remove the row"
 
 
 def files_in(path: Path, role: str) -> list[Path]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
 from graftwork.data.readers import annotation_exports, spacy_examples, whole_file_formats
+from graftwork.data.readers.label_columns import APART, found_labels, marked_columns, names_of
+from graftwork.data.readers.separated import NAMES
 from graftwork.data.readers.table import Table, open_table
 from graftwork.errors import ConfigError, DataError, nearest
+from graftwork.registry import kinds
 
 COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # usual columns of a text, and of a list of words
 OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
@@ -52,17 +57,33 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
         raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
     if per_word and task.reads != "text":
         raise ConfigError(f"the kind {task.kind!r} answers words", got=f"--{task.reads}", do="set --text")
-    label = task.label or next((name for name in TARGETS[per_word] if name in table.header), TARGETS[per_word][0])
-    roles = _text_columns(task, table, per_word) | {"label": column_of(table, "label", label, task.label)}
-    twice = [name for name, count in Counter(roles.values()).items() if count > 1]
+    roles = _text_columns(task, table, per_word)
+    labels = _label_columns(task, table, tuple(roles.values()))
+    twice = [name for name, count in Counter([*roles.values(), *labels]).items() if count > 1]
     if twice:
-        named = " and ".join(role for role, name in roles.items() if name == twice[0])
+        named = " and ".join([*(role for role, name in roles.items() if name == twice[0]), "label"])
         raise ConfigError(
             f"{named} are the same column, {twice[0]!r}",
             where=str(table.path),
             do="name another column for one",
         )
-    return task.resolved(**roles)
+    return task.resolved(**roles, label=APART.join(labels))
+
+
+def _label_columns(task: Task, table: Table, inputs: Sequence[str]) -> tuple[str, ...]:
+    """Return the column of the target, or those of the labels that have one each."""
+    kind = kinds.get(task.kind)
+    usual = next((name for name in TARGETS[kind.per_word] if name in table.header), None)
+    may_be_several = kind.has_labels and not kind.per_word
+    if task.label is None and usual is None and may_be_several and (found := found_labels(table, inputs)):
+        return found
+    label = task.label or usual or TARGETS[kind.per_word][0]
+    names = names_of(label, table.header) if may_be_several else (label,)
+    if task.label is None and usual is None and may_be_several:
+        marked = marked_columns(table, [name for name in table.header if name not in inputs])
+        more = f"; of labels with a column each: --label {APART.join(marked)}" if len(marked) > 1 else ""
+        return (column_of(table, "label", label, None, more=more),)
+    return tuple(column_of(table, "label", name, task.label) for name in names)
 
 
 def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
@@ -94,22 +115,26 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
             got=columns_told(table),
             do="say which: --text COLUMN, or --text-a and --text-b",
         )
-    return found[0] if found else {"text": column_of(table, "text", COLUMNS[per_word][0], None)}
+    of_lines = per_word and table.separation is not None
+    more = "; if the file has a word on each line, rename it to .conll" if of_lines else ""
+    return found[0] if found else {"text": column_of(table, "text", COLUMNS[per_word][0], None, more=more)}
 
 
-def column_of(table: Table, role: str, name: str, setting: str | None, known: str = "") -> str:
+def column_of(table: Table, role: str, name: str, setting: str | None, known: str = "", more: str = "") -> str:
     """Return `name` if the table has it; else raise an error that lists the columns and suggests the nearest.
 
-    `known` are the usual names, in words; the default is that of a text, or of words.
+    `known` are the usual names, in words; the default is that of a text, or of words. `more` is added to the remedy.
     """
     if name in table.header:
         return name
     near = nearest(name, table.header)
-    flag = f"--{role.replace('_', '-')} {near or 'COLUMN'}"
+    flag = f"--{role.replace('_', '-')} {shlex.quote(near) if near else 'COLUMN'}"
     do = f"did you mean {flag}?" if near else f"name it: {flag}{OTHERS if name == 'text' and not known else ''}"
     known = known or {"text": "text, sentence, or text_a and text_b", "tokens": "tokens or words"}.get(name, name)
     if setting is None and any(len(cell.split()) >= MOST_WORDS for cell in table.header):
         do = "the first line looks like a row: put a header above it, such as text and label"
+    if apart := separator_told(table):
+        more += f"; {apart}"
     error = ConfigError if setting is not None else DataError
     raise error(
         f"no column {name!r}",
@@ -120,17 +145,28 @@ def column_of(table: Table, role: str, name: str, setting: str | None, known: st
         else f"a column called {known}"
         if " and " not in known
         else f"columns called {known}",
-        do=do,
+        do=do + more,
     )
 
 
 def columns_told(table: Table) -> str:
-    """List the table's columns for a message; for doccano's spans also the key that they are made from."""
-    told = f"columns: {', '.join(table.header)}"
+    """List the table's columns for a message, with an unusual separator, and the key of doccano's spans."""
+    told = f"columns: {', '.join(repr(name) if ',' in name else name for name in table.header)}"
+    if table.separation is not None and not table.separation.usual:
+        told += f", separated by {table.separation.name}s"
     if _of_spans(table):
         key = annotation_exports.spans_key(table.path)
         told += f", made of the spans in {key!r}; where the label is another key, every key is a column"
     return told
+
+
+def separator_told(table: Table) -> str:
+    """Return how to say what separates the columns, where a column's name holds another separator; else ""."""
+    if table.separation is None:
+        return ""
+    marks = [mark for mark in NAMES if mark != table.separation.mark]
+    held = next((mark for mark in marks if any(mark in name for name in table.header)), None)
+    return f"if {NAMES[held]}s separate the columns, write the line sep={held} above the header" if held else ""
 
 
 def _of_spans(table: Table) -> bool:

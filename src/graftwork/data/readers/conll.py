@@ -23,8 +23,10 @@ WORDS, TAGS = "tokens", "tags"  # names of the first and the last column; those 
 UNIVERSAL = ("id", WORDS, "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 DOCUMENT = "-DOCSTART-"
 _SPACES = " \t\r\n"
+_BLANKS = re.compile("[ \t]+")
 _NO_WORD = re.compile(r"\d+[-.]\d+")  # an id such as 3-4 or 8.1
-_COMMENT = re.compile(r"#\s*(\S+\s*=|newdoc\b|newpar\b)")  # such as # text = …; a lone # is a word
+_COMMENT = re.compile(r"#\s*([^\s=]+\s*=|newdoc\b|newpar\b|(begin|end) document\b|id\s+\S{8})")  # a lone # is a word
+_NO_TAG = re.compile(r"\s|://")  # in the last field of a line that is no word's
 
 
 def header_of(path: Path) -> tuple[str, ...] | None:
@@ -65,8 +67,8 @@ def rows(path: Path) -> Iterator[Named | Bad]:
 
 def _fields(path: Path) -> Iterator[tuple[int, list[str] | DataError]]:
     """Yield the number and fields, or error, of every line with a word; and no fields where a sentence ends."""
-    tabs: bool | None = None
     universal, at_start = _universal(path), True
+    tabs, width = _shape(path)
     for number, line in each_line(path):
         if isinstance(line, DataError) or "\r" in without_eol(line):
             yield number, line if isinstance(line, DataError) else _old_line_ends(path, number, line)
@@ -76,23 +78,51 @@ def _fields(path: Path) -> Iterator[tuple[int, list[str] | DataError]]:
             at_start = True
             yield number, []
             continue
-        if content == DOCUMENT or (content.startswith("#") and _is_comment(content, universal, tabs, at_start)):
+        if content.startswith("#") and (universal or _is_comment(content, tabs, width, at_start)):
             continue
-        tabs = "\t" in line.strip("\r\n ") if tabs is None else tabs
-        fields = [field.strip(" ") for field in line.strip("\r\n").split("\t")] if tabs else re.split("[ \t]+", content)
-        if fields[0] == DOCUMENT or (universal and _NO_WORD.fullmatch(fields[0])):
+        fields = _split(line, content, tabs)
+        if fields[0] == DOCUMENT:
+            at_start = True
+            yield number, []
+            continue
+        if universal and _NO_WORD.fullmatch(fields[0]):
             continue
         at_start = False
         yield number, fields
 
 
-def _is_comment(content: str, universal: bool, tabs: bool | None, at_start: bool) -> bool:
+def _split(line: str, content: str, tabs: bool) -> list[str]:
+    return [field.strip(" ") for field in line.strip("\r\n").split("\t")] if tabs else _BLANKS.split(content)
+
+
+def _shape(path: Path) -> tuple[bool, int]:
+    """Return whether tabs separate the columns, and their number: by the first line that is surely a word's.
+
+    A line that begins with `#` may be a comment, and decides only where there is no other.
+    """
+    first: str | None = None
+    for _, line in each_line(path):
+        content = line.strip(_SPACES) if isinstance(line, str) else ""
+        if not isinstance(line, str) or not content or content.split()[0] == DOCUMENT:
+            continue
+        first = first or line
+        if not content.startswith("#"):
+            first = line
+            break
+    tabs = first is not None and "\t" in first.strip("\r\n ")
+    return tabs, 0 if first is None else len(_split(first, first.strip(_SPACES), tabs))
+
+
+def _is_comment(content: str, tabs: bool, width: int, at_start: bool) -> bool:
     """Return whether a line that begins with `#` is a comment: only if it can't be a word's, as `#` may be a word."""
-    if universal:
+    if tabs and "\t" not in content:
         return True
-    if tabs:
-        return "\t" not in content
-    return at_start and bool(_COMMENT.match(content)) and "\t" not in content
+    if not at_start:
+        return False
+    fields = _split(content, content, tabs)
+    if len(fields) > 1 and not fields[0].strip("#") and (len(fields) != width or _NO_TAG.search(fields[-1])):
+        return True
+    return bool(_COMMENT.match(content)) and (not tabs or len(fields) != width)
 
 
 def _old_line_ends(path: Path, number: int, line: str) -> DataError:

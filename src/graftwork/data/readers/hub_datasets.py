@@ -68,7 +68,7 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_set(path).column_names)
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
     """Yield every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
     found = _as_stored(_set(path).select_columns(list(dict.fromkeys(wanted))))
     names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
@@ -82,7 +82,7 @@ def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None
             except DataError as error:
                 yield Bad(path, number, error)
             else:
-                yield row_of(values, wanted, label, words, path, number)
+                yield row_of(values, wanted, labels, words, path, number)
 
 
 def has_labels(path: Path) -> bool:

@@ -25,6 +25,41 @@ class Literal(str):
     __slots__ = ()
 
 
+class NamedList(tuple[str, ...]):
+    """A list of texts of which each has a name, as the choices A, B, … of a question."""
+
+    names: tuple[str, ...] = ()
+
+
+def named_list(value: Any) -> NamedList | None:
+    """Return the list that a JSON value names: `{"text": […], "label": […]}`, the same of objects, or `{"A": "…"}`."""
+    names: list[Any] = []
+    texts: list[Any] = []
+    if isinstance(value, dict):
+        given = {name: text for name, text in value.items() if text is not None}  # null in tables: the row has none
+        names, texts = list(given), list(given.values())
+        if all(isinstance(column, list) for column in (value.get("label"), value.get("text"))):
+            names, texts = value["label"], value["text"]
+    elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        names, texts = [item.get("label") for item in value], [item.get("text") for item in value]
+    if len(names) != len(texts) or not all(type(text) is str for text in texts) or not texts:
+        return None
+    if not all(isinstance(name, str) for name in names):
+        return None
+    found = NamedList(texts)
+    found.names = tuple(map(str, names))
+    return found
+
+
+def inner(item: Object) -> Object:
+    """Return the object with a question of AI2's form, `{"question": {"stem": …, "choices": …}}`, as two keys."""
+    asked = item.get("question")
+    if not (isinstance(asked, dict) and {"stem", "choices"} <= asked.keys()):
+        return item
+    own = {name: value for name, value in item.items() if name != "question"}
+    return {"question.stem": asked["stem"], "question.choices": asked["choices"], **own}
+
+
 def _refuse_nan(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
@@ -87,7 +122,9 @@ def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> An
             where=f"{where}{place}",
             got=clip(content),
             expected="one JSON object per line",
-            do="mend the line or remove it",
+            do="write a backslash twice, as in a path of Windows, or as a slash"
+            if isinstance(error, json.JSONDecodeError) and "escape" in error.msg
+            else "mend the line or remove it",
         )
     return item
 
@@ -153,6 +190,8 @@ def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bo
     if is_words:
         if isinstance(value, list) and all(type(item) is str for item in value):  # no Literal, which is a str too
             return tuple(value)
+        if (named := named_list(value)) is not None:
+            return named
         raise DataError(
             f"the value of {column!r} is no list of strings",
             where=where,

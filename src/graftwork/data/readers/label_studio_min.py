@@ -34,7 +34,7 @@ def header_of(path: Path) -> tuple[str, ...] | None:
     return tuple(found) or None
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
     """Yield every task, numbered by its place from 1; equal answers of several annotators are one row.
 
     A question that was left open is an empty list, as is a task without spans.

@@ -30,10 +30,10 @@ def header_of(path: Path) -> tuple[str, ...]:
     return tuple(_open(path).schema_arrow.names)
 
 
-def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
     """Yield every row, numbered from 1.
 
-    Texts are used unchanged, in the column `words` also lists of texts, and in the column `label` also lists, numbers
+    Texts are used unchanged, in the column `words` also lists of texts, and in the columns `labels` also lists, numbers
     and booleans as JSON writes them; images and sounds of other columns as `embedded_media` has them. A row with
     anything else is bad.
     """
@@ -41,21 +41,21 @@ def rows(path: Path, wanted: Sequence[str], label: str | None, words: str | None
     for columns in _batches(path, wanted):
         for cells in zip(*columns, strict=True):
             number += 1
-            yield row_of(cells, wanted, label, words, path, number)
+            yield row_of(cells, wanted, labels, words, path, number)
 
 
 def row_of(
-    values: Sequence[Any], wanted: Sequence[str], label: str | None, words: str | None, path: Path, number: int
+    values: Sequence[Any], wanted: Sequence[str], labels: Sequence[str], words: str | None, path: Path, number: int
 ) -> DataRow | Bad:
     """Return row `number` of values as cells, or the bad row."""
 
     def cell(value: Any, name: str) -> Cell:
-        found = embedded(value) if name != label else None
+        found = embedded(value) if name not in labels else None
         if found is not None:
             return found
         refuse_several(value, name, f"{path}:{number}")
-        is_words = name == words and isinstance(value, list)
-        return cell_of(_as_json(value), name, f"{path}:{number}", is_label=name == label, is_words=is_words)
+        is_words = name == words and isinstance(value, list | dict)
+        return cell_of(_as_json(value), name, f"{path}:{number}", is_label=name in labels, is_words=is_words)
 
     try:
         cells = [cell(value, name) for value, name in zip(values, wanted, strict=True)]
@@ -83,6 +83,8 @@ def _as_json(value: Any) -> Any:
     """Return the value with numbers as literals; NaN and infinity, a table's missing numbers, become null."""
     if isinstance(value, list):
         return [_as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _as_json(item) for name, item in value.items()}
     if type(value) in (int, float):
         return Literal(repr(value)) if math.isfinite(value) else None
     return value

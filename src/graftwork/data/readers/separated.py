@@ -1,9 +1,9 @@
-"""Reader of records of CSV (RFC 4180) and of TSV, which is never quoted: a cell is the file's text."""
+"""Reader of records: quoted as in CSV (RFC 4180), or never quoted as in TSV, where a cell is the file's text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from graftwork.data.readers.json_text import empty_line
@@ -13,17 +13,19 @@ from graftwork.errors import DataError, clip
 
 Record = tuple[int, list[str], int]  # first line, fields, last line
 
+NAMES: Mapping[str, str] = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _CLOSING_QUOTE = re.compile(r'([^"]*+(?:""[^"]*+)*+)"')
 _EOL = ("", "\n", "\r\n", "\r")  # the last where a file is truncated between CR and LF
 
 
-def records(path: Path, quoted: bool) -> Iterator[Record | Bad]:
-    """Yield every record of a TSV or, if `quoted`, CSV file, the header first. Blank lines are allowed only at the end.
+def records(path: Path, separator: str, quoted: bool) -> Iterator[Record | Bad]:
+    """Yield every record of a file whose cells may be `quoted` as in CSV, or not as in TSV; the header first.
 
-    A bad record with an unclosed quote includes all lines up to the point where the error is detected.
+    Blank lines are allowed only at the end. A bad record with an unclosed quote includes all lines up to the point
+    where the error is detected.
     """
     blank = 0
-    for found in _csv(path) if quoted else _tsv(path):
+    for found in _csv(path, separator) if quoted else _tsv(path, separator):
         if not isinstance(found, Bad) and not found[1]:
             blank = blank or found[0]
             continue
@@ -33,15 +35,15 @@ def records(path: Path, quoted: bool) -> Iterator[Record | Bad]:
         yield found
 
 
-def _tsv(path: Path) -> Iterator[Record | Bad]:
+def _tsv(path: Path, separator: str) -> Iterator[Record | Bad]:
     for number, line in each_line(path):
         if isinstance(line, DataError):
             yield Bad(path, number, line, number)
         else:
-            yield number, _fields(without_eol(line), "\t"), number
+            yield number, _fields(without_eol(line), separator), number
 
 
-def _csv(path: Path) -> Iterator[Record | Bad]:
+def _csv(path: Path, separator: str) -> Iterator[Record | Bad]:
     lines = _Lines(path)
     for number, line in lines:
         if isinstance(line, DataError):
@@ -49,9 +51,9 @@ def _csv(path: Path) -> Iterator[Record | Bad]:
             continue
         content = without_eol(line)
         if '"' not in content and "\r" not in content:
-            yield number, _fields(content, ","), number
+            yield number, _fields(content, separator), number
             continue
-        found = _quoted(path, lines, number, line)
+        found = _quoted(path, lines, number, line, separator)
         if isinstance(found, DataError):
             yield Bad(path, number, found, lines.number)
         else:
@@ -79,7 +81,7 @@ class _Lines:
         return found
 
 
-def _quoted(path: Path, lines: _Lines, number: int, line: str) -> list[str] | DataError:
+def _quoted(path: Path, lines: _Lines, number: int, line: str, separator: str) -> list[str] | DataError:
     """Return the fields of a record with quotes, which may extend over further `lines`; or its error."""
     fields, at = [], 0
     while True:
@@ -103,17 +105,17 @@ def _quoted(path: Path, lines: _Lines, number: int, line: str) -> list[str] | Da
                     )
             fields.append("".join([*pieces, closing[1]]).replace('""', '"'))
             at = closing.end()
-            if line[at:] not in _EOL and line[at] != ",":
+            if line[at:] not in _EOL and line[at] != separator:
                 return DataError(
                     "text after a closing quote",
                     where=f"{path}:{number}:{at + 1}",
                     got=f"{clip(without_eol(line[at:]))}; the quote opened at {opened}",
-                    expected="a comma or the end of the line",
+                    expected=f"a {NAMES.get(separator, 'separator')} or the end of the line",
                     do='double a quote that belongs to the text: ""',
                 )
         else:
-            comma = line.find(",", at)
-            end = comma if comma >= 0 else len(without_eol(line))
+            border = line.find(separator, at)
+            end = border if border >= 0 else len(without_eol(line))
             wrong = _in_bare(path, number, at, line[at:end])
             if wrong is not None:
                 return wrong

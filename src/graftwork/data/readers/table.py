@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 
 from graftwork.core.task import builtin_names
 from graftwork.data.readers import whole_file_formats
-from graftwork.data.readers.json_text import cell_of, json_objects
+from graftwork.data.readers.json_text import cell_of, inner, json_objects
 from graftwork.data.readers.rejects import Bad, Cell, DataRow, none_bad
-from graftwork.data.readers.separated import records
+from graftwork.data.readers.separated import NAMES, records
+from graftwork.data.readers.separators import Separation, separation_of
 from graftwork.errors import DataError, StorageError, clip, nearest
 from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
@@ -30,33 +31,37 @@ class Table:
     path: Path
     header: tuple[str, ...]  # JSONL: the keys of the first line
     spans: bool = True  # True to read JSONL with spans of texts as words and tags
+    separation: Separation | None = None  # of CSV and TSV
 
-    def rows(self, columns: Sequence[str], label: str | None = None, words: str | None = None) -> Iterator[DataRow]:
+    def rows(
+        self, columns: Sequence[str], label: str | Sequence[str] | None = None, words: str | None = None
+    ) -> Iterator[DataRow]:
         """Yield the rows of `readings`. Raises `DataError` with file:line also at the first bad row."""
         return none_bad(self.readings(columns, label, words))
 
     def readings(
         self,
         columns: Sequence[str],
-        label: str | None = None,
+        label: str | Sequence[str] | None = None,
         words: str | None = None,
         family: re.Pattern[str] | None = None,
     ) -> Iterator[DataRow | Bad]:
         """Yield the cells of `columns` of every row, or the bad row, in file order, one row in memory at a time.
 
-        In JSONL every cell must be a string, except in the column `label`, which may also hold a number, a boolean
-        (its JSON text is used) or a list of strings or numbers, and in the column `words`, which must hold a list of
-        strings. In Parquet and hub sets `words` may hold a list. A JSONL row with a key of this `family` that the
-        first line lacks is bad.
+        In JSONL every cell must be a string, except in the column or columns `label`, which may also hold a number, a
+        boolean (its JSON text is used) or a list of strings or numbers, and in the column `words`, which must hold a
+        list of strings, or name them (`json_text.named_list`). In Parquet and hub sets `words` may hold a list. A JSONL
+        row with a key of this `family` that the first line lacks is bad.
         Raises `DataError` for an error of the whole file, and at the end of one without rows.
         """
         own, empty = whole_file_formats.format_of(self.path, self.spans), True
         found: Iterator[DataRow | Bad]
+        labels = (label,) if isinstance(label, str) else tuple(label or ())
         if own is not None:
-            found = own.rows(self.path, columns, label, words)
+            found = own.rows(self.path, columns, labels, words)
         else:
             is_json = _format(self.path) == ".jsonl"
-            found = self._objects(columns, label, words, family) if is_json else self._records(columns)
+            found = self._objects(columns, labels, words, family) if is_json else self._records(columns)
         for row in found:
             empty = False
             yield row
@@ -71,13 +76,16 @@ class Table:
 
     def holds_lists(self, column: str) -> bool:
         """Return whether the first readable row has a list in this column."""
-        found = self.readings([column], label=column)  # the label may hold any type of cell
+        words = None if suffix_of(self.path) == ".jsonl" else column  # in JSONL a list only
+        found = self.readings([column], label=column, words=words)  # so that it may hold any type of cell
         first = next((row for row in found if not isinstance(row, Bad)), None)
         return first is not None and isinstance(first.cells[0], tuple)
 
     def _records(self, columns: Sequence[str]) -> Iterator[DataRow | Bad]:
         places = [self.header.index(column) for column in columns]
-        for record in islice(records(self.path, _format(self.path) == ".csv"), 1, None):
+        assert self.separation is not None
+        found = records(self.path, self.separation.mark, self.separation.quoted)
+        for record in islice(found, 1 + self.separation.said, None):
             if isinstance(record, Bad):
                 yield record
                 continue
@@ -90,7 +98,7 @@ class Table:
                 yield Bad(self.path, line, self._wrong_width(line, fields), last)
 
     def _objects(
-        self, columns: Sequence[str], label: str | None, words: str | None, family: re.Pattern[str] | None
+        self, columns: Sequence[str], labels: Sequence[str], words: str | None, family: re.Pattern[str] | None
     ) -> Iterator[DataRow | Bad]:
         for line, item in json_objects(self.path):
             try:
@@ -98,20 +106,22 @@ class Table:
                     raise item
                 if family is not None:
                     self._refuse_further(family, item, line)
-                row = DataRow(line, tuple(self._cells(item, columns, label, words, line)), 0, line)
+                row = DataRow(line, tuple(self._cells(item, columns, labels, words, line)), 0, line)
             except DataError as error:
                 yield Bad(self.path, line, error, line)
             else:
                 yield row
 
     def _cells(
-        self, item: dict[str, Any], columns: Sequence[str], label: str | None, words: str | None, line: int
+        self, item: dict[str, Any], columns: Sequence[str], labels: Sequence[str], words: str | None, line: int
     ) -> Iterator[Cell]:
         where = f"{self.path}:{line}"
         for column in columns:
             if column not in item:
+                item = inner(item)
+            if column not in item:
                 _refuse_missing(column, item, where)
-            yield cell_of(item[column], column, where, is_label=column == label, is_words=column == words)
+            yield cell_of(item[column], column, where, is_label=column in labels, is_words=column == words)
 
     def _refuse_further(self, family: re.Pattern[str], item: dict[str, Any], line: int) -> None:
         further = [key for key in item if key not in self.header and family.fullmatch(key)]
@@ -134,14 +144,16 @@ class Table:
         )
 
     def _wrong_width(self, line: int, fields: list[str]) -> DataError:
-        delimiter = {".csv": "comma", ".tsv": "tab"}[_format(self.path)]
-        many = len(fields) > len(self.header)
+        assert self.separation is not None
+        mark, name, many = self.separation.mark, self.separation.name, len(fields) > len(self.header)
         if not many:
-            do = f"add the missing {delimiter}, or mend a line break inside a text"
-        elif delimiter == "comma":
-            do = 'put quotes round a text that holds a comma: "…, …"'
+            do = f"add the missing {name}, or mend a line break inside a text"
+        elif self.separation.quoted:
+            do = f'put quotes round a text that holds a {name}: "…{mark} …"'
         else:
-            do = "replace the tab inside a text by a space"
+            do = f"replace the {name} inside a text by a space"
+        if not self.separation.quoted and any(field.startswith('"') for field in fields):
+            do = "if cells stand in quotes, as in CSV, rename the file to .csv; tabs may separate its columns"
         return DataError(
             f"the row has too {'many' if many else 'few'} fields",
             where=f"{self.path}:{line}",
@@ -161,12 +173,14 @@ def open_table(path: Path, spans: bool = True) -> Table:
     if not path.is_file() and own is None:
         _refuse_absent(path)
     suffix = "" if not path.is_file() else (suffix_of(path) or "") if own is not None else _format(path)
+    separation: Separation | None = None
     if own is not None:
         header = own.header_of(path)
     elif suffix == ".jsonl":
         header = _keys(path)
     else:
-        header = _first(path, suffix)
+        separation = separation_of(path, suffix)
+        header = _first(path, separation)
     if header is None:
         raise DataError(
             "the file is empty",
@@ -175,7 +189,7 @@ def open_table(path: Path, spans: bool = True) -> Table:
             do="check that it was written whole",
         )
     _check_header(path, suffix, header)
-    return Table(path, header, spans)
+    return Table(path, header, spans, separation)
 
 
 def _keys(path: Path) -> tuple[str, ...] | None:
@@ -183,15 +197,15 @@ def _keys(path: Path) -> tuple[str, ...] | None:
     wrong: DataError | None = None
     for _, item in json_objects(path):
         if isinstance(item, dict):
-            return tuple(item)
+            return tuple(inner(item))
         wrong = wrong or item
     if wrong is not None:
         raise wrong
     return None
 
 
-def _first(path: Path, suffix: str) -> tuple[str, ...] | None:
-    record = next(records(path, suffix == ".csv"), None)
+def _first(path: Path, separation: Separation) -> tuple[str, ...] | None:
+    record = next(islice(records(path, separation.mark, separation.quoted), int(separation.said), None), None)
     if isinstance(record, Bad):
         raise record.error
     return None if record is None else tuple(record[1])
@@ -223,7 +237,7 @@ _REMEDIES = {
     ".arrow": "name the folder that save_to_disk wrote it in; of another one make Parquet",
     ".ndjson": "rename it to .jsonl",
     ".jsonlines": "rename it to .jsonl",
-    ".txt": "rename it to .tsv if a tab stands between the columns, to .csv if a comma does",
+    ".txt": "rename it to .tsv if a tab stands between the columns, to .csv for commas, to .conll for a word per line",
 }
 
 
@@ -267,17 +281,15 @@ def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
             expected="lines that end in LF or CRLF",
             do="the file has line ends of the old Mac kind: save it again with LF",
         )
-    others = {"\t": ".tsv", ",": ".csv", ";": ".csv"}
-    for delimiter, other in others.items():
-        if len(header) == 1 and delimiter in header[0]:
-            do = "separate the columns by commas" if delimiter == ";" else f"rename the file to {other}"
-            raise DataError(
-                f"the header is one column that holds {delimiter!r}",
-                where=f"{path}:1",
-                got=clip(header[0]),
-                expected=f"{_READ[suffix]} columns, as {suffix} says",
-                do=do,
-            )
+    delimiter = next((mark for mark in NAMES if len(header) == 1 and mark in header[0] and mark != "|"), None)
+    if delimiter is not None:
+        raise DataError(
+            f"the header is one column that holds {delimiter!r}",
+            where=f"{path}:1",
+            got=clip(header[0]),
+            expected=f"{_READ[suffix]} columns, as {suffix} says",
+            do="rename the file to .csv" if suffix == ".tsv" else "take the quotes round the whole lines away",
+        )
 
 
 def _refuse_missing(column: str, item: dict[str, Any], where: str) -> NoReturn:

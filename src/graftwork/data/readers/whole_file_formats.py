@@ -34,8 +34,8 @@ class FileFormat:
     """The reader of one file format."""
 
     header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
-    rows: Callable[[Path, Sequence[str], str | None, str | None], Iterator[DataRow | Bad]]
-    # (path, the columns wanted, the column of the target, the column that may hold lists)
+    rows: Callable[[Path, Sequence[str], Sequence[str], str | None], Iterator[DataRow | Bad]]
+    # (path, the columns wanted, those of the target, the column that may hold lists)
     told: Callable[[Path], str] = lambda path: ""  # what was read, in words for the data report; "" where that is plain
 
 
@@ -87,7 +87,7 @@ def _of_json(path: Path) -> FileFormat:
 def _named(rows: Callable[[Path], Iterator[Named | Bad]]) -> Any:
     """Return the `rows` of a `FileFormat` whose reader yields all columns of a row by name."""
 
-    def read(path: Path, wanted: Sequence[str], label: str | None, words: str | None) -> Iterator[DataRow | Bad]:
+    def read(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
         for found in rows(path):
             if isinstance(found, Bad):
                 yield found

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.data.load import check_words
 from graftwork.data.readers.rejects import DataRow
 from graftwork.data.readers.table import Table, open_table
+from graftwork.data.readers.word_cells import check_words
 from graftwork.errors import ConfigError, DataError
 from graftwork.module.input_format import GivenInputs, Rows, check_named, each, flag, require_text, require_texts
 from graftwork.targets.words import example_of
