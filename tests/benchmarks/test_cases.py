@@ -91,6 +91,19 @@ def test_a_case_that_does_not_end_is_ended(cases: ModuleType, tmp_path: Path) ->
     assert out == "begun\n\nstill running after 1 s\n" and cases.wrong(out, {}) == ["holds   still running after"]
 
 
+def test_a_link_that_was_stored_as_a_file_is_one_again(cases: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "case"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "long").write_text("content")
+    (folder / "deep" / "link").write_text("../long")
+    (folder / "deep" / "text").write_text("../elsewhere")
+    (folder / "deep").chmod(0o555)
+    found = cases.copied(folder, tmp_path / "copy")
+    assert (found / "deep" / "link").is_symlink() and (found / "deep" / "link").read_text() == "content"
+    assert (found / "deep" / "text").read_text() == "../elsewhere"
+    assert not (folder / "deep" / "link").is_symlink()
+
+
 def test_every_pattern_of_ours_is_one(cases: ModuleType) -> None:
     for name, expected in tomllib.loads(cases.TABLE.read_text()).items():
         assert name.count("/") == 1 and expected["must"] and expected.keys() <= {"must", "must_not"}
