@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graftwork.core.example import Example
 from graftwork.core.method import (
@@ -17,6 +17,7 @@ from graftwork.core.method import (
     Method,
     Once,
     Over,
+    Tally,
     Workbench,
 )
 from graftwork.core.part_settings import BY, chosen_settings
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from graftwork.core.backbone import BackboneCard
 
+T = TypeVar("T")
 OWN_VERSIONS = 1000  # added per version of the wrapping method
 
 
@@ -82,14 +84,19 @@ def unfit_over(by: str) -> str:
 
 def apart(bench: Workbench, name: str) -> Workbench:
     """Return a bench for the wrapped method whose shared results are prefixed with `name`."""
-    shared = bench.shared
-    if shared is None:
-        return replace(bench)
+    return replace(bench, shared=None if bench.shared is None else _Named(bench.shared, name))
 
-    def once(work_name: str, work: Callable[..., Any]) -> Any:
-        return shared(f"{name}: {work_name}", work)
 
-    return replace(bench, shared=cast(Once, once))
+@dataclass(frozen=True)
+class _Named:
+    """Shared work under names that begin with `name`."""
+
+    shared: Once
+    name: str
+
+    def get(self, bench: Workbench, name: str, work: Callable[[Tally], T]) -> T:
+        """Return the result of `work`, as `Once`."""
+        return self.shared.get(bench, f"{self.name}: {name}", work)
 
 
 @dataclass
