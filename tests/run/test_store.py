@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -316,6 +317,23 @@ def test_a_heartbeat_that_is_being_written_is_one(content: str, store: RunStore)
     with store.claim(ID) as ours:
         assert not ours
     assert folder.exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 600.0])
+def test_the_folder_of_another_user_can_not_be_looked_into(
+    seconds: float, store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, real = died(store, "another", 1), Path.open
+
+    def refused(self: Path, *given: Any, **named: Any) -> Any:
+        if self.parent == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(self, *given, **named)
+
+    os.utime(folder, (time.time() - seconds,) * 2)
+    monkeypatch.setattr(Path, "open", refused)
+    with store.claim(ID) as ours:
+        assert ours is (seconds > 0)
 
 
 def test_a_run_that_failed_while_it_was_waited_for_counts(store: RunStore) -> None:

@@ -46,13 +46,13 @@ def _beat(path: Path, ended: threading.Event) -> None:
 def is_alive(path: Path, now: float) -> bool:
     """Return whether the process that made the heartbeat file `path` lives, as far as can be seen from here.
 
-    `now` is by the clock of the file system, in seconds. Without the file, its folder's time counts: the file may be
-    about to be made. Raises `OSError`.
+    `now` is by the clock of the file system, in seconds. Without the file, which may be about to be made, and where it
+    is another user's, its folder's time counts. Raises `OSError`.
     """
     try:
         with path.open("rb") as stream:  # NFS looks a file up anew when it is opened
             owner, beat = stream.read(), os.fstat(stream.fileno()).st_mtime
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         owner, beat = b"", path.parent.stat().st_mtime
     if now - beat > SILENT_SECONDS:
         return False
