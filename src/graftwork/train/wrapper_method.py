@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from graftwork.core.example import Example
 from graftwork.core.method import (
@@ -17,7 +17,6 @@ from graftwork.core.method import (
     Method,
     Once,
     Over,
-    Tally,
     Workbench,
 )
 from graftwork.core.part_settings import BY, chosen_settings
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from graftwork.core.backbone import BackboneCard
 
-T = TypeVar("T")
 OWN_VERSIONS = 1000  # added per version of the wrapping method
 
 
@@ -94,7 +92,7 @@ class _Named:
     shared: Once
     name: str
 
-    def get(self, bench: Workbench, name: str, work: Callable[[Tally], T]) -> T:
+    def get(self, bench: Workbench, name: str, work: Callable[..., Any]) -> Any:
         """Return the result of `work`, as `Once`."""
         return self.shared.get(bench, f"{self.name}: {name}", work)
 
