@@ -12,12 +12,14 @@ ROBUST := kills full_disk hostile
 OF_PART = $(if $(wildcard src/graftwork/$(PART).py),$(wildcard tests/$(dir $(PART))test_$(notdir $(PART)).py),\
 	$(if $(wildcard src/graftwork/$(PART)/.),$(wildcard tests/$(PART))))
 
-.DEFAULT_GOAL := help
-.PHONY: help setup demo test real browser adapters docs robust check fix clean
+CASES ?= ../shared/cases
 
-test real browser adapters robust: export HF_HUB_OFFLINE = 1
-test real browser adapters robust: export OMP_NUM_THREADS = 1
-test real browser adapters robust: export TOKENIZERS_PARALLELISM = false
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test real browser adapters cases docs robust check fix clean
+
+test real browser adapters cases robust: export HF_HUB_OFFLINE = 1
+test real browser adapters cases robust: export OMP_NUM_THREADS = 1
+test real browser adapters cases robust: export TOKENIZERS_PARALLELISM = false
 
 # What pytest makes of assertions, and Python of code, is kept: every process would take seconds to make it anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,6 +50,9 @@ browser: $(INSTALLED) ## the server's page in chromium, by keyboard, on a phone'
 adapters: export GRAFTWORK_ADAPTERS_PYTHON = $(CURDIR)/.venv-adapters/bin/python
 adapters: $(INSTALLED) $(ADAPTERS) ## what goes to and comes from the library adapters, compared with it in an environment of its own
 	$(BIN)/pytest tests/bank/exchange/test_adapters_bottleneck.py
+
+cases: $(INSTALLED) ## inputs that once went wrong, in CASES=FOLDER, and what should come out; minutes; skips without
+	$(BIN)/python benchmarks/cases.py $(CASES)
 
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED) $(DOCS) ## the documentation in site/, links checked; no network

@@ -25,10 +25,10 @@ from graftwork.data.splits.draws import Drawn, draw, parse_sizes
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 from graftwork.run.execute import workbench
-from graftwork.run.memo import MemoEntry
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
 from graftwork.train.frozen_pass import FrozenStore
+from graftwork.train.memo import MemoEntry
 from run import DRAWS, HERE, SETS, task
 
 SIZES = ("8/class", "16/class")

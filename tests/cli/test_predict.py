@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 
 import graftwork
+from graftwork.module.input_formats.text_format import TextFormat
+from graftwork.pretrained.transformer import TransformerBackbone
 
 Graft = Callable[..., Any]
 Boards = Callable[[str], Any]
@@ -64,6 +67,27 @@ def test_answers_do_not_depend_on_what_is_asked_beside_them(graft: Graft, module
     alone = json.loads(graft("predict", module, "the app", "--json").out)
     assert together[0]["label"] == alone["label"]
     assert together[0]["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-4)
+
+
+def test_a_text_is_made_an_example_once_and_tokenised_once(
+    graft: Graft, module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: Counter[str] = Counter()
+
+    def counted(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(self: Any, *given: Any) -> Any:
+            asked = given[-1] if name == "example" else " ".join(map(str, given))
+            counts[name] += "the red parcel" in asked
+            return real(self, *given)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(TextFormat, "example")
+    counted(TransformerBackbone, "encode")
+    assert graft("predict", module, "the red parcel").code == 0
+    assert counts == {"example": 1, "encode": 1}
 
 
 def test_a_pair_is_two_texts(graft: Graft, boards: Boards) -> None:

@@ -289,6 +289,7 @@ def test_what_is_beside_finished_runs(looked: Looked, tmp_path: Path) -> None:
     name, root = "0123456789abcdef", tmp_path / "runs"
     for hidden in (f".{name}.checkpoint", f".{name}.k3x9_a2b"):
         (root / hidden).mkdir(parents=True)
+        os.utime(root / hidden, (1000, 1000))
     (root / "fedcba9876543210").mkdir()
     (root / "fedcba9876543210" / "spec.json").write_text("{}")
     with RunStore(root).claim("aaaa") as ours:

@@ -20,6 +20,7 @@ from graftwork.machine import faster_precision
 from graftwork.machine.environment import (
     arithmetic,
     commit,
+    deciding_variables,
     environment,
     multiplies_bf16,
     multiplying,
@@ -79,6 +80,22 @@ def test_variables_that_change_arithmetic_are_kept_and_others_are_not(monkeypatc
     variables = environment()["variables"]
     assert variables["OMP_NUM_THREADS"] == "3"
     assert "MKL_NUM_THREADS" not in variables and "SOME_SECRET_TOKEN" not in variables
+
+
+@pytest.mark.parametrize(
+    ("name", "computed_in", "decides"),
+    [
+        ("MKL_CBWR", {"device": "cpu", "threads": 1}, True),
+        ("MKL_NUM_THREADS", {"device": "cpu", "threads": 2}, False),
+        ("MKL_DYNAMIC", {"device": "cpu", "threads": 1}, False),
+        ("MKL_DYNAMIC", {"device": "cpu", "threads": 2}, True),
+        ("CUBLAS_WORKSPACE_CONFIG", {"device": "cpu", "threads": 2}, False),
+        ("CUBLAS_WORKSPACE_CONFIG", {"device": "cuda", "threads": 2}, True),
+        ("NVIDIA_TF32_OVERRIDE", {"device": "cpu", "threads": 2}, False),
+    ],
+)
+def test_a_variable_decides_only_where_its_routines_run(name: str, computed_in: dict[str, Any], decides: bool) -> None:
+    assert deciding_variables({name: "1"}, computed_in) == ({name: "1"} if decides else {})
 
 
 def test_what_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from graftwork.errors import UnknownName
 from graftwork.methods.partial_input import PartialInput
 from graftwork.methods.tfidf_svm import TfidfSvm
 from graftwork.pretrained.open_backbone import open_backbone
-from graftwork.run.memo import MemoEntry
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.memo import MemoEntry
 
 PAIRS = tiny_dataset(pair=True, rows=24)
 
@@ -45,7 +45,7 @@ def test_a_probe_sees_one_text_in_one_pass_for_all_seeds() -> None:
     fitted = []
     for seed in (0, 1):
         bench = tiny_bench(PAIRS, backbone, seed=seed)
-        bench.shared = lambda name, work, bench=bench: done.get(bench, name, work)
+        bench.shared = done
         fitted.append((PartialInput(by="linear_probe").fit(bench), bench))
     (first, spent), (second, charged) = fitted
     answers = first.logits(PAIRS.test.examples)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -336,6 +337,35 @@ def test_the_test_split_never_reaches_a_method(open_tiny: OpenSession, during: D
 
     during["look"] = look
     assert run(session, "staged:act=look")[0].status == "ok"
+
+
+@pytest.mark.parametrize("method", ["lora", "linear_probe", "dan", "no_transfer:by=linear_probe"])
+def test_a_fit_calls_nothing_of_a_run_but_its_log_and_its_checkpoints(
+    method: str, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it needs (frozen passes, shared work, the score on validation) is prepared and handed down."""
+    session, chosen, source = open_tiny(), parse_method(method), Path(module.__file__).parents[1]
+    called, real = set[str](), type(chosen.method).fit
+
+    def traced(frame: FrameType, event: str, argument: Any) -> None:
+        frames = (frame, frame.f_back)
+        of_run = [one is not None and Path(one.f_code.co_filename).parent == source / "run" for one in frames]
+        if event == "call" and of_run == [True, False]:
+            called.add(frame.f_code.co_qualname)
+
+    def fit(self: Any, bench: Workbench) -> Any:
+        sys.setprofile(traced)
+        try:
+            return real(self, bench)
+        finally:
+            sys.setprofile(None)
+
+    monkeypatch.setattr(type(chosen.method), "fit", fit)
+    result, _ = execute(session, chosen, SHORT, 0, lambda done, text: None)
+    assert result.status == "ok"
+    assert not {name for name in called if not name.startswith(("_Execution._log", "RunCheckpoint.", "_Keep."))} - {
+        "computed_in"  # what checkpoints are labelled with
+    }
 
 
 def raising(error: BaseException) -> Callable[[Workbench], None]:

@@ -361,7 +361,27 @@ def test_other_arithmetic_begins_anew_and_says_so(
         run_checkpoint, "arithmetic", lambda numerics: arithmetic(numerics) | {"cpu_capability": "AVX9"}
     )
     assert "attempts" not in read_json(board.run("broken") / "result.json")["facts"]
-    assert "computed otherwise (cpu_capability): beginning anew" in caplog.text
+    assert "AVX9 now): beginning anew" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["MKL_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG"])
+def test_a_variable_that_decides_nothing_here_keeps_the_work(
+    name: str, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(name, raising=False)
+    board.stopped("broken", 0.5, kill)
+    monkeypatch.setenv(name, "1")
+    assert read_json(board.run("broken") / "result.json")["facts"]["attempts"] == 2
+
+
+def test_a_variable_that_decides_is_named(
+    board: Board, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    board.stopped("broken", 0.5, kill)
+    monkeypatch.setenv("MKL_CBWR", "AVX2")
+    assert "attempts" not in read_json(board.run("broken") / "result.json")["facts"]
+    assert "computed otherwise (MKL_CBWR COMPATIBLE then, AVX2 now): beginning anew" in caplog.text
 
 
 COMMAND = "import sys; from graftwork.run import run_checkpoint; run_checkpoint.EVERY_SECONDS = 0.0; "

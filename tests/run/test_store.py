@@ -8,7 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +20,9 @@ from graftwork.core.meter import Cost
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
-from graftwork.io import locks
+from graftwork.io import heartbeat, locks
 from graftwork.io.files import read_json, require_writable, write_json
-from graftwork.run.store import RunStore, read_logits, read_result, write_predictions, write_run
+from graftwork.run.store import HEARTBEAT, RunStore, read_logits, read_result, write_predictions, write_run
 
 SPEC = RunSpec({}, "data", None, {"name": "majority"}, {}, 0, {})
 
@@ -180,6 +182,7 @@ def hidden(store: RunStore) -> list[str]:
 
 HOLDER = """
 import sys
+import time
 from pathlib import Path
 from graftwork.run.store import RunStore
 
@@ -212,6 +215,7 @@ def leftovers(store: RunStore) -> None:
     for name in (f".{ID}.abcd_012", ".ba9876543210.abcd_012.replaced", f".{ID}.checkpoint", ".forecast.abcd_012"):
         (store.root / name).mkdir()
         (store.root / name / "result.json").touch()
+    os.utime(store.root / f".{ID}.abcd_012", (1000, 1000))
     (store.root / ".fed.claim").touch()
     (store.root / ".mine").touch()
 
@@ -239,6 +243,97 @@ def test_where_nothing_can_be_locked_everyone_may_and_nothing_is_swept(
         assert ours and too
     store.sweep()
     assert hidden(store) == [name for name in before if not name.endswith(".claim")]
+
+
+@pytest.fixture
+def granted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that grants every lock to everybody."""
+    monkeypatch.setattr(locks, "try_lock", lambda handle: True)
+
+
+@pytest.mark.usefixtures("granted")
+def test_two_machines_that_both_get_the_lock_leave_each_other_s_folder(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
+    other = RunStore(store.root)
+    with store.claim(ID) as ours, store.writing(ID) as folder:
+        (folder / "log.jsonl").touch()
+        monkeypatch.setattr(heartbeat, "host", lambda: "another")
+        with other.claim(ID) as theirs:
+            assert ours and not theirs
+        other.sweep()
+        assert (folder / "log.jsonl").exists()
+        os.utime(folder / HEARTBEAT, (1000, 1000))
+        deadline = time.monotonic() + 10
+        while (folder / HEARTBEAT).stat().st_mtime == 1000 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with other.claim(ID) as theirs:  # it beats
+            assert not theirs
+        write_run(folder, SPEC, RunResult(ID, 0, "ok"))
+    assert other.find(ID) is not None and hidden(store) == []
+    assert sorted(path.name for path in (store.root / ID).iterdir()) == ["log.jsonl", "result.json", "spec.json"]
+
+
+def died(store: RunStore, host: str, pid: int, seconds: float = 0.0) -> Path:
+    """Return the folder that a process of `host` left, whose last heartbeat was `seconds` ago."""
+    folder = store.root / f".{ID}.abcd_012"
+    folder.mkdir()
+    (folder / HEARTBEAT).write_text(json.dumps({"host": host, "pid": pid}))
+    os.utime(folder / HEARTBEAT, (time.time() - seconds,) * 2)
+    return folder
+
+
+@pytest.mark.usefixtures("granted")
+@pytest.mark.parametrize(
+    ("host", "alive", "seconds", "kept"),
+    [
+        ("another", False, 60.0, True),  # its processes can't be seen from here
+        ("another", True, 600.0, False),
+        ("", False, 0.0, False),
+        ("", True, 60.0, True),
+        ("", True, 600.0, False),  # the number is another process's by now
+    ],
+)
+def test_a_folder_goes_when_its_process_is_gone(
+    host: str, alive: bool, seconds: float, kept: bool, store: RunStore
+) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    folder = died(store, host or heartbeat.host(), os.getpid() if alive else dead.pid, seconds)
+    with store.claim(ID) as ours:
+        assert ours is not kept
+    assert folder.exists() is kept
+
+
+@pytest.mark.usefixtures("granted")
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"host": "x"}'])
+def test_a_heartbeat_that_is_being_written_is_one(content: str, store: RunStore) -> None:
+    folder = died(store, "another", 1)
+    (folder / HEARTBEAT).write_text(content)
+    with store.claim(ID) as ours:
+        assert not ours
+    (folder / HEARTBEAT).unlink()  # not yet made
+    with store.claim(ID) as ours:
+        assert not ours
+    assert folder.exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 600.0])
+def test_the_folder_of_another_user_can_not_be_looked_into(
+    seconds: float, store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, real = died(store, "another", 1), Path.open
+
+    def refused(self: Path, *given: Any, **named: Any) -> Any:
+        if self.parent == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(self, *given, **named)
+
+    os.utime(folder, (time.time() - seconds,) * 2)
+    monkeypatch.setattr(Path, "open", refused)
+    with store.claim(ID) as ours:
+        assert ours is (seconds > 0)
 
 
 def test_a_run_that_failed_while_it_was_waited_for_counts(store: RunStore) -> None:

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from graftwork.budget.batch_lengths import Rows
 from graftwork.core.kind import Kind
-from graftwork.core.method import Fitted, FrozenPass, Logits, Setting, Workbench
-from graftwork.core.metric import score
+from graftwork.core.method import Fitted, FrozenPass, FrozenPasses, Logits, Scorer, Setting, Workbench
 from graftwork.core.named_methods import Named
 from graftwork.core.run import RunSpec
 from graftwork.core.task import Split
-from graftwork.registry import kinds, metrics
+from graftwork.registry import kinds
 from graftwork.run.session import Session
 from graftwork.train.frozen_pass import FrozenStore
 
@@ -67,6 +66,20 @@ class _Heard:
         return self._kind.loss(logits, targets)
 
 
+@dataclass(frozen=True)
+class _HeardPasses:
+    """Frozen passes that report when one is asked for and given."""
+
+    passes: FrozenPasses
+    trace: Trace
+
+    def get(self, split: Split, depth: int | None, bench: Workbench) -> FrozenPass:
+        self.trace.mark("asked")
+        found = self.passes.get(split, depth, bench)
+        self.trace.mark("given")
+        return found
+
+
 def fit_pilot(
     session: Session,
     method: Named,
@@ -81,30 +94,26 @@ def fit_pilot(
     Marks: "began", "asked" (a frozen pass is requested), "given" (it is returned), "loss", "scored", "went on" (a step
     or a block is done), "ended".
     """
-    task, trace, store = session.dataset.task, Trace(clock), FrozenStore()
+    task, trace = session.dataset.task, Trace(clock)
     train, validation = _part(session.dataset.train, rows), _part(session.dataset.validation, checked)
     kind = cast(Kind, _Heard(kinds.get(task.kind), lambda: trace.mark("loss")))
-
-    def frozen(split: Split, depth: int | None) -> FrozenPass:
-        assert session.backbone is not None
-        trace.mark("asked")
-        found = store.get(session.backbone, f"sample of {session.dataset.digest}", split, depth, bench)
-        trace.mark("given")
-        return found
+    backbone = session.backbone if method.method.uses_backbone else None
+    passes = FrozenStore().of(backbone, f"sample of {session.dataset.digest}") if backbone else None
+    setting = Setting(task, kind, backbone)
+    scorer = Scorer(task.metrics[0], setting, validation)
 
     def reached(logits: Logits, examples: Rows | None = None) -> float:
         trace.mark("scored")
-        targets = validation.targets if examples is None else validation.targets[examples]
-        return score(metrics.get(task.metrics[0]), targets, kind.predictions(logits, task), task)
+        return scorer(logits, examples)
 
     bench = Workbench(
-        setting=Setting(task, kind, session.backbone if method.method.uses_backbone else None),
+        setting=setting,
         train=train,
         validation=validation,
         seed=spec.seed,
         recipe={**spec.recipe, "epochs": 1, "steps": len(batches)},
         order=lambda lengths, epoch: list(batches),
-        frozen=frozen,
+        passes=_HeardPasses(passes, trace) if passes else None,
         score=reached,
         progress=lambda done, text: trace.mark("went on"),
     )

@@ -128,23 +128,25 @@ def _answer_file(
 def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool) -> None:
     from graftwork.module.inputs import OF_ROLES
     from graftwork.module.predict_file import merged, prefixes_of, shown
-    from graftwork.module.predict_many import predict_many
+    from graftwork.module.predict_many import answer_windows, check_roles
     from graftwork.registry import kinds
 
+    check_roles(modules)
     prefixes, roles = prefixes_of(modules), modules[0].roles
     inputs = OF_ROLES[roles].arguments(texts)
-    examples = modules[0].examples(inputs)
     listed = roles[0] in MEDIA and len(inputs) > 1  # several files: each answer is prefixed with its file
-    found = zip(*predict_many(modules, inputs), strict=True)
-    for number, (example, answers) in enumerate(zip(examples, found, strict=True)):
-        if as_json:
-            click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
-            continue
-        file = f"{inputs[number]}: " if listed else ""
-        for module, prefix, answer in zip(modules, prefixes, answers, strict=True):
-            sentence = kinds.get(module.task.kind).sentence(answer)
-            click.echo(printable(f"  {prefix[:-1]}: {sentence}" if prefix else f"{file}{sentence}"))
-    _say_cut(modules, max(module.cut(inputs) for module in modules))
+    given, cut = iter(inputs), 0
+    for window in answer_windows(modules, modules[0].examples(inputs)):
+        cut += window.cut
+        for example, *answers in zip(window.examples, *window.answers, strict=True):
+            file = f"{next(given)}: " if listed else ""
+            if as_json:
+                click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
+                continue
+            for module, prefix, answer in zip(modules, prefixes, answers, strict=True):
+                sentence = kinds.get(module.task.kind).sentence(answer)
+                click.echo(printable(f"  {prefix[:-1]}: {sentence}" if prefix else f"{file}{sentence}"))
+    _say_cut(modules, cut)
 
 
 def _say_cut(modules: list[TaskModule], cut: int) -> None:

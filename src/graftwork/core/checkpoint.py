@@ -42,6 +42,9 @@ class Keeper(Protocol):
     def found(self) -> Checkpoint | None:
         """Return an earlier attempt's last checkpoint, or None. The caller must resume from it: it counts as paid."""
 
+    def is_paid(self, split: str, depth: int | None) -> bool:
+        """Return whether an earlier attempt was charged for this frozen pass; from now on it counts as paid."""
+
     def steps(self) -> AbstractContextManager[Keep]:
         """Return a context in which steps are taken; the `Keep` it yields is called between any two of them.
 
@@ -55,6 +58,10 @@ class NothingKept:
 
     def found(self) -> None:
         """Return None: the fit starts from the beginning."""
+
+    def is_paid(self, split: str, depth: int | None) -> bool:
+        """Return False: there was no earlier attempt."""
+        return False
 
     def steps(self) -> AbstractContextManager[Keep]:
         """Leave the signal handlers unchanged."""

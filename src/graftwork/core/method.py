@@ -14,12 +14,13 @@ from graftwork.core.checkpoint import Keeper, NothingKept
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind, OwnOutputs
 from graftwork.core.meter import Phase
+from graftwork.core.metric import score
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Split, Task
 from graftwork.machine.memory import Memory
-from graftwork.registry import kinds
+from graftwork.registry import kinds, metrics
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -93,11 +94,33 @@ class FrozenPass(Protocol):
         """Return (S, T, D): the hidden states that enter the first trained block, padded like `mask` (S, T)."""
 
 
-class Once(Protocol):
-    """Computes seed-independent work once for all runs that share it."""
+class FrozenPasses(Protocol):
+    """The passes of one frozen backbone over the splits of one data set."""
 
-    def __call__(self, name: str, work: Callable[[Tally], T]) -> T:
-        """Return the result of `work` for this name, computed or cached. The run is charged in full either way."""
+    def get(self, split: Split, depth: int | None, bench: Workbench) -> FrozenPass:
+        """Return the pass over a split, with the states entering block `depth` if given; charge `bench` in full."""
+
+
+class Once(Protocol):
+    """Seed-independent work, done once for all runs that share it."""
+
+    def get(self, bench: Workbench, name: str, work: Callable[[Tally], T]) -> T:
+        """Return the result of `work` for this name, computed or cached; charge `bench` in full either way."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The score of outputs for a split by one metric of the task."""
+
+    metric: str
+    setting: Setting
+    split: Split
+
+    def __call__(self, logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
+        """Return the score of the outputs for all examples of the split, or for some; higher is better."""
+        predictions = self.setting.kind.predictions(logits, self.setting.task)
+        targets = self.split.targets if examples is None else self.split.targets[examples]
+        return score(metrics.get(self.metric), targets, predictions, self.setting.task)
 
 
 @dataclass
@@ -110,7 +133,7 @@ class Workbench:
     seed: int
     recipe: Mapping[str, Any]  # resolved: epochs, batch_size, learning_rate (None: the method's default), …
     order: Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]  # (lengths, epoch) -> batches of example numbers
-    frozen: Callable[[Split, int | None], FrozenPass]  # (split, depth or None): computed once, shared
+    passes: FrozenPasses | None  # None without a backbone
     score: Callable[..., float]  # (logits[, some examples]) -> headline metric on validation, higher is better
     log: Callable[[Mapping[str, Any]], None] = lambda line: None  # one JSON line per step or epoch
     progress: Progress = silent  # (fraction of the fit, current activity)
@@ -127,10 +150,15 @@ class Workbench:
         """Return the base seed of a source of variation ("init", "order", …): `seed`, or 0 if it is held."""
         return 0 if source in self.held else self.seed
 
+    def frozen(self, split: Split, depth: int | None) -> FrozenPass:
+        """Return the pass of the frozen backbone over a split: computed once, shared with other runs."""
+        assert self.passes is not None, "the method uses no backbone"
+        return self.passes.get(split, depth, self)
+
     def once(self, name: str, work: Callable[[Tally], T]) -> T:
         """Return the result of `work`, which depends only on task and backbone, once for all runs that share them."""
         if self.shared is not None:
-            return self.shared(name, work)
+            return self.shared.get(self, name, work)
         return work(self.tally)
 
 

@@ -12,12 +12,14 @@ import secrets
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.io.heartbeat import SILENT_SECONDS
 from graftwork.io.json_limits import DATA, MOST_TOML, BeyondLimits, JsonLimits, parse_json, parse_toml
 from graftwork.io.locks import holding, remove_abandoned, try_lock
 from graftwork.io.plain_files import LOOKED_AT, foreign, open_plain, read_plain
@@ -218,10 +220,14 @@ def _begun(path: Path) -> tuple[int, str]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove temporary files for `path` whose writers are dead; those that can't be removed remain for the next."""
+    """Remove temporary files for `path` whose writers are dead; those that can't be removed remain for the next.
+
+    Young ones are left alone: where every lock is granted to everybody, their writers may live on other machines.
+    """
     with contextlib.suppress(OSError), os.scandir(path.parent) as listed:
         for entry in listed:
-            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(PART):
+            ours = entry.name.startswith(f".{path.name}.") and entry.name.endswith(PART)
+            if ours and entry.stat().st_mtime < time.time() - SILENT_SECONDS:
                 remove_abandoned(Path(entry.path), PART_SECONDS)
 
 

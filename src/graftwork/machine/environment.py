@@ -39,12 +39,14 @@ INSTRUCTIONS = (  # environment variables that select the instructions of matrix
     "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_MAX_CPU_ISA",
     "DNNL_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY",
 )  # fmt: skip
+OF_CUDA = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")  # decide nothing on the processor
+OF_SEVERAL_THREADS = ("MKL_DYNAMIC",)  # decide nothing with one thread
 DECIDING = (  # environment variables that select the routines of matrix products
-    *INSTRUCTIONS, "MKL_NUM_THREADS", "MKL_DYNAMIC", "LD_PRELOAD", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
+    *INSTRUCTIONS, "LD_PRELOAD", *OF_SEVERAL_THREADS, *OF_CUDA,
 )  # fmt: skip
 VARIABLES = (
-    *DECIDING, "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS", "KMP_AFFINITY",
-    "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
+    *DECIDING, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "OPENBLAS_NUM_THREADS",
+    "KMP_AFFINITY", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
 )  # fmt: skip
 BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16")  # processors' names of the feature; the last is Arm's
 CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/machine/environment.py, when run from its sources
@@ -169,11 +171,21 @@ def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
         "mkldnn": uses_onednn(),
         "matmul": torch.get_float32_matmul_precision(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "variables": {name: os.environ[name] for name in DECIDING if name in os.environ},
+        "variables": deciding_variables(os.environ, computed_in),
     }
     if computed_in["device"] == "cuda":
         deciding |= {"accelerator": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
     return deciding
+
+
+def deciding_variables(variables: Mapping[str, str], computed_in: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that select the routines of matrix products on the device and threads of `computed_in`.
+
+    A variable that sets the number of threads is none: torch takes one number for all its libraries, `"threads"`.
+    """
+    idle = {*(OF_CUDA if computed_in["device"] == "cpu" else ())}
+    idle |= {*(OF_SEVERAL_THREADS if computed_in["threads"] == 1 else ())}
+    return {name: variables[name] for name in DECIDING if name in variables and name not in idle}
 
 
 def uses_onednn() -> bool:

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, BackboneCard, device_of
 from graftwork.core.example import Example
-from graftwork.core.method import Entries, FrozenPass, Setting, Workbench
+from graftwork.core.method import Entries, Setting, Workbench
 from graftwork.core.part_settings import TOLD
-from graftwork.core.task import Split, Task
+from graftwork.core.task import Task
 from graftwork.pretrained.open_backbone import FRESH, open_backbone
 from graftwork.registry import methods
 from graftwork.train.frozen_pass import FrozenStore
@@ -54,13 +54,10 @@ class NoTransfer:
     def fit(self, bench: Workbench) -> FittedOver:
         """Fit `by` on random weights; nothing is shared with other runs, because none has these weights."""
         drawn = derive(bench.seed_of("init"), "backbone") % 2**31
-        setting, passes = _on_random(bench.setting, drawn), FrozenStore()
-
-        def frozen(split: Split, depth: int | None) -> FrozenPass:
-            assert setting.backbone is not None
-            return passes.get(setting.backbone, "", split, depth, bench)
-
-        fitted = method_by(self.by).fit(replace(bench, setting=setting, frozen=frozen, shared=None))
+        setting = _on_random(bench.setting, drawn)
+        assert setting.backbone is not None
+        passes = FrozenStore().of(setting.backbone, "")
+        fitted = method_by(self.by).fit(replace(bench, setting=setting, passes=passes, shared=None))
         return FittedOver(fitted, _shown, {**fitted.facts, DRAWN: drawn})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import Entries, FrozenPass, Setting, Workbench
+from graftwork.core.method import Entries, Setting, Workbench
 from graftwork.core.part_settings import TOLD
-from graftwork.core.task import Split, Task
+from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.wrapper_method import FittedOver, apart, known_by, method_by, unfit_over, version_over
@@ -56,17 +56,13 @@ class PartialInput:
     def fit(self, bench: Workbench) -> FittedOver:
         """Fit `by` to one side; frozen passes over it are kept for the other seeds."""
         backbone, name = bench.setting.backbone, f"{self.side} text alone"
-        passes = bench.once(name, lambda tally: FrozenStore())
-
-        def frozen(split: Split, depth: int | None) -> FrozenPass:
-            assert backbone is not None
-            return passes.get(backbone, name, split, depth, bench)
-
+        store = bench.once(name, lambda tally: FrozenStore())
         train, validation = (
             replace(split, examples=tuple(map(self._shown, split.examples)))
             for split in (bench.train, bench.validation)
         )
-        inner = replace(apart(bench, name), train=train, validation=validation, frozen=frozen)
+        passes = store.of(backbone, name) if backbone else None
+        inner = replace(apart(bench, name), train=train, validation=validation, passes=passes)
         fitted = method_by(self.by).fit(inner)
         return FittedOver(fitted, self._shown, {**fitted.facts, "sees": ROLES[self.side]})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graftwork.core.task import SPLITS
-from graftwork.machine.environment import DECIDING
+from graftwork.machine.environment import DECIDING, deciding_variables
 from graftwork.machine.memory import IN_PARTS
 from graftwork.run.recorded_code import other_versions
 from graftwork.run.recorded_data import added_up
@@ -159,8 +159,9 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
             found.append(Difference(about, SURROUNDINGS, _plain(numbers[key]), _plain(these[key])))
     for told, found_now in _kernels(numbers["blas"], these["blas"]):
         found.append(Difference("BLAS", SURROUNDINGS, told, found_now))
+    deciding = [deciding_variables(numerics["variables"], numerics) for numerics in (numbers, these)]
     for name in DECIDING:
-        values = [numerics["variables"].get(name) for numerics in (numbers, these)]
+        values = [variables.get(name) for variables in deciding]
         if values[0] != values[1]:
             shown = [f"{name}={value}" if value is not None else f"no {name}" for value in values]
             found.append(Difference("environment variable", SURROUNDINGS, *shown))

@@ -15,20 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Phase, Readings, Stopwatch
-from graftwork.core.method import Fitted, Logits, Setting, Tally, Workbench
-from graftwork.core.metric import score
+from graftwork.core.method import Fitted, Logits, Scorer, Setting, Workbench
 from graftwork.core.named_methods import Named
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Split
-from graftwork.data.splits.batch_order import bucket
+from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.io.files import OF_THE_DISK, header_of, storage_error, write_text
 from graftwork.machine.environment import environment
@@ -38,7 +34,7 @@ from graftwork.module.module_files import DELTA
 from graftwork.module.task_module import add_price_tag, save_module, self_test_examples
 from graftwork.module.thresholds import thresholds_of, with_thresholds
 from graftwork.module.trained_on import record
-from graftwork.registry import kinds, metrics
+from graftwork.registry import kinds
 from graftwork.run.answer_speed import predict_speed
 from graftwork.run.price_tag import begin_all, read_costs, repriced, stopped
 from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, data_of, write_receipt
@@ -233,43 +229,23 @@ class _Execution:
     def bench(self) -> Workbench:
         """Return the method's workbench."""
         data = self.session.dataset
-        headline = data.task.metrics[0]
-        bench: Workbench = Workbench(
+        backbone, frozen = self.setting.backbone, self.session.frozen
+        return Workbench(
             setting=self.setting,
             train=data.train,
             validation=data.validation,
             seed=self.spec.seed,
             recipe=self.spec.recipe,
-            order=self._order,
-            frozen=lambda split, depth: self._frozen(bench, split, depth),
-            score=lambda logits, examples=None: self._score(headline, data.validation, logits, examples),
+            order=partial(epoch_batches, self.spec.recipe, seeds_of(self.spec.seed, self.spec.held)["order"]),
+            passes=frozen.of(backbone, data.digest) if backbone is not None and frozen is not None else None,
+            score=Scorer(data.task.metrics[0], self.setting, data.validation),
             log=self._log,
             progress=self.progress,
             profile=self.profile,
-            shared=lambda name, work: self.session.done.get(bench, name, work),
+            shared=self.session.done,
             held=self.spec.held,
             memory=self.memory,
         )
-        return bench
-
-    def _order(self, lengths: NDArray[np.int64], epoch: int) -> list[NDArray[np.int64]]:
-        """Return an epoch's batches; of a shortened epoch the first ones, a random sample since they are shuffled."""
-        recipe = self.spec.recipe
-        seed = seeds_of(self.spec.seed, self.spec.held)["order"]
-        batches = bucket(lengths, recipe["batch_size"], seed, epoch)
-        return batches[: recipe.get("batches_per_epoch")]
-
-    def _frozen(self, bench: Workbench, split: Split, depth: int | None) -> Any:
-        backbone, data, frozen = self.setting.backbone, self.session.dataset.digest, self.session.frozen
-        assert backbone is not None and frozen is not None
-        if self.keeping is None or not self.keeping.is_paid(split.name, depth):
-            return frozen.get(backbone, data, split, depth, bench)
-        there = frozen.holds(backbone, data, split, depth)
-        aside = replace(bench, tally=Tally(), charged=Phase())
-        found = frozen.get(backbone, data, split, depth, aside)
-        if not there:
-            bench.tally.include(aside.tally)
-        return found
 
     def _facts(self, fitted: Fitted) -> dict[str, Any]:
         """Return the method's facts, how the frozen blocks were run, and the rows dropped from train."""
@@ -278,14 +254,8 @@ class _Execution:
         frozen = {"frozen": _frozen_fact(backbone, fitted.facts)} if backbone else {}
         return _small(fitted.facts) | frozen | leaks
 
-    def _score(self, metric: str, split: Split, logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
-        """Score all examples of a split, or some."""
-        predictions = self.setting.kind.predictions(logits, self.setting.task)
-        targets = split.targets if examples is None else split.targets[examples]
-        return score(metrics.get(metric), targets, predictions, self.setting.task)
-
     def _scores(self, split: Split, logits: Logits) -> dict[str, float]:
-        return {metric: self._score(metric, split, logits) for metric in self.setting.task.metrics}
+        return {metric: Scorer(metric, self.setting, split)(logits) for metric in self.setting.task.metrics}
 
     def _save(self, fitted: Fitted, scores: Mapping[str, float], decoded: Mapping[str, list[dict[str, Any]]]) -> None:
         data = self.session.dataset

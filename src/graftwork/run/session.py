@@ -25,10 +25,10 @@ from graftwork.machine.memory import Cut
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
-from graftwork.run.memo import MemoEntry
 from graftwork.run.settings import OpenedBy, RunSettings
 from graftwork.run.store import RunStore
 from graftwork.targets.words import FIRST_RULE, rule_of
+from graftwork.train.memo import MemoEntry
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import held_of
 from graftwork.train.stages import schedule_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from graftwork.core.task import Dataset
 from graftwork.data.splits.draws import drawn_again
-from graftwork.run.memo import MemoEntry
 from graftwork.run.session import Session
+from graftwork.train.memo import MemoEntry
 from graftwork.train.shared_features import PooledOnce
 
 

@@ -1,7 +1,8 @@
 """The store of runs: `runs/<id>/`, complete whenever it exists, because it is renamed into place last.
 
 Runs in progress have hidden entries beside it: `.<id>.claim`, a file locked by the process that executes the run, and
-the folder that it fills. The next process to lock the claim removes what a killed process left behind.
+the folder that it fills, with its heartbeat. The next process to lock the claim removes what a killed process left
+behind: a folder whose heartbeat stopped, as some shared file systems grant a lock to everybody.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.errors import StorageError, UnknownName
 from graftwork.io.files import read_json, storage_errors, sync_folder, sync_tree, write_json, write_text
+from graftwork.io.heartbeat import beating, is_alive
 from graftwork.io.locks import holding
 
 FORMAT = 1
 PLACING_ATTEMPTS = 3
+HEARTBEAT = ".heartbeat"  # file of a folder that is being filled
 LISTED = 10  # number of latest runs that a message lists
 ON_THE_WAY = re.compile(r"\.([0-9a-f]+)\.(claim|[a-z0-9_]{8}(\.replaced)?)")  # of a run in progress, not its checkpoint
 SCRATCH = re.compile(r"\.forecast\.[a-z0-9_]{8}")  # scratch folder of a forecast
@@ -66,9 +69,11 @@ class RunStore:
         """
         with contextlib.ExitStack() as held:
             with storage_errors(self.root):
-                ours = held.enter_context(holding(self.root / f".{run_id}.claim"))
+                claim = self.root / f".{run_id}.claim"
+                ours = held.enter_context(holding(claim))
                 if ours:
-                    self._clean(run_id)
+                    os.utime(claim)
+                    ours = self._clean(run_id, claim.stat().st_mtime)
             if ours is False:
                 self.refuse(run_id, self._stamp(run_id))
             yield ours is not False
@@ -113,7 +118,9 @@ class RunStore:
         with storage_errors(self.root):
             folder = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{run_id}."))
         try:
-            with _kept_open(folder) as handle:
+            with _kept_open(folder) as handle, contextlib.ExitStack() as beats:
+                with storage_errors(folder):
+                    beats.enter_context(beating(folder / HEARTBEAT))
                 yield folder
                 _require_same(folder, handle)
                 self._place(folder, final)
@@ -126,6 +133,7 @@ class RunStore:
         with storage_errors(final):
             folder.chmod(0o755)
             sync_tree(folder)
+            (folder / HEARTBEAT).unlink(missing_ok=True)
             try:
                 for attempt in range(PLACING_ATTEMPTS):
                     if self.find(final.name) is not None:
@@ -151,14 +159,18 @@ class RunStore:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(aside, final)
 
-    def _clean(self, run_id: str) -> None:
-        """Remove unfinished folders of this run; restore a failed run that was about to be replaced."""
-        for path in self.root.glob(f".{run_id}.*"):
-            found = ON_THE_WAY.fullmatch(path.name)
-            if found is not None and found[3]:
-                self._settle(path, self.root / run_id)
-            elif found is not None and found[2] != "claim":
-                _remove(path)
+    def _clean(self, run_id: str, now: float) -> bool:
+        """Remove unfinished folders of this run; restore a failed run that was about to be replaced.
+
+        Return False, and leave all as it is, where a process lives that fills such a folder; `now` as in `is_alive`.
+        """
+        found = [(path, ON_THE_WAY.fullmatch(path.name)) for path in self.root.glob(f".{run_id}.*")]
+        unfinished = [(path, name[3]) for path, name in found if name is not None and name[2] != "claim"]
+        if any(is_being_filled(path, now) for path, replaced in unfinished if not replaced):
+            return False
+        for path, replaced in unfinished:
+            self._settle(path, self.root / run_id) if replaced else _remove(path)
+        return True
 
     def _read(self, run_id: str) -> RunResult | None:
         """Return the stored result, if any; retries while another process replaces a failed one."""
@@ -200,6 +212,13 @@ class RunStore:
                 do="give more of the id",
             )
         return self.root / matching[0]
+
+
+def is_being_filled(folder: Path, now: float) -> bool:
+    """Return whether a live process fills this folder of a run; `now` as in `is_alive`. Raises `OSError`."""
+    with contextlib.suppress(FileNotFoundError):  # placed or removed meanwhile
+        return is_alive(folder / HEARTBEAT, now)
+    return False
 
 
 def _remove(folder: Path) -> None:

@@ -9,20 +9,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import AsksPassages, Kind
-from graftwork.core.method import Logits, Setting, Workbench
-from graftwork.core.metric import score
+from graftwork.core.method import Scorer, Setting, Workbench
 from graftwork.core.run import Recipe
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.data.load import digest
 from graftwork.data.splits.batch_order import bucket
 from graftwork.errors import DataError
-from graftwork.registry import kinds, metrics
+from graftwork.registry import kinds
 from graftwork.targets.passages import Gold, Golds, Passage, question_of
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.recipe import resolve
@@ -112,30 +110,19 @@ def _tiny_question(place: str, number: int, random: np.random.Generator) -> Exam
 
 def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, seed: int = 0) -> Workbench:
     """Return the workbench that a run passes to `Method.fit`, with its own store of frozen passes."""
-    kind, headline = kinds.get(dataset.task.kind), metrics.get(dataset.task.metrics[0])
-    store = FrozenStore()
-
-    def frozen(split: Split, depth: int | None) -> Any:
-        assert backbone is not None
-        return store.get(backbone, dataset.digest, split, depth, bench)
-
-    def reached(logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
-        predictions = kind.predictions(logits, dataset.task)
-        targets = dataset.validation.targets if examples is None else dataset.validation.targets[examples]
-        return score(headline, targets, predictions, dataset.task)
-
+    kind = kinds.get(dataset.task.kind)
+    setting = Setting(dataset.task, kind, backbone)
     recipe = resolve(Recipe(epochs=epochs, batch_size=8), len(dataset.train.examples), kind.outputs(dataset.task))
-    bench = Workbench(
-        setting=Setting(dataset.task, kind, backbone),
+    return Workbench(
+        setting=setting,
         train=dataset.train,
         validation=dataset.validation,
         seed=seed,
         recipe=recipe,
         order=lambda lengths, epoch: bucket(lengths, recipe["batch_size"], derive(seed, "order"), epoch),
-        frozen=frozen,
-        score=reached,
+        passes=FrozenStore().of(backbone, dataset.digest) if backbone else None,
+        score=Scorer(dataset.task.metrics[0], setting, dataset.validation),
     )
-    return bench
 
 
 def sample_targets(kind: Kind, texts: Sample, task: Task) -> list[Any]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ KEPT = 2  # the last checkpoint and the one before it
 EVERY_SECONDS = 60.0
 SHARE = 0.01  # largest share of time that writing may take
 ABOUT, TENSORS = ".json", ".safetensors"
+HASH = re.compile("[0-9a-f]{64}")
 
 log = logging.getLogger("graftwork")  # with no handler set up, a warning is one line on the error stream
 
@@ -83,10 +85,10 @@ class Checkpoints:
                 self._forget(number)
                 continue
             self._require_this_run(about)
-            others = [] if follows else sorted(_different(about["computed_in"], here))
+            others = [] if follows else list(_differences(about["computed_in"], here))
             if not others:
                 return Checkpoint(about["numbers"], safe_load(self._path(number, TENSORS)))
-            told = ", ".join(others)
+            told = "; ".join(others)
             log.warning("graft: the checkpoint in %s was computed otherwise (%s): beginning anew", self.folder, told)
             return None
         return None
@@ -160,5 +162,17 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     return found.hexdigest()
 
 
-def _different(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
-    return {name for name in recorded.keys() | here.keys() if recorded.get(name) != here.get(name)}
+def _differences(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs, such as "threads 1 then, 2 now"; of a table, such as the variables, each entry."""
+    for name in sorted(recorded.keys() | here.keys()):
+        then, now = recorded.get(name), here.get(name)
+        if isinstance(then, Mapping) and isinstance(now, Mapping):
+            yield from _differences(then, now)
+        elif then != now:
+            yield f"{name} {_shown(then)} then, {_shown(now)} now"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "unset"
+    return f"{value[:8]}…" if isinstance(value, str) and HASH.fullmatch(value) else str(value)

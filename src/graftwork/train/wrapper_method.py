@@ -82,14 +82,19 @@ def unfit_over(by: str) -> str:
 
 def apart(bench: Workbench, name: str) -> Workbench:
     """Return a bench for the wrapped method whose shared results are prefixed with `name`."""
-    shared = bench.shared
-    if shared is None:
-        return replace(bench)
+    return replace(bench, shared=None if bench.shared is None else _Named(bench.shared, name))
 
-    def once(work_name: str, work: Callable[..., Any]) -> Any:
-        return shared(f"{name}: {work_name}", work)
 
-    return replace(bench, shared=cast(Once, once))
+@dataclass(frozen=True)
+class _Named:
+    """Shared work under names that begin with `name`."""
+
+    shared: Once
+    name: str
+
+    def get(self, bench: Workbench, name: str, work: Callable[..., Any]) -> Any:
+        """Return the result of `work`, as `Once`."""
+        return self.shared.get(bench, f"{self.name}: {name}", work)
 
 
 @dataclass

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,3 +25,10 @@ def bucket(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -
         chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
         batches += [chunk[cut : cut + batch_size] for cut in range(0, len(chunk), batch_size)]
     return [batches[place] for place in random.permutation(len(batches))]
+
+
+def epoch_batches(
+    recipe: Mapping[str, Any], seed: int, lengths: NDArray[np.int64], epoch: int
+) -> list[NDArray[np.int64]]:
+    """Return an epoch's batches; of a shortened epoch the first ones, a random sample since they are shuffled."""
+    return bucket(lengths, recipe["batch_size"], seed, epoch)[: recipe.get("batches_per_epoch")]

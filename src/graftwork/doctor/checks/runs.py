@@ -10,7 +10,7 @@ from pathlib import Path
 from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.registry import checks
-from graftwork.run.store import ON_THE_WAY, RunStore
+from graftwork.run.store import ON_THE_WAY, RunStore, is_being_filled
 from graftwork.units import show
 
 LOCKS = Path("/proc/locks")
@@ -23,7 +23,7 @@ def look(asked: Intended) -> Iterator[Finding]:
         yield Finding(f"no folder {asked.runs} yet")
         return
     store, hidden = RunStore(asked.runs), [path for path in asked.runs.glob(".*") if ON_THE_WAY.fullmatch(path.name)]
-    live = {_run(path) for path in hidden if path.name.endswith(".claim") and _is_held(path)}
+    live = {_run(path) for path in hidden if _is_live(path)}
     left = [path for path in hidden if _run(path) not in live]
     checkpoints = [path for path in asked.runs.glob(".*.checkpoint") if _run(path) not in live]
     finished = store.ids()
@@ -55,6 +55,11 @@ def look(asked: Intended) -> Iterator[Finding]:
 
 def _run(hidden: Path) -> str:
     return hidden.name.split(".")[1]
+
+
+def _is_live(path: Path) -> bool:
+    """Return whether a process holds this claim, or fills this folder, maybe on another machine."""
+    return _is_held(path) if path.name.endswith(".claim") else is_being_filled(path, time.time())
 
 
 def _is_held(lock: Path) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from graftwork.core.meter import Phase
 from graftwork.core.method import Tally
-from graftwork.run.memo import MemoEntry
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.memo import MemoEntry
 
 
 def test_the_second_run_does_no_work_and_pays_for_it() -> None:
