@@ -55,6 +55,14 @@ def test_files_that_kubernetes_systemd_and_docker_mount(
     assert read_token(tmp_path / "token") == TOKEN
 
 
+def test_a_token_from_a_pipe() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, TOKEN.encode())
+    os.close(writing)
+    assert read_token(Path(f"/dev/fd/{reading}")) == TOKEN
+    os.close(reading)
+
+
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o660, 0o620])
 def test_a_file_that_others_can_read_is_refused(token_file: Path, mode: int) -> None:
     token_file.chmod(mode)

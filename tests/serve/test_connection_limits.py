@@ -160,6 +160,21 @@ def test_one_connection_too_many(serving: Any) -> None:
     running.until(lambda: status(talk(running.server.port, WHOLE)) == 200)
 
 
+def test_an_idle_connection_makes_room_for_a_new_one(serving: Any) -> None:
+    running = serving(connections=2)
+    where = ("127.0.0.1", running.server.port)
+    with socket.create_connection(where) as waiting, socket.create_connection(where) as idle:
+        for connection in (waiting, idle):
+            connection.settimeout(2)
+        idle.sendall(WHOLE)
+        while not idle.recv(65536).endswith(b"}"):
+            pass
+        assert status(talk(running.server.port, b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == 200
+        assert idle.recv(1) == b""
+        waiting.sendall(WHOLE)
+        assert status(waiting.recv(65536)) == 200
+
+
 def test_what_is_refused_at_the_door_is_counted_and_logged(serving: Any) -> None:
     running = serving(head_bytes=2000, head_seconds=0.1)
     port = running.server.port

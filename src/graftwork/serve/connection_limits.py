@@ -40,12 +40,17 @@ class Door(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Accept a connection, or refuse it beyond the limit."""
+        """Accept a connection. Beyond the limit one that idles between requests is closed for it, or it is refused."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
-            self._refuse(busy("too many connections"))
-        else:
-            self._expect_head()
+            idle = (other for other in self.connections if isinstance(other, Door) and other.timeout_keep_alive_task)
+            closed = next(idle, None)
+            if closed is None:
+                self._refuse(busy("too many connections"))
+                return
+            closed._unset_keepalive_if_required()
+            closed.timeout_keep_alive_handler()
+        self._expect_head()
 
     def data_received(self, data: bytes) -> None:
         """Parse the data, unless the request is too long."""
