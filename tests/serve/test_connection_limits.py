@@ -149,30 +149,36 @@ def test_how_long_an_idle_connection_is_kept(serving: Any) -> None:
 
 def test_one_connection_too_many(serving: Any) -> None:
     running = serving(connections=2)
-    with (
-        socket.create_connection(("127.0.0.1", running.server.port)),
-        socket.create_connection(("127.0.0.1", running.server.port)),
-    ):
-        time.sleep(0.05)
+    running.bank.gate.clear()
+    where = ("127.0.0.1", running.server.port)
+    with socket.create_connection(where) as first, socket.create_connection(where) as second:
+        for connection in (first, second):
+            connection.sendall(WHOLE)
+        doors = running.server._uvicorn.server_state.connections
+        running.until(lambda: [door._under_way for door in doors] == [True, True])
         heard = talk(running.server.port, WHOLE)
         assert status(heard) == 429 and b"Retry-After: 1" in heard
         assert [line["why"] for line in running.lines() if line.get("status") == 429] == ["too many connections"]
+        running.bank.gate.set()
+        assert status(first.recv(65536)) == status(second.recv(65536)) == 200
     running.until(lambda: status(talk(running.server.port, WHOLE)) == 200)
 
 
-def test_an_idle_connection_makes_room_for_a_new_one(serving: Any) -> None:
+def test_the_connection_without_a_request_for_longest_makes_room(serving: Any) -> None:
     running = serving(connections=2)
-    where = ("127.0.0.1", running.server.port)
-    with socket.create_connection(where) as waiting, socket.create_connection(where) as idle:
-        for connection in (waiting, idle):
-            connection.settimeout(2)
+    where, asks = ("127.0.0.1", running.server.port), b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    doors = running.server._uvicorn.server_state.connections
+    with socket.create_connection(where) as silent, socket.create_connection(where) as idle:
+        running.until(lambda: len(doors) == 2)
         idle.sendall(WHOLE)
         while not idle.recv(65536).endswith(b"}"):
             pass
-        assert status(talk(running.server.port, b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == 200
-        assert idle.recv(1) == b""
-        waiting.sendall(WHOLE)
-        assert status(waiting.recv(65536)) == 200
+        assert status(talk(running.server.port, asks)) == 200
+        assert status(silent.recv(65536)) == 429
+        with socket.create_connection(where):
+            assert status(talk(running.server.port, asks)) == 200
+        assert idle.recv(1) == b""  # nothing that its client would take for the next answer
+    assert [line["why"] for line in running.lines() if line.get("status") == 429] == ["too many connections"]
 
 
 def test_what_is_refused_at_the_door_is_counted_and_logged(serving: Any) -> None:

@@ -36,21 +36,19 @@ class Door(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._limits, self._turned_away = limits, turned_away
         self._bytes = 0  # received since the last complete head
+        self._asked = 0.0  # when it was opened, or the last head was complete
         self._refused = False
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Accept a connection. Beyond the limit one that idles between requests is closed for it, or it is refused."""
+        """Accept a connection. Beyond the limit the one without a request for longest is closed; else this one."""
         super().connection_made(transport)
-        if len(self.connections) > self._limits.connections:
-            idle = (other for other in self.connections if isinstance(other, Door) and other.timeout_keep_alive_task)
-            closed = next(idle, None)
-            if closed is None:
-                self._refuse(busy("too many connections"))
-                return
-            closed._unset_keepalive_if_required()
-            closed.timeout_keep_alive_handler()
+        self._asked = self.loop.time()
         self._expect_head()
+        if len(self.connections) > self._limits.connections:
+            others = (door for door in self.connections if isinstance(door, Door) and door is not self)
+            idle = (door for door in others if not (door._under_way or door.transport.is_closing()))
+            min(idle, key=lambda door: door._asked, default=self)._make_room()
 
     def data_received(self, data: bytes) -> None:
         """Parse the data, unless the request is too long."""
@@ -80,7 +78,7 @@ class Door(HttpToolsProtocol):
             raise HttpRefusal(
                 400, "the host is missing, unclear or no host", where="Host", expected="one name or address"
             )
-        self._bytes = 0
+        self._bytes, self._asked = 0, self.loop.time()
         self._stop_clock()
         super().on_headers_complete()
 
@@ -108,6 +106,12 @@ class Door(HttpToolsProtocol):
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
+
+    def _make_room(self) -> None:
+        if self._refused or self.timeout_keep_alive_task is not None:  # between requests no answer is waited for
+            self.transport.close()
+        else:
+            self._refuse(busy("too many connections"))
 
     def _refuse(self, refused: HttpRefusal) -> None:
         """Send a refusal and close the connection; requests before it on the connection are answered first."""
