@@ -16,6 +16,7 @@ import pytest
 
 from graftwork.bank.bank import Bank
 from graftwork.cli.main import main
+from graftwork.serve.server import signals
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -71,7 +72,7 @@ def asked_then_ended(port: int, path: str, number: int) -> list[Any]:
     return heard
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_answers_and_ends_with_0(
     bank: Path, token_file: Path, number: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,7 +86,17 @@ def test_it_answers_and_ends_with_0(
     lines = [json.loads(line) for line in err.splitlines()]
     assert [line["event"] for line in lines if "event" in line] == ["draining", "ended"]
     assert [line["route"] for line in lines if "route" in line] == ["/v1/tasks"]
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(signal.SIGTERM) is before and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+
+
+def test_under_nohup_a_closed_terminal_does_not_end_it() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals() as wanted:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not wanted.wait(0.1)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_while_tasks_are_opened_nobody_is_let_in_and_ctrl_c_ends_it(
@@ -145,6 +156,8 @@ def test_a_port_that_is_taken(bank: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--max-batch-tokens", "-1"], "--max-batch-tokens must be at least 1"),
         (["--timeout", "0"], "--timeout"),
         (["--timeout", "nan"], "--timeout"),
+        (["--keep-alive", "-1"], "--keep-alive must be at least 0"),
+        (["--grace", "3601"], "--grace must be at least 0 and at most 3600"),
         (["--threads", "0"], "--threads must be at least 1"),
         (["--host", "example.org"], "--host is not an address"),
         (["--port", "70000"], "70000"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from typing import Any
 
@@ -207,8 +208,19 @@ def test_metrics(running: Any) -> None:
     assert status == 200 and headers["content-type"].startswith("text/plain")
     assert 'graftwork_requests_total{route="/v1/predict",status="200"} 1.0' in text
     assert 'graftwork_requests_total{route="/v1/predict",status="400"} 1.0' in text
+    assert 'graftwork_task_rows_total{status="200",task="mood"} 1.0' in text
     assert "graftwork_batch_rows_count 1.0" in text and "graftwork_queue_tokens 0.0" in text
     assert "graftwork_tasks 7.0" in text and "process_resident_memory_bytes" in text
+
+
+def test_rows_are_counted_by_task_and_status(running: Any) -> None:
+    many = [{"task": ["mood", "topic"], "text": "a"}, {"task": "mood", "text": "b"}]
+    assert running.client.predict({"rows": many})[0] == 200
+    assert running.client.predict({"task": "mood", "text": "damaged"})[0] == 503
+    assert running.client.predict({"task": "unheard", "text": "a"})[0] == 404
+    text = running.client.ask("GET", "/metrics")[1]
+    counted = re.findall(r'^graftwork_task_rows_total\{status="(\d+)",task="(\w+)"\} (.*)', text, flags=re.MULTILINE)
+    assert sorted(counted) == [("200", "mood", "2.0"), ("200", "topic", "1.0"), ("503", "mood", "1.0")]
 
 
 def test_the_page_is_a_fixed_list_of_files(running: Any) -> None:

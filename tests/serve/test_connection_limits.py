@@ -80,23 +80,111 @@ def test_a_head_that_never_ends(serving: Any) -> None:
     assert status(talk(running.server.port, b"GET /livez HTTP/1.1\r\n", line, line, line, pause=0.02)) == 431
 
 
+@pytest.mark.parametrize("size", [1500, 2500, 70_000, 200_000])
+def test_a_long_head_is_refused_whatever_its_pieces(serving: Any, size: int) -> None:
+    running = serving(head_bytes=2000)
+    expected = 200 if size < 2000 else 431
+    for head in (b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: %s\r\n\r\n", b"GET /livez?%s HTTP/1.1\r\nHost: x\r\n\r\n"):
+        whole = head % (b"a" * size)
+        cut = len(whole) * 9 // 10
+        assert status(talk(running.server.port, whole)) == expected
+        assert status(talk(running.server.port, whole[:cut], whole[cut:], pause=0.02)) == expected
+    many = b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"A:b\r\n" * (size // 5) + b"\r\n"
+    assert status(talk(running.server.port, many)) == expected
+
+
+def test_a_long_head_behind_a_request_on_its_connection(serving: Any) -> None:
+    running = serving(head_bytes=2000)
+    heard = talk(running.server.port, WHOLE + b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 3000 + b"\r\n\r\n")
+    assert heard.count(b"HTTP/1.1") == heard.count(b"HTTP/1.1 200") == 1  # what was asked before is answered
+    running.until(lambda: [line["status"] for line in running.lines() if "why" in line] == [431])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "version", "expected"),
+    [
+        (["x"], "1.1", 200),
+        (["[::1]:8080"], "1.1", 200),
+        ([""], "1.1", 200),
+        ([], "1.1", 400),
+        (["x", "x"], "1.1", 400),
+        (["x y"], "1.1", 400),
+        (["x/y"], "1.1", 400),
+        (["me@x"], "1.1", 400),
+        ([], "1.0", 200),
+        (["x", "y"], "1.0", 400),
+    ],
+)
+def test_one_host_is_named(running: Any, hosts: list[str], version: str, expected: int) -> None:
+    lines = "".join(f"Host: {host}\r\n" for host in hosts)
+    heard = talk(running.server.port, f"GET /livez HTTP/{version}\r\n{lines}\r\n".encode())
+    assert status(heard) == expected and (expected == 200 or b'"where":"Host"' in heard)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS is not spoken here"),
+        (b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", "this is not valid HTTP/1.1: Invalid method encountered"),
+        (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", "this is not valid HTTP/1.1: "),
+        (b"GET /livez HTTP/1.1\r\n\r\n", "the host is missing, unclear or no host"),
+        (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", "this is not valid HTTP/1.1: "),
+        (TYPED + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "this is not valid HTTP/1.1: Invalid character"),
+    ],
+)
+def test_what_is_no_request_is_told_counted_and_logged(running: Any, raw: bytes, why: str) -> None:
+    heard = talk(running.server.port, raw)
+    assert status(heard) == 400
+    assert json.loads(heard.partition(b"\r\n\r\n")[2])["error"]["what"] == why.partition(":")[0]
+    counted = 'graftwork_requests_total{route="other",status="400"} 1.0'
+    assert counted in running.client.ask("GET", "/metrics")[1]
+    (line,) = [line for line in running.lines() if "why" in line]
+    assert line["why"].startswith(why) and (line["status"], line["client"]) == (400, "127.0.0.1")
+
+
+def test_how_long_an_idle_connection_is_kept(serving: Any) -> None:
+    running = serving(keep_alive_seconds=0)
+    assert talk(running.server.port, WHOLE, WHOLE, pause=0.3).count(b"HTTP/1.1 200") == 1
+
+
 def test_one_connection_too_many(serving: Any) -> None:
     running = serving(connections=2)
-    with (
-        socket.create_connection(("127.0.0.1", running.server.port)),
-        socket.create_connection(("127.0.0.1", running.server.port)),
-    ):
-        time.sleep(0.05)
+    running.bank.gate.clear()
+    where = ("127.0.0.1", running.server.port)
+    with socket.create_connection(where) as first, socket.create_connection(where) as second:
+        for connection in (first, second):
+            connection.sendall(WHOLE)
+        doors = running.server._uvicorn.server_state.connections
+        running.until(lambda: [door._under_way for door in doors] == [True, True])
         heard = talk(running.server.port, WHOLE)
         assert status(heard) == 429 and b"Retry-After: 1" in heard
         assert [line["why"] for line in running.lines() if line.get("status") == 429] == ["too many connections"]
+        running.bank.gate.set()
+        assert status(first.recv(65536)) == status(second.recv(65536)) == 200
     running.until(lambda: status(talk(running.server.port, WHOLE)) == 200)
+
+
+def test_the_connection_without_a_request_for_longest_makes_room(serving: Any) -> None:
+    running = serving(connections=2)
+    where, asks = ("127.0.0.1", running.server.port), b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    doors = running.server._uvicorn.server_state.connections
+    with socket.create_connection(where) as silent, socket.create_connection(where) as idle:
+        running.until(lambda: len(doors) == 2)
+        idle.sendall(WHOLE)
+        while not idle.recv(65536).endswith(b"}"):
+            pass
+        assert status(talk(running.server.port, asks)) == 200
+        assert status(silent.recv(65536)) == 429
+        with socket.create_connection(where):
+            assert status(talk(running.server.port, asks)) == 200
+        assert idle.recv(1) == b""  # nothing that its client would take for the next answer
+    assert [line["why"] for line in running.lines() if line.get("status") == 429] == ["too many connections"]
 
 
 def test_what_is_refused_at_the_door_is_counted_and_logged(serving: Any) -> None:
     running = serving(head_bytes=2000, head_seconds=0.1)
     port = running.server.port
-    assert status(talk(port, b"GET /livez HTTP/1.1\r\n", b"X-A: " + b"a" * 3000)) == 431
+    assert status(talk(port, b"GET /livez HTTP/1.1\r\nHost: x\r\n", b"X-A: " + b"a" * 3000)) == 431
     assert status(talk(port, pause=0.3)) == 408
     counts = running.client.ask("GET", "/metrics")[1]
     assert 'graftwork_requests_total{route="other",status="431"} 1.0' in counts

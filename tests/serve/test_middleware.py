@@ -38,7 +38,7 @@ def test_an_internal_error_is_logged_and_not_told(running: Any) -> None:
     status, answer = running.client.predict({"task": "mood", "text": "poison"})
     assert status == 500 and answer == {"error": {"what": "an internal error; the server's log has it"}}
     logged = next(line for line in running.lines() if line.get("event") == "internal error")
-    assert "ZeroDivisionError" in logged["traceback"]
+    assert "ZeroDivisionError" in logged["traceback"] and len(logged["request_id"]) == 32
 
 
 def test_a_line_a_request_without_texts(running: Any) -> None:
@@ -46,11 +46,41 @@ def test_a_line_a_request_without_texts(running: Any) -> None:
     running.client.ask("GET", "/some/path?token=secret")
     running.until(lambda: sum("route" in line for line in running.lines()) == 2)
     first, second = [line for line in running.lines() if "route" in line]
-    assert first.keys() == {"time", "method", "route", "status", "ms", "rows", "queue_ms"}
+    assert first.keys() == {"time", "method", "route", "status", "ms", "client", "request_id", "rows", "queue_ms"}
     assert (first["route"], first["status"], first["rows"]) == ("/v1/predict", 200, 1)
     assert (
         second["route"] == "other" and "secret" not in running.log.getvalue() and "warm" not in running.log.getvalue()
     )
+
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    ("sent", "taken"),
+    [
+        ({"X_Request_ID": "a1/b.c:9"}, {"request_id": "a1/b.c:9"}),
+        ({"X_Request_ID": "with space"}, {}),
+        ({"X_Request_ID": "\xe9"}, {}),
+        ({"X_Request_ID": "a" * 129}, {}),
+        ({"traceparent": TRACE}, {"traceparent": TRACE}),
+        ({"traceparent": TRACE.replace("00-", "ff-")}, {}),
+        ({"traceparent": f"00-{'0' * 32}-b7ad6b7169203331-01"}, {}),
+        ({"X_Forwarded_For": "192.0.2.7"}, {"client": "192.0.2.7"}),
+        ({"X_Forwarded_For": "192.0.2.7, 127.0.0.1"}, {"client": "192.0.2.7"}),
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/livez"), ("GET", "/none"), ("POST", "/v1/predict")])
+def test_a_line_says_where_a_request_comes_from(
+    running: Any, method: str, path: str, sent: dict[str, str], taken: dict[str, str]
+) -> None:
+    _, _, headers = running.client.ask(method, path, **sent)
+    running.until(lambda: any("route" in line for line in running.lines()))
+    (line,) = [line for line in running.lines() if "route" in line]
+    assert headers["x-request-id"] == line["request_id"]
+    expected = {"client": "127.0.0.1", "request_id": line["request_id"]} | taken
+    assert {name: line[name] for name in ("client", "request_id", "traceparent") if name in line} == expected
+    assert "request_id" in taken or len(line["request_id"]) == 32
 
 
 def test_texts_are_logged_when_asked_for(serving: Any) -> None:

@@ -34,6 +34,28 @@ def test_every_path_takes_its_example(running: Any, path: str) -> None:
             assert running.client.ask(method.upper(), path.replace("{name}", "mood"), body)[0] == 200
 
 
+def test_every_operation_has_a_name_of_its_own() -> None:
+    told = [told for methods in openapi()["paths"].values() for verb, told in methods.items() if verb != "parameters"]
+    assert sorted(each["operationId"] for each in told) == [
+        "alive",
+        "attention",
+        "metrics",
+        "predict",
+        "ready",
+        "task",
+        "tasks",
+    ]
+
+
+def test_every_answer_of_a_path_is_in_the_schema(running: Any) -> None:
+    paths = openapi()["paths"]
+    running.server.service.draining = True
+    assert str(running.client.ask("GET", "/readyz")[0]) in paths["/readyz"]["get"]["responses"].keys() - {"200"}
+    assert "503" in paths["/livez"]["get"]["responses"]
+    for body in ({"task": "mood", "text": "damaged"}, {"task": "mood", "text": "poison"}, b"{"):
+        assert str(running.client.predict(body)[0]) in paths["/v1/predict"]["post"]["responses"].keys() - {"200"}
+
+
 def test_the_schema_is_served_and_its_references_hold(running: Any) -> None:
     status, answer, _ = running.client.ask("GET", "/openapi.json")
     assert status == 200 and answer == json.loads(json.dumps(openapi()))

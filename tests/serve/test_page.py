@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 FOLDER = Path(graftwork.__file__).parent / "serve" / "page"
 SITE = "http://graftwork.test"
-WIDTHS = (320, 360, 768, 981, 1101, 1400)
+WIDTHS = (320, 360, 390, 430, 768, 981, 1101, 1400)
 HANDLERS = dict[str, Callable[[Any], None]]
 
 
@@ -548,6 +548,25 @@ def test_nothing_is_wider_than_the_screen(stage: Callable[..., Stage], view: str
         "button:not([hidden]), select, textarea", "all => all.map(e => e.getBoundingClientRect().height)"
     )
     assert width > 560 or min(size for size in sizes if size) >= 44
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_word_of_the_interface_is_broken(stage: Callable[..., Stage], view: str, width: int) -> None:
+    page = stage(width).open(view)
+    broken = page.tab.evaluate(
+        """() => { const found = [], range = document.createRange();
+        for (const e of document.querySelectorAll("header *, h1, h2, h3, label, button, summary, th, dt, footer *")) {
+          for (const node of e.childNodes) {
+            if (node.nodeType !== Node.TEXT_NODE || e.closest("option, .unseen, .skip, .cards thead")) continue;
+            for (const word of node.data.matchAll(/[\\p{L}]+/gu)) {
+              range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+              if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) found.push(word[0]);
+            }
+          }
+        } return found; }"""
+    )
+    assert broken == []
 
 
 @pytest.mark.parametrize("width", [981, 1101])

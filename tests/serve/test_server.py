@@ -43,8 +43,8 @@ def test_a_full_queue_answers_429_at_once_and_the_rest_is_answered(serving: Any)
     running = serving(queue_tokens=10)  # a row is 5 or 6
     accepted = occupied(running, waiting=2)
     began = time.monotonic()
-    status, answer, headers = running.client.ask("POST", "/v1/predict", ROW)
-    assert time.monotonic() - began < 5
+    status, answer, headers = running.client.ask("POST", "/v1/predict", ROW, X_Request_ID="mine")
+    assert time.monotonic() - began < 5 and headers["x-request-id"] == "mine"
     assert status == 429 and headers["retry-after"] == "1" and answer["error"]["what"] == "the queue is full"
     running.bank.gate.set()
     assert [asked.result()[0] for asked in accepted] == [200, 200, 200]
@@ -106,9 +106,8 @@ def test_the_server_drains(serving: Any) -> None:
 
 
 def test_what_is_not_answered_before_the_end_is_told(serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graftwork.serve.server.DRAIN_SECONDS", 0.1)
     monkeypatch.setattr("graftwork.serve.server.END_SECONDS", 0.2)
-    running, entered, hangs = serving(seconds=60.0), threading.Event(), threading.Event()
+    running, entered, hangs = serving(seconds=60.0, grace_seconds=0.1), threading.Event(), threading.Event()
 
     def stuck() -> None:
         entered.set()

@@ -29,7 +29,7 @@ from graftwork.io.extras import extra
 @option(
     "--token-file",
     metavar="FILE",
-    help="File with the token that clients send. Only you may have access to it.  [default: a random"
+    help="File with the token that clients send. Nobody else may read it, except its group.  [default: a random"
     " token, printed once]",
 )
 @option(
@@ -56,6 +56,22 @@ from graftwork.io.extras import extra
     metavar="SECONDS",
     help="Time after which an unanswered request is refused.",
 )
+@option(
+    "--keep-alive",
+    type=int,
+    default=75,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time after which a connection without a request is closed. More than a proxy keeps it.",
+)
+@option(
+    "--grace",
+    type=int,
+    default=20,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that accepted requests have when the server is stopped; then they are refused.",
+)
 @device_option
 @option("--threads", type=int, help="CPU threads.  [default: all cores but one, which reads requests]")
 @option("--log-texts", is_flag=True, help="Include the texts of requests in the log.")
@@ -67,11 +83,13 @@ def command(
     max_batch_tokens: int,
     max_queue: int,
     timeout: float,
+    keep_alive: int,
+    grace: int,
     device: str,
     threads: int | None,
     log_texts: bool,
 ) -> None:
-    """Serve the tasks of BANK over HTTP, until stopped by SIGTERM or Ctrl-C.
+    """Serve the tasks of BANK over HTTP, until stopped by SIGTERM, SIGHUP or Ctrl-C.
 
     Changes of the bank take effect within about a second. The log is written to stderr, one JSON line per request.
     """
@@ -80,7 +98,13 @@ def command(
         from graftwork.serve.server import is_loopback, serve_bank
         from graftwork.serve.server_limits import ServerLimits
 
-    limits = ServerLimits(batch_tokens=max_batch_tokens, queue_tokens=max_queue, seconds=timeout)
+    limits = ServerLimits(
+        batch_tokens=max_batch_tokens,
+        queue_tokens=max_queue,
+        seconds=timeout,
+        keep_alive_seconds=keep_alive,
+        grace_seconds=grace,
+    )
     if not (is_loopback(host) or token_file):
         raise ConfigError(
             "other machines could reach this server, so it needs a token that you keep",

@@ -1,4 +1,4 @@
-"""The access token of clients: generated at random, or read from a file that only its owner can read."""
+"""The access token of clients: generated at random, or read from a file that is kept from others."""
 
 from __future__ import annotations
 
@@ -22,16 +22,21 @@ def make_token() -> str:
 
 
 def read_token(path: Path) -> str:
-    """Read the token, the only line of a file. Raises `ConfigError` when others may read it or it is no valid token."""
+    """Read the token, the only line of a file.
+
+    Raises `ConfigError` when it is no valid token, or when the file is this user's own and others may read it. Files
+    mounted by Kubernetes, systemd or docker are another's, or on a read-only file system: their modes are not ours.
+    """
     with storage_errors(path), path.open("rb") as stream:
-        mode = os.fstat(stream.fileno()).st_mode
+        facts = os.fstat(stream.fileno())
+        fixed = facts.st_uid != os.geteuid() or os.fstatvfs(stream.fileno()).f_flag & os.ST_RDONLY
         content = stream.read(4096)
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO) and not fixed:
         raise ConfigError(
             "the token file can be read by others",
             where=str(path),
-            got=f"mode {stat.S_IMODE(mode):04o}",
-            expected="mode 0600 or 0400",
+            got=f"mode {stat.S_IMODE(facts.st_mode):04o}",
+            expected="mode 0600, or 0640 for a group that may know it",
             do=f"chmod 600 {path}; if others have seen it, make a new one",
         )
     lines = content.decode("ascii", errors="replace").strip().splitlines()

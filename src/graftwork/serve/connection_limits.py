@@ -1,9 +1,12 @@
-"""Connection limits around uvicorn's protocol: number of connections, length of the request head, and its duration."""
+"""Connection limits in uvicorn's protocol: number of connections, length and duration of the request head, its host."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.config import Config
@@ -14,94 +17,124 @@ from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.server_limits import ServerLimits
 
 CHUNKED = 8  # maximum size of a chunked body on the wire, in multiples of the body limit
-PHRASES = {408: "Request Timeout", 429: "Too Many Requests", 431: "Request Header Fields Too Large"}
+HOST = re.compile(rb"[\w.~!$&'()*+,;=:%\[\]-]*", re.ASCII)
+TLS_HELLO = b"\x16\x03"
 
 
-class Door(asyncio.Protocol):
-    """A protocol that forwards data to uvicorn, closes connections beyond the limits, and calls `turned_away`."""
+class Door(HttpToolsProtocol):
+    """Uvicorn's protocol within limits. `turned_away` is called with each refusal and the client's address."""
 
     def __init__(
         self,
         limits: ServerLimits,
-        turned_away: Callable[[HttpRefusal], None],
+        turned_away: Callable[[HttpRefusal, str], None],
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ):
+        super().__init__(config, server_state, app_state, _loop)
         self._limits, self._turned_away = limits, turned_away
-        self._inner = HttpToolsProtocol(config, server_state, app_state, _loop)
-        self._connections = server_state.connections
         self._bytes = 0  # received since the last complete head
-        self._cycle: object = None
+        self._asked = 0.0  # when it was opened, or the last head was complete
+        self._refused = False
         self._clock: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept a connection, or refuse it beyond the limit."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._inner.connection_made(transport)
-        if len(self._connections) > self._limits.connections:
-            self._close(busy("too many connections"))
-        else:
-            self._expect_head()
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Accept a connection. Beyond the limit the one without a request for longest is closed; else this one."""
+        super().connection_made(transport)
+        self._asked = self.loop.time()
+        self._expect_head()
+        if len(self.connections) > self._limits.connections:
+            others = (door for door in self.connections if isinstance(door, Door) and door is not self)
+            idle = (door for door in others if not (door._under_way or door.transport.is_closing()))
+            min(idle, key=lambda door: door._asked, default=self)._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Forward the data, unless the request is too long."""
-        if self._transport.is_closing():
+        """Parse the data, unless the request is too long."""
+        if self._refused or self.transport.is_closing():
             return
         if self._clock is None and not self._under_way:
             self._bytes = 0
             self._expect_head()
+        if self._bytes == 0 and data.startswith(TLS_HELLO):
+            self._refuse(HttpRefusal(400, "TLS is not spoken here", do="ask with http://, or a proxy that speaks TLS"))
+            return
         self._bytes += len(data)
-        self._inner.data_received(data)
-        if self._inner.cycle is not self._cycle:
-            self._cycle, self._bytes = self._inner.cycle, 0
-            self._stop_clock()
-        elif self._bytes > self._limits.head_bytes and not self._under_way:
-            self._close(HttpRefusal(431, "the head is too long", expected=f"at most {self._limits.head_bytes:,} bytes"))
+        super().data_received(data)
+        if self._bytes > self._limits.head_bytes and not self._under_way:
+            self._refuse(self._too_long())
         elif self._bytes > self._limits.head_bytes + CHUNKED * self._limits.body_bytes:
-            self._transport.abort()
+            self.transport.abort()
+
+    def on_headers_complete(self) -> None:
+        """Begin a request. Raises `HttpRefusal`, which ends the parsing, for a head that is too long or has no host."""
+        size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if len(self.url) + size > self._limits.head_bytes:
+            raise self._too_long()
+        hosts = [value for name, value in self.headers if name == b"host"]
+        known = len(hosts) == 1 and HOST.fullmatch(hosts[0])
+        if not known and (hosts or self.parser.get_http_version() != "1.0"):
+            raise HttpRefusal(
+                400, "the host is missing, unclear or no host", where="Host", expected="one name or address"
+            )
+        self._bytes, self._asked = 0, self.loop.time()
+        self._stop_clock()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what could not be parsed; called by uvicorn."""
+        error = sys.exception()
+        if error is not None and isinstance(error.__context__, HttpRefusal):
+            self._refuse(error.__context__)
+        else:
+            self._refuse(HttpRefusal(400, "this is not valid HTTP/1.1", got=str(error), do="send an HTTP/1.1 request"))
 
     @property
     def _under_way(self) -> bool:
         """True from a complete request head to the end of its response."""
-        return self._inner.cycle is not None and not self._inner.cycle.response_complete
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _too_long(self) -> HttpRefusal:
+        return HttpRefusal(431, "the head is too long", expected=f"at most {self._limits.head_bytes:,} bytes")
 
     def _expect_head(self) -> None:
         late = HttpRefusal(408, "the head did not arrive in time", expected=f"within {self._limits.head_seconds:g} s")
-        self._clock = asyncio.get_running_loop().call_later(self._limits.head_seconds, self._close, late)
+        self._clock = self.loop.call_later(self._limits.head_seconds, self._refuse, late)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
 
-    def _close(self, refused: HttpRefusal) -> None:
-        """Refuse and close the connection; the reason is sent if it is still open."""
+    def _make_room(self) -> None:
+        if self._refused or self.timeout_keep_alive_task is not None:  # between requests no answer is waited for
+            self.transport.close()
+        else:
+            self._refuse(busy("too many connections"))
+
+    def _refuse(self, refused: HttpRefusal) -> None:
+        """Send a refusal and close the connection; requests before it on the connection are answered first."""
         self._stop_clock()
-        if self._transport.is_closing():
+        if self._refused or self.transport.is_closing():
             return
-        self._turned_away(refused)
+        self._refused = True
+        self._turned_away(refused, self.client[0] if self.client else "")
+        if self._under_way and not self.cycle.more_body:
+            self.cycle.keep_alive = False
+            return
         body = bytes(refused.response().body)
         retry = "" if refused.retry_after is None else f"Retry-After: {refused.retry_after}\r\n"
-        head = f"HTTP/1.1 {refused.status} {PHRASES[refused.status]}\r\nContent-Type: application/json\r\n{retry}"
-        self._transport.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
-        self._transport.close()
+        status = f"{refused.status} {HTTPStatus(refused.status).phrase}"
+        head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{retry}"
+        self.transport.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        if refused.status == 429 or self._under_way:
+            self.transport.close()
+        else:  # a client cut off while sending reads no response
+            self.transport.write_eof()
+            self.loop.call_later(self._limits.discard_seconds, self.transport.close)
 
-    def eof_received(self) -> None:
-        """Handle the end of the client's data."""
-        self._inner.eof_received()
-
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         """Handle the end of the connection."""
         self._stop_clock()
-        self._inner.connection_lost(error)
-
-    def pause_writing(self) -> None:
-        """Pause writing: the client reads too slowly."""
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Resume writing."""
-        self._inner.resume_writing()
+        super().connection_lost(exc)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import secrets
 import time
 import traceback
 from typing import Any
@@ -22,6 +23,8 @@ BY_PERSON = ("/docs", "/openapi.json", "/metrics")  # also opened in a browser, 
 PREDICT = "/v1/predict"
 DISCARDED = 4  # multiples of the longest body
 CLIENT_GONE = 499  # status in the log and the counts only: the client has disconnected
+REQUEST_ID = re.compile(rb"[!-~]{1,128}")
+TRACE = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")  # W3C Trace Context
 HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
@@ -37,7 +40,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an HTTP request; WebSocket and lifespan are disabled in the server."""
         began = time.monotonic()
-        record: dict[str, Any] = {}
+        record = _origin(scope)
         scope["record"], scope["app"] = record, self
         status = 0
 
@@ -45,7 +48,7 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                self._add_headers(message)
+                self._add_headers(message, record["request_id"])
             await send(message)
 
         try:
@@ -108,7 +111,8 @@ class Gate:
                 answer.headers["Allow"] = error.expected
             return answer
         lines = traceback.format_exception(error)
-        self._service.records.event("internal error", path=scope["path"], traceback="".join(lines))
+        request = scope["record"]["request_id"]
+        self._service.records.event("internal error", path=scope["path"], request_id=request, traceback="".join(lines))
         return HttpRefusal(500, "an internal error; the server's log has it").response()
 
     async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
@@ -130,9 +134,10 @@ class Gate:
                         return True
         return False
 
-    def _add_headers(self, message: Message) -> None:
+    def _add_headers(self, message: Message, request_id: str) -> None:
         present = {name for name, _ in message["headers"]}
         message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in present)]
+        message["headers"].append((b"x-request-id", request_id.encode()))
         if self._service.draining:
             message["headers"].append((b"connection", b"close"))
 
@@ -140,9 +145,19 @@ class Gate:
         route = scope["path"] if scope["path"] in self.routes else "other"
         if re.fullmatch(r"/v1/tasks/[^/]+", scope["path"]):
             route = "/v1/tasks/{name}"
-        self._service.measures.request(route, status, seconds)
+        self._service.measures.request(route, status, seconds, scope.get("asked", {}))
         line = {"method": scope["method"], "route": route, "status": status, "ms": round(seconds * 1000, 2)}
         self._service.records.line(line | record)
+
+
+def _origin(scope: Scope) -> dict[str, Any]:
+    """Return what the log says of where a request comes from: its id, taken over or made, its trace and its client."""
+    given = dict(scope["headers"])
+    request_id, trace = given.get(b"x-request-id", b""), given.get(b"traceparent", b"")
+    return {
+        "client": scope["client"][0] if scope["client"] else "",
+        "request_id": request_id.decode() if REQUEST_ID.fullmatch(request_id) else secrets.token_hex(16),
+    } | ({"traceparent": trace.decode()} if TRACE.fullmatch(trace) else {})
 
 
 def _refused(error: HTTPException, scope: Scope) -> HttpRefusal:

@@ -28,6 +28,8 @@ ERRORS = {
     "415": "Not `application/json`.",
     "422": "JSON of another shape, or inputs that the task does not take.",
     "429": "The queue is full; `Retry-After` says when to come back.",
+    "431": "The head is too long.",
+    "500": "An internal error, which is in the server's log under the answer's `X-Request-ID`.",
     "503": "No answer in time, or a task or backbone that could not be opened; `Retry-After` says when to come back.",
 }
 
@@ -44,13 +46,22 @@ SCHEMAS["Row"] = _ref(*(model.__name__ for model in ROWS)) | {"description": "A 
 
 
 def _told(
-    summary: str, *errors: str, schema: dict[str, Any] = ANY, media: str = "application/json", **more: Any
+    name: str,
+    summary: str,
+    *errors: str,
+    schema: dict[str, Any] = ANY,
+    media: str = "application/json",
+    unready: str = "",
+    **more: Any,
 ) -> dict[str, Any]:
-    """Return the description of a method of a path, with its answer and its errors."""
-    answers = {"200": {"description": "Answered.", "content": {media: {"schema": schema}}}}
+    """Return the description of a method of a path, with its answer, the same answer when `unready`, and its errors."""
+    content = {media: {"schema": schema}}
+    answers: dict[str, Any] = {"200": {"description": "Answered.", "content": content}}
+    if unready:
+        answers["503"] = {"description": unready, "content": content}
     for code in errors:
         answers[code] = {"description": ERRORS[code], "content": {"application/json": {"schema": _ref("ErrorBody")}}}
-    return {"summary": summary, "responses": answers} | more
+    return {"operationId": name, "summary": summary, "responses": answers} | more
 
 
 def _body(schema: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
@@ -61,21 +72,24 @@ def openapi() -> dict[str, Any]:
     """Return the OpenAPI document."""
     text, sample = {"type": "string"}, {"text": "my card is lost"}
     predict = _told(
+        "predict",
         "Answer one row or many, for one task, several or all.",
         *ERRORS,
         schema=_ref("AnsweredRows"),
         requestBody=_body(_ref("Row", "ManyRows"), {"task": "*"} | sample),
     )
     attention = _told(
+        "attention",
         "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
         *(code for code in ERRORS if code != "404"),
         requestBody=_body(_ref("AttentionQuestion"), sample | {"block": 0, "head": 0}),
     )
-    listed = _told("The backbone, and every task with its scores and its price tag.", "401")
-    task = _told("A task with its card, its recipe and its leaderboard.", "401", "404", "503")
+    listed = _told("tasks", "The backbone, and every task with its scores and its price tag.", "401")
+    task = _told("task", "A task with its card, its recipe and its leaderboard.", "401", "404", "503")
     name = {"name": "name", "in": "path", "required": True, "schema": text}
-    lives = _told("Whether the server lives; no token needed.", security=[])
-    ready = _told("Whether it wants requests (503: not any more); no token needed.", security=[])
+    lives = _told("alive", "Whether the server lives; no token needed.", unready="It does not answer.", security=[])
+    ready = _told("ready", "Whether it wants requests; no token needed.", unready="It is ending.", security=[])
+    metrics = _told("metrics", "For Prometheus.", "401", schema=text, media="text/plain")
     return {
         "openapi": "3.1.0",
         "info": {"title": "Graftwork", "version": __version__, "description": "Many tasks on one frozen backbone."},
@@ -87,7 +101,7 @@ def openapi() -> dict[str, Any]:
             "/v1/tasks/{name}": {"get": task, "parameters": [name]},
             "/livez": {"get": lives},
             "/readyz": {"get": ready},
-            "/metrics": {"get": _told("For Prometheus.", "401", schema=text, media="text/plain")},
+            "/metrics": {"get": metrics},
         },
         "components": {"schemas": SCHEMAS, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -34,7 +35,9 @@ async def predict(service: Service, request: Request) -> Response:
     record["rows"] = len(rows)
     if service.log_texts:
         record["inputs"] = [row.given for row in rows]
-    ticket = service.batcher.put(pieces_of(rows))
+    pieces = pieces_of(rows)
+    request.scope["asked"] = Counter(piece.task for piece in pieces)
+    ticket = service.batcher.put(pieces)
     answers = await _answers(service, request, ticket, deadline)
     service.measures.queued(ticket.waited)
     record["queue_ms"] = round(ticket.waited * 1000, 2)

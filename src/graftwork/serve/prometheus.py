@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -23,6 +23,9 @@ class Measures:
         self._requests = Counter(
             "graftwork_requests", "Requests answered.", ["route", "status"], registry=self._registry
         )
+        self._task_rows = Counter(
+            "graftwork_task_rows", "Rows of requests, by task.", ["task", "status"], registry=self._registry
+        )
         self._seconds = Histogram(
             "graftwork_request_seconds",
             "From a request's first line to the end of its answer.",
@@ -42,10 +45,12 @@ class Measures:
         """Register a gauge whose value is read on every scrape."""
         Gauge(f"graftwork_{name}", says, registry=self._registry).set_function(read)
 
-    def request(self, route: str, status: int, seconds: float) -> None:
-        """Count an answered request and its duration."""
+    def request(self, route: str, status: int, seconds: float, asked: Mapping[str, int]) -> None:
+        """Count an answered request, its duration, and by task the rows that were asked."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+        for task, rows in asked.items():
+            self._task_rows.labels(task, str(status)).inc(rows)
 
     def turned_away(self, status: int) -> None:
         """Count a client refused before its request was complete."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import ipaddress
@@ -11,7 +12,9 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -21,14 +24,16 @@ import uvicorn
 from graftwork.errors import ConfigError
 from graftwork.serve.app import application
 from graftwork.serve.connection_limits import Door
+from graftwork.serve.descriptors import connections_within
 from graftwork.serve.request_log import Records
 from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and closing the socket, so that load balancers notice
-DRAIN_SECONDS = 20  # for accepted requests; those not answered by then get 503
 END_SECONDS = 5.0  # then, in total, for the running batch and a bank change being loaded
 BACKLOG = 2048  # connections waiting to be accepted
+ACCEPTED = 8  # of them at once: the more, the more descriptors a flood takes before it is refused
+SAME_SECONDS = 10.0  # between two log lines of the same trouble
 KERNELS = "32"
 SWITCH_SECONDS = 0.0001  # torch releases the GIL at every operation and waits at most this long for it
 
@@ -79,19 +84,20 @@ class Server:
         self._watcher = Watcher(service, pause_seconds)
         gate = application(service, token)
         self.routes = gate.routes
+        limits = self._limits_within_descriptors()
+        self._troubles: dict[str, float] = {}  # when each was logged
         config = uvicorn.Config(
             gate,
-            loop="asyncio",
-            http=cast(Any, partial(Door, service.limits, service.turned_away)),
+            http=cast(Any, partial(Door, limits, service.turned_away)),
+            backlog=ACCEPTED,
             ws="none",
             lifespan="off",
             log_config=None,
             log_level="critical",
             access_log=False,
-            proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_keep_alive=limits.keep_alive_seconds,
+            timeout_graceful_shutdown=limits.grace_seconds,
         )
         self._uvicorn = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -111,9 +117,14 @@ class Server:
         self._thread.start()
         while not (self._uvicorn.started or self.ended.is_set()):
             time.sleep(0.005)
+        with contextlib.suppress(OSError):  # it has ended already
+            self._listener.listen(BACKLOG)  # asyncio has set it to what it accepts at once
 
     def stop(self, notice_seconds: float = NOTICE_SECONDS) -> None:
-        """Report "not ready", serve on for `notice_seconds`, stop listening, finish accepted requests; within 30 s."""
+        """Report "not ready", serve on for `notice_seconds`, stop listening, finish accepted requests.
+
+        Takes at most the grace and 10 s more.
+        """
         self.service.draining = True
         self.service.records.event("draining")
         self.ended.wait(notice_seconds)
@@ -127,9 +138,34 @@ class Server:
 
     def _run(self) -> None:
         try:
-            self._uvicorn.run(sockets=[self._listener])
+            asyncio.run(self._answer())
         finally:
             self.ended.set()
+
+    async def _answer(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._troubled)
+        await self._uvicorn.serve(sockets=[self._listener])
+
+    def _troubled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what went wrong in the event loop. Without descriptors it tries again and again: logged now and then."""
+        error, now = context.get("exception"), time.monotonic()
+        why = ": ".join(str(part) for part in (context["message"], error) if part)
+        if now - self._troubles.get(why, -SAME_SECONDS) >= SAME_SECONDS:
+            self._troubles[why] = now
+            told = (
+                {}
+                if error is None or isinstance(error, OSError)
+                else {"traceback": "".join(traceback.format_exception(error))}
+            )
+            self.service.records.event("trouble in the event loop", why=why, **told)
+
+    def _limits_within_descriptors(self) -> ServerLimits:
+        limits = self.service.limits
+        connections = connections_within(limits.connections)
+        if connections < limits.connections:
+            event = f"fewer connections than {limits.connections:,}: the limit of file descriptors is low (ulimit -n)"
+            self.service.records.event(event, connections=connections)
+        return replace(limits, connections=connections)
 
 
 def keep_few_kernels() -> None:
@@ -174,20 +210,20 @@ def serve_bank(
     log_texts: bool,
     say: Callable[[int], None],
 ) -> None:
-    """Open a bank and serve it until SIGTERM or Ctrl-C, then drain. `say` is called with the port when it is ready.
+    """Open a bank and serve it until SIGTERM, SIGHUP or Ctrl-C, then drain.
 
-    Before that no connection is accepted, and both signals end the process at once. A task that can't be opened is
-    logged and listed as failed; the others are served. Raises as `bind`, `Bank.open` and `Server.start`.
+    `say` is called with the port when it is ready. Before that no connection is accepted, and these signals end the
+    process at once. A task that can't be opened is logged and listed as failed; the others are served. Raises as
+    `bind`, `Bank.open` and `Server.start`.
     """
     from graftwork.bank.bank import Bank
 
     keep_few_kernels()
-    wanted = threading.Event()
     service = Service(Bank.open(folder, device=device), limits, Records(sys.stderr), log_texts=log_texts)
     with bind(*address) as listener, quick_turns():
         service.renew()
         server = Server(service, token, listener)
-        with signals(wanted), short_pauses():
+        with signals() as wanted, short_pauses():
             server.start()
             say(server.port)
             while not (wanted.wait(0.5) or server.ended.is_set()):
@@ -196,11 +232,14 @@ def serve_bank(
 
 
 @contextlib.contextmanager
-def signals(wanted: threading.Event) -> Iterator[None]:
-    """Make SIGTERM and Ctrl-C only set `wanted`."""
-    before = {number: signal.signal(number, lambda *_: wanted.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+def signals() -> Iterator[threading.Event]:
+    """Make SIGTERM, SIGHUP and Ctrl-C only set the yielded event. SIGHUP stays ignored where it is, as under nohup."""
+    wanted, numbers = threading.Event(), [signal.SIGTERM, signal.SIGINT]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, lambda *_: wanted.set()) for number in numbers}
     try:
-        yield
+        yield wanted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -21,6 +21,8 @@ class ServerLimits:
     head_bytes: int = 16_384  # of a request's first line and headers
     head_seconds: float = 10.0  # for them to arrive
     connections: int = 1_000
+    keep_alive_seconds: int = 75  # until a connection without a request is closed
+    grace_seconds: int = 20  # at the end, for accepted requests; those not answered by then get 503
     rows: int = 256
     answers: int = 4_096  # rows times their tasks
     characters: int = 20_000  # of all texts of a row
@@ -33,6 +35,9 @@ class ServerLimits:
                 raise ConfigError(f"{flag} must be at least 1", got=str(value))
         if not 0 < self.seconds <= 3600:
             raise ConfigError("--timeout must be more than 0 and at most 3600", got=str(self.seconds))
+        for flag, value in (("--keep-alive", self.keep_alive_seconds), ("--grace", self.grace_seconds)):
+            if not 0 <= value <= 3600:
+                raise ConfigError(f"{flag} must be at least 0 and at most 3600", got=str(value))
 
     @property
     def share(self) -> int:

@@ -122,10 +122,11 @@ class Service:
     def _compute(self, rows: Rows) -> Answers:
         return self.bank.answers(rows)
 
-    def turned_away(self, refused: HttpRefusal) -> None:
+    def turned_away(self, refused: HttpRefusal, client: str) -> None:
         """Count and log a connection refused before it became a request; it has no duration."""
         self.measures.turned_away(refused.status)
-        self.records.line({"route": "other", "status": refused.status, "why": refused.what})
+        why = ": ".join(part for part in (refused.what, refused.got) if part)
+        self.records.line({"route": "other", "status": refused.status, "why": why, "client": client})
 
     def renew(self) -> None:
         """Open new versions in the folder and update the catalogue. A `GraftworkError` is logged, not raised."""
