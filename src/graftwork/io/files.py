@@ -373,11 +373,8 @@ def header_of(path: Path) -> Contents:
             return read_header(path)
         except SafetensorError as error:
             is_other = "" if start[8:9] == b"{" else foreign(start)
-            raise StorageError(
-                f"not a valid safetensors file: {f'{is_other} by another name' if is_other else error}",
-                where=str(path),
-                do="download the file again, if you trust its source",
-            ) from None
+            rule = f"{is_other} by another name" if is_other else str(error)
+            raise _refused(path, "not a valid safetensors file", rule) from None
 
 
 def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -397,5 +394,5 @@ def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
                 )
 
 
-def _refused(path: Path, what: str, rule: BeyondLimits, do: str = "") -> StorageError:
+def _refused(path: Path, what: str, rule: BeyondLimits | str, do: str = "") -> StorageError:
     return StorageError(f"{what}: {rule}", where=str(path), do=do or "download the file again, if you trust its source")
