@@ -47,7 +47,7 @@ class Classification:
             text = text[0]
         if isinstance(text, tuple):
             raise DataError(
-                "a list of labels, where every example has one",
+                "a list of labels, but in a classification an example has one label",
                 where=where,
                 got=clip(", ".join(text)) if text else "an empty list",
                 expected="a string",

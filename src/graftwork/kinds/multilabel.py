@@ -53,7 +53,7 @@ class Multilabel:
         labels = text if isinstance(text, tuple) else tuple(text.split(SEPARATOR)) if text else ()
         if isinstance(text, str) and _PYTHON_LIST.fullmatch(text):
             raise DataError(
-                "the labels are the text of a list",
+                "the labels are a list written as text",
                 where=where,
                 got=clip(text),
                 expected=f"labels separated by {SEPARATOR!r}",
