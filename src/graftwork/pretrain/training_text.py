@@ -124,7 +124,7 @@ class Material:
                 )
             if self.general is not None and self.replay:
                 if isinstance(rows, InOrder):
-                    raise ConfigError("--replay does not go with this objective: each row continues the row before")
+                    raise ConfigError("each row of this objective continues the row before", do="leave --replay out")
                 if not 0 < general_rows(recipe.batch, self.replay) < recipe.batch:
                     raise ConfigError(
                         "with this --replay a batch has rows of one text only",
