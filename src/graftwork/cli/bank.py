@@ -13,6 +13,7 @@ from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
 from graftwork.cli.options import json_option, option, print_json
+from graftwork.compare.plain_table import table
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import percent, several, show
 
@@ -137,7 +138,8 @@ def ls(bank: str, as_json: bool) -> None:
         print_json(listed)
         return
     header = ("task", "version", "kind", "method", "test", "trained", "bytes")
-    lines = [*table([header, *rows], right=(1, 5, 6)), "", *problems] if rows else []
+    columns = list(zip(header, *rows, strict=True))
+    lines = [*table(columns, left=(0, 2, 3, 4), ruled=()), "", *problems] if rows else []
     total = show(sum(placed.bytes for placed in state.tasks.values()), "bytes")
     lines.append(f"{several(len(rows), 'task')}, {total}, in {bank}")
     click.echo(printable("\n".join(lines)))
@@ -221,18 +223,6 @@ command.add_command(export_task)
 command.add_command(import_task)
 for _part in command.commands.values():  # show the whole summary in the list of commands; click would truncate it
     _part.short_help = " ".join(str(_part.help).partition("\n\n")[0].split())
-
-
-def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Return lines with aligned columns; the columns whose indices are in `right` are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if place in right else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _folder(bank: str) -> BankFolder:
