@@ -17,10 +17,14 @@ import graftwork as gw
 from docs.blocks import Block, blocks
 from graftwork.cli.main import main
 
-TOLD_BY = {"pretrain": r"Backbone: runs/(\w{12})", "compare": r"graft predict runs/(\w{12})"}
+TOLD_BY = {
+    "pretrain": r"Backbone: runs/(\w{12})",
+    "compare": r"graft predict runs/(\w{12})",
+    "train": r"graft predict runs/(\w{12})",
+}
 LESS = (  # what a test changes, so that a page takes seconds
     (r"--(epochs|seeds|draws|head-steps) \d+", r"--\1 1"),
-    (r"--(budget \w+|steps \d+|tokens \d+|batch \d+|length \d+|short-length \d+|no-transfer)", ""),
+    (r"--(budget \w+|steps \d+|tokens \d+|batch \d+|length \d+|short-length \d+|vocabulary \d+|no-transfer)", ""),
 )
 FEW_STEPS = ("--steps", "3", "--batch", "8", "--length", "32")
 
@@ -29,11 +33,13 @@ class Reader:
     """Carries out pages in the folder that it is in; `said` is what the last command printed.
 
     `runs` are the names that the page gives to runs (ID, LM, …): each is the next run that the command `told_by` names.
+    Commands in which `without` is found are left out: what they need is published elsewhere.
     """
 
-    def __init__(self, *runs: str, told_by: str = "pretrain") -> None:
+    def __init__(self, *runs: str, told_by: str = "pretrain", without: str = "") -> None:
         self.waiting = list(runs)
         self.told_by = told_by
+        self.without = re.compile(without or "$^")
         self.known: dict[str, str] = {}
         self.said = ""
         self.server: subprocess.Popen[str] | None = None
@@ -44,8 +50,8 @@ class Reader:
             if block.saved_as:
                 Path(block.saved_as).write_text(block.text, encoding="utf-8")
             elif block.language == "python":
-                exec(compile(self.with_ids(block.text), str(page), "exec"), {"gw": gw})
-            elif block.language == "sh":
+                exec(compile(cheaper_python(self.with_ids(block.text)), str(page), "exec"), {"gw": gw})
+            elif block.language == "sh" and not self.without.search(block.text):
                 self.type(block)
 
     def with_ids(self, text: str) -> str:
@@ -74,7 +80,7 @@ class Reader:
             code = main(words)
         self.said = out.getvalue()
         assert code == 0, (words, err.getvalue())
-        if self.waiting and words[0] == self.told_by:
+        if self.waiting and words[0] == self.told_by and "--bank" not in words:
             self.known[self.waiting.pop(0)] = re.findall(TOLD_BY[self.told_by], self.said)[-1]
 
     def serve(self, line: str) -> None:
@@ -94,8 +100,9 @@ class Reader:
             time.sleep(0.1)
 
     def end(self) -> int:
-        """End the server as Ctrl-C does; its exit code."""
-        assert self.server is not None
+        """End the server, if one was started; its exit code."""
+        if self.server is None:
+            return -1
         self.server.terminate()
         code = self.server.wait(60)
         if self.server.stdout is not None:
@@ -108,6 +115,21 @@ def cheaper(line: str) -> list[str]:
     for old, new in LESS:
         line = re.sub(old, new, line)
     words = [word for typed in shlex.split(line, comments=True)[1:] for word in sorted(glob(typed)) or [typed]]
-    if words[0] == "compare" and "--seeds" not in words:
+    if words[0] in ("compare", "benchmark") and "--seeds" not in words:
         words += ["--seeds", "1"]
-    return [*words, *FEW_STEPS] if words[0] == "pretrain" else words
+    if words[0] in ("train", "compare", "curve", "benchmark", "stream") and "--epochs" not in words:
+        words += ["--epochs", "1"]
+    if words[0] == "curve":
+        words += ["--draws", "1"] if "--draws" not in words else []
+        words += ["--sizes", "8/class,100%"] if "--sizes" not in words else []
+    few = ("--tokens", "2000") if "word_vectors" in line else FEW_STEPS
+    return [*words, *few] if words[0] == "pretrain" else words
+
+
+def cheaper_python(text: str) -> str:
+    """Python of a page, with fewer seeds, draws, epochs and steps."""
+    text = re.sub(r"(seeds|draws)=\d+", r"\1=1", text)
+    few = "tokens=2000" if "word_vectors" in text else 'steps=3, recipe={"batch": 8, "length": 32}'
+    text = re.sub(r'budget="\w+"(, recipe=\{.*?\})?', few, text)
+    text = re.sub(r"(gw\.(?:train|compare|stream)\(.*)\)$", r"\1, epochs=1)", text, flags=re.MULTILINE)
+    return re.sub(r"(gw\.compare\(.*)\)$", r"\1, seeds=1)", text, flags=re.MULTILINE)

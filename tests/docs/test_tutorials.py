@@ -33,9 +33,12 @@ def test_the_first_decision(empty_folder: Path) -> None:
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="curl or openssl is missing")
 def test_many_tasks(empty_folder: Path) -> None:
     reader = Reader()
-    reader.carry_out(TUTORIALS / "many-tasks.md")
+    try:
+        reader.carry_out(TUTORIALS / "many-tasks.md")
+    finally:
+        code = reader.end()
+    assert code == 0
     assert '"tickets"' in reader.said and '"urgency"' in reader.said and '"same_question"' not in reader.said
-    assert reader.end() == 0
 
 
 def test_pre_training(empty_folder: Path) -> None:
