@@ -11,7 +11,7 @@ from tasks import Draw, task
 from units import Result, Teller, private
 
 import graftwork as gw
-from graftwork.compare.grid import split_statistics
+from graftwork.compare.grid import statistics_on_test
 from graftwork.compare.statistics import RowSample
 from graftwork.data.load import load
 from graftwork.io.files import read_json
@@ -108,7 +108,7 @@ def samples(place: Place, asked: gw.Task, runs: dict[str, list[str]]) -> tuple[s
     dataset = load(asked)
     metric = dataset.task.metrics[0]
     made = [
-        RowSample(name, tuple(split_statistics(dataset, place.work / "runs" / run, "test", [metric])[metric]
+        RowSample(name, tuple(statistics_on_test(dataset, place.work / "runs" / run, [metric])[metric]
                            for run in listed))
         for name, listed in runs.items()
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from tasks import write_once
 from units import Result, Unit
 
 import graftwork as gw
-from graftwork.compare.grid import split_statistics
+from graftwork.compare.grid import statistics_on_test
 from graftwork.compare.statistics import RowSample, bootstrap
 from graftwork.data.load import load
 from graftwork.registry import metrics
@@ -126,7 +126,7 @@ def judge(plan: Plan) -> Result:
     metric, made = dataset.task.metrics[0], []
     for network in NETWORKS:
         for row in plan.bench.result(f"board.{network}.ncbi_disease")["rows"]:
-            read = [split_statistics(dataset, plan.place.work / "runs" / run, "test", [metric]) for run in row["runs"]]
+            read = [statistics_on_test(dataset, plan.place.work / "runs" / run, [metric]) for run in row["runs"]]
             made.append(RowSample(f"{network} {method_of(row['method'])}", tuple(stats[metric] for stats in read)))
     pairs = [(f"biomedical {method}", f"minilm {method}") for method in METHODS]
     return judged(bootstrap(made, metrics.get(metric)), {"after and before": pairs})

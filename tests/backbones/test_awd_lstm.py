@@ -118,7 +118,7 @@ def test_a_size_that_makes_no_network_is_named(tmp_path: Path, wrong: object) ->
     write_awd_lstm(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"layers": wrong}))
-    with pytest.raises(ConfigError, match="layers makes no network"):
+    with pytest.raises(ConfigError, match="layers is out of range"):
         open_backbone(f"hf:{tmp_path}", precision="fp32")
 
 

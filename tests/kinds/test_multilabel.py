@@ -35,9 +35,9 @@ def test_bars_and_lists_mean_the_same() -> None:
         (" ", "the label is empty"),
         ("a|a", "stands twice"),
         (("1", "0", "1"), "looks like a vector of 0 and 1"),
-        ("['a', 'b']", "the text of a list"),
-        ('("a",)', "the text of a list"),
-        ("[]", "the text of a list"),
+        ("['a', 'b']", "a list written as text"),
+        ('("a",)', "a list written as text"),
+        ("[]", "a list written as text"),
         ("a|z", "unknown label 'z'"),
     ],
 )

@@ -70,12 +70,12 @@ def test_parameters() -> None:
 @pytest.mark.parametrize(
     ("method", "reason"),
     [
-        (AdapterHub(), "parts must be of attention, mlp"),
-        (AdapterHub("mlp+head"), "parts must be of attention, mlp"),
-        (AdapterHub("mlp+mlp"), "each once"),
+        (AdapterHub(), "parts must be attention, mlp"),
+        (AdapterHub("mlp+head"), "parts must be attention, mlp"),
+        (AdapterHub("mlp+mlp"), "parts must be attention, mlp or attention+mlp"),
         (AdapterHub("mlp", "sum"), "reads norm or map"),
-        (AdapterHub("mlp", activation="mish"), "activation and head must be of"),
-        (AdapterHub("mlp", head="mish"), "activation and head must be of"),
+        (AdapterHub("mlp", activation="mish"), "activation and head must be one of"),
+        (AdapterHub("mlp", head="mish"), "activation and head must be one of"),
         (AdapterHub("mlp", size=0), "size must be above 0"),
     ],
     ids=str,

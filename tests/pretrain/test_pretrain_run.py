@@ -105,4 +105,4 @@ def test_what_an_objective_remarks_is_a_note(corpus: Path, how: dict[str, Any], 
     lstm = {"dim": 16, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3, "use_skip_connections": True}
     (tmp_path / "size.json").write_text(json.dumps({"char_cnn": cnn, "lstm": lstm}))
     facts = gw.pretrain(corpus, objective="bidirectional:samples=0:predicted=20", steps=1, **how).result.facts
-    assert any("none of the 20 that are predicted" in note for note in facts["notes"])
+    assert any("not among the 20 that are predicted" in note for note in facts["notes"])

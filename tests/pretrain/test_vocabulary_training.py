@@ -44,7 +44,7 @@ def test_a_vocabulary_larger_than_the_corpus_supports(corpus: Corpus, tmp_path: 
 
 
 def test_a_vocabulary_too_small_for_the_letters(corpus: Corpus, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="so small a vocabulary"):
+    with pytest.raises(ConfigError, match="too small for the characters"):
         learn(corpus, "wordpiece", tmp_path, size=20)
     with pytest.raises(ConfigError, match="expected: 261 or more"):
         learn(corpus, "bpe", tmp_path, size=200)

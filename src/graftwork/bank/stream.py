@@ -15,7 +15,7 @@ from graftwork.bank.stream_tasks import How, StreamTask, TaskFailed
 from graftwork.bank.stream_training import IntoBank
 from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.named_methods import parse_method
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress, part_of, silent
 from graftwork.core.task import Task
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
@@ -167,14 +167,10 @@ def _take_all(
     tasks = sorted(asked, key=lambda one: known.get(one.task.name, len(known)))
     for place, one in enumerate(tasks):
         try:
-            row = learner.take(one, _share(progress, place, len(tasks), one.task.name))
+            row = learner.take(one, part_of(progress, place, len(tasks), one.task.name))
         except TaskFailed as error:
             if strict:
                 raise
             learner.history.failed[one.task.name] = error.message
             row = {"task": one.task.name, "failed": error.message}
         told(row)
-
-
-def _share(progress: Progress, place: int, count: int, name: str) -> Progress:
-    return lambda done, text: progress((place + done) / count, f"{name}: {text}")

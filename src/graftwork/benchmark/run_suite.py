@@ -15,7 +15,7 @@ from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, co
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.core.example import Example
 from graftwork.core.part_settings import split_words
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress, part_of, silent
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.evaluate.score import scores_on
@@ -74,7 +74,7 @@ def benchmark(
     boards, entries = {}, {}
     for place, task in enumerate(written):
         name = task.official.name
-        boards[name] = call(task.task, out=out / name, progress=_part(progress, place, len(written), name))
+        boards[name] = call(task.task, out=out / name, progress=part_of(progress, place, len(written), name))
         entries[name] = _entries(boards[name].rows, task, runs, device)
     best = {name: found for name, listed in entries.items() if (found := best_on_validation(listed)) is not None}
     asked_for = {"suite": suite, "title": part.title, "backbone": setup.backbone, "seeds": seeds, "limit": limit}
@@ -142,10 +142,6 @@ def _why_not(task: OfficialTask | None, folder: Path) -> str:
         return f"there is no kind {task.kind!r} yet"
     missing = [str(path.relative_to(folder)) for path in task.missing()]
     return f"no {' and no '.join(missing)}" if missing else ""
-
-
-def _part(progress: Progress, place: int, count: int, name: str) -> Progress:
-    return lambda done, text: progress((place + done) / count, f"{name}: {text}")
 
 
 def _columns(task: OfficialTask) -> list[str]:

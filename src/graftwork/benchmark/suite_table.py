@@ -8,11 +8,9 @@ from typing import Any
 
 from rich.console import Console
 
-from graftwork.errors import printable
+from graftwork.compare.plain_table import WIDTH, print_lines, side_by_side, width_of
 from graftwork.units import metric_title, percent, several
 
-WIDTH = 100
-GAP = "  "
 NAME = 28  # most characters of a row's name
 Content = Mapping[str, Any]
 Cells = list[str]
@@ -20,9 +18,8 @@ Cells = list[str]
 
 def print_benchmark(content: Content, console: Console) -> None:
     """Print the table, then remarks on how to read it."""
-    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
-    for line in [_title(content), "", *table_lines(content, width), "", *_remarks(content, width)]:
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+    width = width_of(console)
+    print_lines([_title(content), "", *table_lines(content, width), "", *_remarks(content, width)], console)
 
 
 def _title(content: Content) -> str:
@@ -33,24 +30,9 @@ def _title(content: Content) -> str:
 
 def table_lines(content: Content, width: int = WIDTH) -> list[str]:
     """Return the table as blocks of columns, each with the row names; published scores are below a rule."""
-    table = list(_columns(content))
-    widths = [max(map(len, column)) for column in table]
-    lines: list[str] = []
-    start = 1
-    while start < len(table):
-        end, used = start, widths[0]
-        while end < len(table) and (used + len(GAP) + widths[end] <= width or end == start):
-            used += len(GAP) + widths[end]
-            end += 1
-        block = [0, *range(start, end)]
-        lines += [""] if lines else []
-        for row in range(len(table[0])):
-            cells = [table[at][row].ljust(widths[at]) for at in block]
-            lines.append(GAP.join(cells).rstrip())
-            if row == 1 or row == 1 + len(content["rows"]):
-                lines.append("─" * used)
-        start = end
-    return lines
+    columns = list(_columns(content))
+    blocks = side_by_side(columns, width, left=range(len(columns)), ruled=(1, 1 + len(content["rows"])))
+    return [line for block in blocks for line in ("", *block)][1:]
 
 
 def _columns(content: Content) -> Iterator[Cells]:

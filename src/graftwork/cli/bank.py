@@ -12,7 +12,8 @@ import click
 from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
-from graftwork.cli.options import json_option, option, print_json
+from graftwork.cli.options import json_option, option, print_facts, print_json
+from graftwork.compare.plain_table import table
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import metric_title, percent, several, show
 
@@ -65,10 +66,7 @@ def add(bank: str, module: str, task: str | None, board: str | None, as_json: bo
     from graftwork.bank.bank import Bank
 
     done = added(Bank.open(bank), Path(module), task, Path(board) if board else None)
-    if as_json:
-        print_json(done.as_json)
-    else:
-        click.echo(printable("\n".join(done.lines)))
+    print_facts(done.as_json, done.lines, as_json)
 
 
 @command.command("remove")
@@ -78,10 +76,7 @@ def add(bank: str, module: str, task: str | None, board: str | None, as_json: bo
 def remove(bank: str, task: str, as_json: bool) -> None:
     """Remove TASK and all its versions from BANK. The ledger, which lists all changes, keeps its name."""
     _folder(bank).remove(task)
-    if as_json:
-        print_json({"bank": bank, "removed": task})
-    else:
-        click.echo(f"removed {task} from {bank}")
+    print_facts({"bank": bank, "removed": task}, [f"removed {task} from {bank}"], as_json)
 
 
 @command.command("rename")
@@ -92,10 +87,7 @@ def remove(bank: str, task: str, as_json: bool) -> None:
 def rename(bank: str, task: str, name: str, as_json: bool) -> None:
     """Rename TASK of BANK to NAME."""
     _folder(bank).rename(task, name)
-    if as_json:
-        print_json({"bank": bank, "renamed": task, "to": name})
-    else:
-        click.echo(f"{task} is {name} now")
+    print_facts({"bank": bank, "renamed": task, "to": name}, [f"{task} is {name} now"], as_json)
 
 
 @command.command("rollback")
@@ -110,10 +102,11 @@ def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
     opened = Bank.open(bank)
     before = opened.tasks[task].version if task in opened.tasks else None
     entry = opened.rollback(task, to)
-    if as_json:
-        print_json({"bank": bank} | _as_json(entry) | {"before": before})
-    else:
-        click.echo(f"{task}: version {entry.version} answers; version {before} is kept")
+    print_facts(
+        {"bank": bank} | _as_json(entry) | {"before": before},
+        [f"{task}: version {entry.version} answers; version {before} is kept"],
+        as_json,
+    )
 
 
 @command.command("ls")
@@ -137,7 +130,8 @@ def ls(bank: str, as_json: bool) -> None:
         print_json(listed)
         return
     header = ("task", "version", "kind", "method", "test", "trained", "bytes")
-    lines = [*table([header, *rows], right=(1, 5, 6)), "", *problems] if rows else []
+    columns = list(zip(header, *rows, strict=True))
+    lines = [*table(columns, left=(0, 2, 3, 4), ruled=()), "", *problems] if rows else []
     total = show(sum(placed.bytes for placed in state.tasks.values()), "bytes")
     lines.append(f"{several(len(rows), 'task')}, {total}, in {bank}")
     click.echo(printable("\n".join(lines)))
@@ -157,10 +151,7 @@ def show_command(bank: str, task: str | None, as_json: bool) -> None:
         entry = _entry(folder, task)
         content = _as_json(entry) | {"module": entry.description, "versions": folder.versions(entry.name)}
         lines = _task_lines(entry, folder.versions(entry.name))
-    if as_json:
-        print_json(content)
-    else:
-        click.echo(printable("\n".join(lines)))
+    print_facts(content, lines, as_json)
 
 
 @command.command("check")
@@ -211,28 +202,13 @@ def diff(first: str, second: str, third: str | None, as_json: bool) -> None:
         folder = _folder(first)
         content = of_tasks(_entry(folder, second), _entry(folder, third))
         lines = [_difference_line(name, pair) for name, pair in content.items()]
-    if as_json:
-        print_json(content)
-    else:
-        click.echo(printable("\n".join(lines or ["no difference"])))
+    print_facts(content, lines or ["no difference"], as_json)
 
 
 command.add_command(export_task)
 command.add_command(import_task)
 for _part in command.commands.values():  # show the whole summary in the list of commands; click would truncate it
     _part.short_help = " ".join(str(_part.help).partition("\n\n")[0].split())
-
-
-def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Return lines with aligned columns; the columns whose indices are in `right` are right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if place in right else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _folder(bank: str) -> BankFolder:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, option, print_json
+from graftwork.cli.options import Command, json_option, option, print_facts
 from graftwork.config import DEFAULT_BACKBONE
-from graftwork.errors import ConfigError, printable
+from graftwork.errors import ConfigError
 
 CLOSING = {
     "fails": "what will fail",
@@ -36,10 +36,7 @@ def command(backbone: str, runs: str, cache: str | None, seconds: float, as_json
     from graftwork.doctor.examine import doctor
 
     told = doctor(backbone=backbone, runs=runs, cache=cache, seconds=seconds)
-    if as_json:
-        print_json(told)
-    else:
-        click.echo(printable("\n".join(report_lines(told))))
+    print_facts(told, report_lines(told), as_json)
     return 0 if told["well"] else 1
 
 

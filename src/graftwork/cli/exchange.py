@@ -9,7 +9,7 @@ import click
 
 from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.in_bank import added, place_in_bank
-from graftwork.cli.options import Command, json_option, option, print_json
+from graftwork.cli.options import Command, json_option, option, print_facts, print_json
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, clip, printable
@@ -103,10 +103,7 @@ def import_task(
             precision=precision,
         )
         done = added(opened or Bank.create(bank), module, name)
-    if as_json:
-        print_json(done.as_json)
-    else:
-        click.echo(printable("\n".join(done.lines)))
+    print_facts(done.as_json, done.lines, as_json)
 
 
 def version_of(words: str) -> tuple[str, int | None]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.cli.completion import one_of, paths
-from graftwork.cli.options import Command, json_option, print_json
-from graftwork.errors import ConfigError, DataError, UnknownName, printable
+from graftwork.cli.options import Command, json_option, print_facts
+from graftwork.errors import ConfigError, DataError, UnknownName
 
 if TYPE_CHECKING:
     from graftwork.decision.earlier_boards import TaskRecord
@@ -63,10 +63,7 @@ def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
         }
         lines = [f"{task.name:<50} {_told(task)}" for task in (*ours, *theirs)]
         lines.append(f"{len(ours)} come with graft; {len(theirs)} are your own, in {own_file()}")
-    if as_json:
-        print_json(content)
-    else:
-        click.echo(printable("\n".join(lines)))
+    print_facts(content, lines, as_json)
 
 
 def _records(folder: Path) -> Iterator[TaskRecord]:

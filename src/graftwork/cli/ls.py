@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.cli.completion import one_of, parts_listed
-from graftwork.cli.options import Command, json_option, option, print_json
-from graftwork.errors import ConfigError, UnknownName, printable
+from graftwork.cli.options import Command, json_option, option, print_facts
+from graftwork.errors import ConfigError, UnknownName
 from graftwork.units import metric_title, percent, show
 
 if TYPE_CHECKING:
@@ -47,10 +47,7 @@ def command(what: str, name: str | None, runs: str, as_json: bool) -> None:
         content = _named(what)
         width = max(len(one["name"]) for one in content)
         lines = [f"{one['name']:<{width}}  {one.get('summary', '')}".rstrip() for one in content]
-    if as_json:
-        print_json(content)
-    else:
-        click.echo(printable("\n".join(lines)))
+    print_facts(content, lines, as_json)
 
 
 def _parts() -> dict[str, Registry[Any]]:

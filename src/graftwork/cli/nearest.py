@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from graftwork.cli.completion import paths
-from graftwork.cli.options import Command, json_option, option, print_json
-from graftwork.errors import ConfigError, printable
+from graftwork.cli.options import Command, json_option, option, print_facts
+from graftwork.errors import ConfigError
 
 
 @click.command("nearest", cls=Command)
@@ -68,7 +68,4 @@ def _by_vector(backbone: str, words: tuple[str, ...], minus: tuple[str, ...], co
 
 
 def _say(as_json: bool, listed: list[dict[str, object]], lines: list[str]) -> None:
-    if as_json:
-        print_json(listed)
-    else:
-        click.echo(printable("\n".join(lines)))
+    print_facts(listed, lines, as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -18,7 +18,7 @@ from graftwork.cli.completion import by_metavar, paths
 from graftwork.core.kind_settings import KindSetting, kind_settings
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, printable
 from graftwork.io.files import finite
 from graftwork.registry import kinds
 from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettings
@@ -66,6 +66,14 @@ def json_option(prints: str) -> Callable[[F], F]:
 def print_json(content: Any) -> None:
     """Print one JSON document to stdout; NaN and infinity become null."""
     click.echo(json.dumps(finite(content), indent=1, ensure_ascii=False))
+
+
+def print_facts(content: Any, lines: Sequence[str], as_json: bool) -> None:
+    """Print `content` as JSON, or else the lines that say the same."""
+    if as_json:
+        print_json(content)
+    else:
+        click.echo(printable("\n".join(lines)))
 
 
 runs_option = _setting("runs", metavar="DIR")

@@ -18,7 +18,7 @@ from graftwork.compare.leaderboard import (
 from graftwork.compare.tasks_data import over_tasks
 from graftwork.compare.tasks_report import write_tasks_report
 from graftwork.compare.workers import runs_at_once
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress, part_of, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.data.readers.hub_datasets import SCHEME
 from graftwork.data.splits.split_folder import require_outside
@@ -99,7 +99,7 @@ def compare_each(
     failed: dict[str, str] = {}
     for place, (task, settings) in enumerate(listed):
         try:
-            boards[task.name] = compare(task, **settings, progress=_part(progress, place, listed))
+            boards[task.name] = compare(task, **settings, progress=part_of(progress, place, len(listed), task.name))
         except GraftworkError as error:
             failed[task.name] = error.message
     content = over_tasks({name: board.content for name, board in boards.items()}, failed, against)
@@ -170,8 +170,3 @@ def _named_apart(asked: Sequence[Asked]) -> list[Asked]:
             "two tasks have the same name", got=", ".join(twice), do='give each a task file with a line name = "…"'
         )
     return apart
-
-
-def _part(progress: Progress, place: int, listed: Sequence[Asked]) -> Progress:
-    name = listed[place][0].name
-    return lambda done, text: progress((place + done) / len(listed), f"{name}: {text}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.compare.grid import spent, split_statistics
+from graftwork.compare.grid import spent, statistics_on_test
 from graftwork.compare.leaderboard import command_line
 from graftwork.compare.leaderboard_data import median_costs
 from graftwork.compare.majority_floor import floor_of
@@ -116,7 +116,7 @@ def _points(
     """Return a point per method at one size, and the differences of all pairs in the headline metric."""
     done = {label: [lesson for lesson in listed if lesson.result.status == "ok"] for label, listed in lessons.items()}
     stats = {
-        lesson.result.id: split_statistics(lesson.drawn.dataset, session.store.root / lesson.result.id, "test", names)
+        lesson.result.id: statistics_on_test(lesson.drawn.dataset, session.store.root / lesson.result.id, names)
         for listed in done.values()
         for lesson in listed
     }

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from rich.console import Console
 
+from graftwork.compare.plain_table import WIDTH, listed, print_lines, side_by_side, width_of
 from graftwork.compare.savings import sentence
 from graftwork.compare.sentences import search_line, title_of
-from graftwork.errors import printable
 from graftwork.units import percent, several
 
-WIDTH = 100
 Curve = Mapping[str, Any]
 Point = Mapping[str, Any]  # a method at a size
 
 
 def print_curve(curve: Curve, console: Console) -> None:
     """Print the table, the savings from transfer, the price of the search, and the notes."""
-    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    width = width_of(console)
     lines = [*textwrap.wrap(title(curve), width), "", *table_lines(curve, width), "", *textwrap.wrap(LEGEND, width)]
     spent = search_line(curve)
     for heading, items in (
@@ -29,15 +28,8 @@ def print_curve(curve: Curve, console: Console) -> None:
         ("Price of the search", [spent] if spent else []),
         ("Notes", list(curve["notes"])),
     ):
-        if items:
-            lines += ["", heading]
-            lines += [
-                part
-                for item in items
-                for part in textwrap.wrap(item, width, initial_indent="  ", subsequent_indent="    ")
-            ]
-    for line in lines:
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        lines += listed(heading, items, width)
+    print_lines(lines, console)
 
 
 LEGEND = (
@@ -83,26 +75,9 @@ def _cell(metric: str, point: Point) -> str:
 
 def table_lines(curve: Curve, width: int = WIDTH) -> list[str]:
     """Return a header, a rule and a line per method; too many sizes for `width` are split into several tables."""
-    rows, columns = cells(curve), header(curve)
-    first = max(len("method"), *map(len, rows))
-    widths = [max(len(columns[at]), *(len(row[at]) for row in rows.values())) for at in range(len(columns))]
-    lines: list[str] = []
-    start = 0
-    while start < len(columns):
-        end, taken = start, first
-        while end < len(columns) and (end == start or taken + 2 + widths[end] <= width):
-            taken, end = taken + 2 + widths[end], end + 1
-        lines += [""] * bool(lines) + _part(rows, columns, widths, first, range(start, end))
-        start = end
-    return lines
-
-
-def _part(
-    rows: Mapping[str, Sequence[str]], columns: Sequence[str], widths: Sequence[int], first: int, shown: range
-) -> list[str]:
-    listed = [("method", columns), *rows.items()]
-    lines = [name.ljust(first) + "".join("  " + row[at].rjust(widths[at]) for at in shown) for name, row in listed]
-    return [lines[0], "─" * len(lines[0]), *lines[1:]]
+    rows = cells(curve)
+    at_each = zip(header(curve), *rows.values(), strict=True)
+    return [line for block in side_by_side([["method", *rows], *at_each], width) for line in ("", *block)][1:]
 
 
 def saving_lines(curve: Curve) -> list[str]:

@@ -115,11 +115,11 @@ def run_all(runner: Runner, seeds: int, told: Told, ended: Ended) -> Grid:
     return runner.grid()
 
 
-def split_statistics(dataset: Dataset, folder: Path, split: str, names: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """Return metric -> per-example statistics (N, K) of one run on a split, from its stored logits."""
+def statistics_on_test(dataset: Dataset, folder: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Return metric -> per-example statistics (N, K) of one run on test, from its stored logits."""
     task, kind = dataset.task, kinds.get(dataset.task.kind)
-    predictions = kind.predictions(read_logits(folder, split, kind), task)
-    return {name: metrics.get(name).statistics(dataset.splits[split].targets, predictions, task) for name in names}
+    predictions = kind.predictions(read_logits(folder, "test", kind), task)
+    return {name: metrics.get(name).statistics(dataset.test.targets, predictions, task) for name in names}
 
 
 def spent(*runs: Iterable[RunResult]) -> dict[str, Cost]:
@@ -150,4 +150,4 @@ def _row(entry: MethodRuns, session: Session) -> RowRuns:
 def _test(result: RunResult, session: Session) -> dict[str, NDArray[Any]]:
     if result.status != "ok":
         return {}
-    return split_statistics(session.dataset, session.store.root / result.id, "test", session.dataset.task.metrics)
+    return statistics_on_test(session.dataset, session.store.root / result.id, session.dataset.task.metrics)

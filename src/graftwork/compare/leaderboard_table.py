@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.plain_table import GAP, WIDTH, listed, print_lines, table, width_of
 from graftwork.compare.sentences import (
     class_line,
     cost,
@@ -21,10 +22,8 @@ from graftwork.compare.sentences import (
     verdicts,
     warnings,
 )
-from graftwork.errors import printable
 from graftwork.units import percent
 
-WIDTH = 100
 FAILED = "Not finished"
 Row = Mapping[str, Any]
 
@@ -42,17 +41,16 @@ class Column:
 
 def print_table(board: Mapping[str, Any], console: Console, verbose: bool = False) -> None:
     """Print the advice and the table; with `verbose` also the verdicts, the price of the search, and the notes."""
-    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
-    lines = [*_wrapped(heading(board), width), ""]
-    lines += [part for line in advice(board) for part in _wrapped(line, width)]
+    width = width_of(console)
+    lines = [*textwrap.wrap(heading(board), width), ""]
+    lines += [part for line in advice(board) for part in textwrap.wrap(line, width)]
     lines += ["", *table_lines(board, width)]
     sections = [(title, items) for title, items in _sections(board) if items]
     for title, items in sections if verbose else [found for found in sections if found[0] == FAILED]:
-        lines += ["", title, *(line for item in items for line in _wrapped(item, width, "  "))]
+        lines += listed(title, items, width)
     if not verbose:
-        lines += ["", *_wrapped(_folded(sections), width)]
-    for line in lines:
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        lines += ["", *textwrap.wrap(_folded(sections), width)]
+    print_lines(lines, console)
 
 
 def _folded(sections: Sequence[tuple[str, list[str]]]) -> str:
@@ -68,18 +66,11 @@ def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
     cells = {column: [column.title, *(column.cell(row) for row in board["rows"])] for column in columns}
     widths = {column: max(len(text) for text in texts) for column, texts in cells.items()}
     kept = list(columns)
-    while sum(widths[column] for column in kept) + 2 * (len(kept) - 1) > width and len(kept) > 2:
+    while sum(widths[column] + len(GAP) for column in kept) - len(GAP) > width and len(kept) > 2:
         kept.remove(max(kept, key=lambda column: column.importance))
-    lines = []
-    for at in range(len(board["rows"]) + 1):
-        first, *rest = kept
-        line = cells[first][at].ljust(widths[first])
-        line += "".join("  " + _aligned(cells[column][at], widths[column], column.left) for column in rest)
-        lines.append(line.rstrip())
-        if at == 0:
-            lines.append("─" * (sum(widths[column] for column in kept) + 2 * (len(kept) - 1)))
+    left = [at for at, column in enumerate(kept) if column.left or not at]
     left_out = [column.title for column in columns if column not in kept]
-    return [*lines, *_legend(board, left_out, width)]
+    return [*table([cells[column] for column in kept], left), *_legend(board, left_out, width)]
 
 
 def _columns(board: Mapping[str, Any]) -> list[Column]:
@@ -142,7 +133,7 @@ def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[s
     parts += [told] if (told := class_line(board)) else []
     if left_out:
         parts.append(f"not shown for want of width: {', '.join(left_out)}")
-    return _wrapped("; ".join(parts), width)
+    return textwrap.wrap("; ".join(parts), width)
 
 
 def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
@@ -161,11 +152,3 @@ def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
         ("Notes", list(board.get("notes", []))),
         ("About the data", warnings(board)),
     ]
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent))
-
-
-def _aligned(text: str, width: int, left: bool) -> str:
-    return text.ljust(width) if left else text.rjust(width)

@@ -68,14 +68,14 @@ def labels_needed(rows: Sequence[float] | Floats, scores: Sequence[float] | Floa
     return math.inf
 
 
-def saving(line: MethodCurve, at: int, reference: MethodCurve, seed: int = 0) -> Saving:
+def saving(line: MethodCurve, at: int, reference: MethodCurve) -> Saving:
     """Compute the rows that `reference` needs for the score of `line` at the size with index `at`."""
     wanted, rows = float(line.mean[at]), float(line.rows[at])
     needed = labels_needed(reference.rows, reference.mean, wanted)
     draws = line.scores.shape[1]
     low, high, reached = math.nan, math.nan, None
     if draws == reference.scores.shape[1] and draws >= FEWEST_DRAWS:
-        picks = np.random.default_rng(seed).integers(0, draws, (RESAMPLES, draws))
+        picks = np.random.default_rng(0).integers(0, draws, (RESAMPLES, draws))
         found = np.array([
             labels_needed(
                 reference.rows, reference.scores[:, pick].mean(axis=1), float(line.scores[at, pick].mean())

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
 
+from graftwork.compare.plain_table import WIDTH, listed, print_lines, side_by_side, table, width_of
 from graftwork.compare.sentences import cost_name
-from graftwork.errors import printable
 from graftwork.units import percent, several, show
 
-WIDTH = 100
-GAP = "  "
 TASK = 16  # characters of a task's name in its column header, at most
 Content = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -21,16 +18,13 @@ Row = Mapping[str, Any]
 
 def print_tasks(content: Content, console: Console) -> None:
     """Print the summary, the scores on each task, the verdicts, the notes, and the total cost."""
-    width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    width = width_of(console)
     lines = [_title(content)]
     for block in (summary_lines(content), *score_blocks(content, width)):
         lines += ["", *block]
     for heading, items in sections(content):
-        if items:
-            lines += ["", heading]
-            lines += [line for item in items for line in _wrapped(item, width)]
-    for line in lines:
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        lines += listed(heading, items, width)
+    print_lines(lines, console)
 
 
 def _title(content: Content) -> str:
@@ -81,25 +75,17 @@ def score(row: Row, task: str) -> str:
 
 def summary_lines(content: Content) -> list[str]:
     """Return a header, a rule, and a line per method."""
-    return _aligned([headings(content), *map(summary_cells, content["rows"])])
+    return table(list(zip(headings(content), *map(summary_cells, content["rows"]), strict=True)))
 
 
 def score_blocks(content: Content, width: int = WIDTH) -> Iterator[list[str]]:
-    """Yield tables of the scores on every task, each with as many tasks side by side as fit the width."""
+    """Return tables of the scores on every task, each with as many tasks side by side as fit the width."""
     rows, names = content["rows"], [row["method"] for row in content["rows"]]
-    block: list[list[str]] = []
-    used = first = max(map(len, ["method", *names]))
+    columns = [["method", *names]]
     for task in content["counted"]:
         head = task if len(task) <= TASK else f"{task[: TASK - 1]}…"
-        column = [head, *(score(row, task) for row in rows)]
-        wide = len(GAP) + max(map(len, column))
-        if block and used + wide > width:
-            yield _aligned(list(zip(["method", *names], *block, strict=True)))
-            block, used = [], first
-        block.append(column)
-        used += wide
-    if block:
-        yield _aligned(list(zip(["method", *names], *block, strict=True)))
+        columns.append([head, *(score(row, task) for row in rows)])
+    return side_by_side(columns, width)
 
 
 def sections(content: Content) -> list[tuple[str, list[str]]]:
@@ -164,17 +150,3 @@ def spent_line(content: Content) -> str:
         return ""
     line = "All boards, shared work counted once: " + ", ".join(told)
     return line + (f"; one by one, nothing shared: {show(apart['value'], apart['unit'])}" if apart else "")
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Align the first column to the left and the others to the right, with a rule below the header."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    made = []
-    for first, *rest in lines:
-        padded = [first.ljust(widths[0]), *(cell.rjust(size) for cell, size in zip(rest, widths[1:], strict=True))]
-        made.append(GAP.join(padded).rstrip())
-    return [made[0], "─" * (sum(widths) + len(GAP) * (len(widths) - 1)), *made[1:]]
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")

@@ -101,6 +101,24 @@ class Meter(Protocol):
         """Return the cost; `costs` holds those named in `needs`, `prices` is the user's price list."""
 
 
+class FromReadings:
+    """A meter whose cost follows from the readings of a run alone: it starts nothing and needs no other cost."""
+
+    needs: tuple[str, ...] = ()
+    meaning = Meaning()
+
+    def begin(self) -> None:
+        """Do nothing: no state is needed."""
+
+    def cost(self, readings: Readings) -> Cost:
+        """Return the cost."""
+        raise NotImplementedError
+
+    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+        """Return the cost."""
+        return self.cost(readings)
+
+
 @runtime_checkable
 class Stops(Protocol):
     """A meter with a running counter that must be read after every phase, to exclude the metering that follows."""

@@ -178,6 +178,16 @@ class Fitted(Protocol):
         """Return the FLOP of predicting these examples, and the grade of that number."""
 
 
+class LooksUp:
+    """A `Fitted` without trained parameters whose answers take no floating-point operation: it counts or compares."""
+
+    trained_parameters: int = 0
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Return 0: nothing is multiplied."""
+        return 0.0, "counter"
+
+
 @runtime_checkable
 class ReadsStates(Protocol):
     """A `Fitted` that reads the states of a frozen backbone, so that many of them can share one forward pass."""
@@ -204,6 +214,15 @@ class Hangs(Protocol):
     @property
     def head(self) -> nn.Module:
         """The head, `Features -> logits`."""
+
+
+class Baseline:
+    """What baselines share: no backbone, and an entry on every board, ladder and curve where no methods are named."""
+
+    VERSION: ClassVar[int] = 1
+    uses_backbone: ClassVar[bool] = False
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    CURVE: ClassVar[Entries] = AS_IT_COMES
 
 
 class Method(Protocol):

@@ -45,7 +45,7 @@ def examined(name: str, asked: Intended) -> dict[str, Any]:
     except GraftworkError as error:
         findings = [refused(error)]
     except Exception as error:
-        what = " ".join(f"cannot be looked at: {type(error).__name__}: {error}".split())
+        what = " ".join(f"the check failed: {type(error).__name__}: {error}".split())
         do = "install the library anew" if isinstance(error, ImportError) else "see graft doctor --json"
         findings = [Finding(what, "fails", do=do)]
     return {"group": group, "findings": [asdict(finding) for finding in findings]}

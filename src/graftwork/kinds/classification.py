@@ -13,11 +13,12 @@ from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.labels import label_indices, label_sentence, positive_label, require_label, resolve_labels
+from graftwork.targets.pooled_kind import PooledKind
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor, nn
+    from torch import Tensor
 
 METRICS = ("accuracy", "macro_f1")
 METRICS_OF_TWO = (*METRICS, "f1", "matthews")
@@ -31,7 +32,7 @@ class ClassificationSettings:
     # the class that f1 is of; None: the rarer one of two
 
 
-class Classification:
+class Classification(PooledKind):
     """Targets are str, encoded as (N,) int64 classes; a logit per class; trained by cross entropy."""
 
     per_word = False
@@ -46,7 +47,7 @@ class Classification:
             text = text[0]
         if isinstance(text, tuple):
             raise DataError(
-                "a list of labels, where every example has one",
+                "a list of labels, but in a classification an example has one label",
                 where=where,
                 got=clip(", ".join(text)) if text else "an empty list",
                 expected="a string",
@@ -87,25 +88,11 @@ class Classification:
                 require_label(target, task, "")
         return np.array([indices[target] for target in targets], dtype=np.int64)
 
-    def outputs(self, task: Task) -> int:
-        """Return C, the number of classes."""
-        return len(task.labels)
-
-    def build_head(self, task: Task, width: int) -> nn.Module:
-        """Build a linear layer (P -> C)."""
-        from graftwork.targets.linear_head import PooledHead
-
-        return PooledHead(width, self.outputs(task))
-
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross entropy of (B, C) logits and (B,) classes, mean over B, in nats."""
         from torch.nn.functional import cross_entropy
 
         return cross_entropy(logits, targets)
-
-    def weight(self, targets: Tensor) -> float:
-        """Return B, the number of examples."""
-        return len(targets)
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (C,) log shares of the classes."""

@@ -14,11 +14,12 @@ from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.labels import label_indices, label_sentence, require_label, resolve_labels
+from graftwork.targets.pooled_kind import PooledKind
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor, nn
+    from torch import Tensor
 
 SEPARATOR = "|"
 METRICS = ("macro_f1", "accuracy")
@@ -39,7 +40,7 @@ class MultilabelSettings:
     # chosen on validation for the best F1, or half: a probability of 0.5; None: validation
 
 
-class Multilabel:
+class Multilabel(PooledKind):
     """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a binary logit per label."""
 
     per_word = False
@@ -52,7 +53,7 @@ class Multilabel:
         labels = text if isinstance(text, tuple) else tuple(text.split(SEPARATOR)) if text else ()
         if isinstance(text, str) and _PYTHON_LIST.fullmatch(text):
             raise DataError(
-                "the labels are the text of a list",
+                "the labels are a list written as text",
                 where=where,
                 got=clip(text),
                 expected=f"labels separated by {SEPARATOR!r}",
@@ -115,25 +116,11 @@ class Multilabel:
                 encoded[row, indices[label]] = 1
         return encoded
 
-    def outputs(self, task: Task) -> int:
-        """Return C, the number of labels."""
-        return len(task.labels)
-
-    def build_head(self, task: Task, width: int) -> nn.Module:
-        """Build a linear layer (P -> C)."""
-        from graftwork.targets.linear_head import PooledHead
-
-        return PooledHead(width, self.outputs(task))
-
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Binary cross entropy of (B, C) logits and (B, C) labels, mean over both, in nats."""
         from torch.nn.functional import binary_cross_entropy_with_logits
 
         return binary_cross_entropy_with_logits(logits, targets)
-
-    def weight(self, targets: Tensor) -> float:
-        """Return B, the number of examples."""
-        return len(targets)
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (C,) log odds of the labels."""

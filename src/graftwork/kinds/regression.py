@@ -13,11 +13,12 @@ from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.labels import is_number
+from graftwork.targets.pooled_kind import PooledKind
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor, nn
+    from torch import Tensor
 
 METRICS = ("pearson", "spearman")
 STRATUM_ROWS = 10  # least rows of a stratum, which is at most a tenth of the rows
@@ -30,7 +31,7 @@ class RegressionSettings:
     scale: tuple[float, float] = field(default=(0.0, 1.0), metadata=DERIVED)  # mean and sd of the training targets
 
 
-class Regression:
+class Regression(PooledKind):
     """Targets are float, encoded as (N,) float32 standardised by the training targets; trained by squared error."""
 
     per_word = False
@@ -91,21 +92,11 @@ class Regression:
         """Return 1."""
         return 1
 
-    def build_head(self, task: Task, width: int) -> nn.Module:
-        """Build a linear layer (P -> 1)."""
-        from graftwork.targets.linear_head import PooledHead
-
-        return PooledHead(width, 1)
-
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Mean squared error of (B, 1) logits and (B,) targets, both standardised."""
         from torch.nn.functional import mse_loss
 
         return mse_loss(logits.squeeze(-1), targets)
-
-    def weight(self, targets: Tensor) -> float:
-        """Return B, the number of examples."""
-        return len(targets)
 
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (1,) mean, standardised."""

@@ -50,7 +50,7 @@ class Span:
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> NoReturn:
         """Raise `DataError`: an answer is meaningless without its passage, so whole questions are read."""
         raise DataError(
-            "an answer by itself, where questions about passages are needed",
+            "an answer without its question and passage",
             where=where,
             got=clip(text if isinstance(text, str) else ", ".join(text)),
             expected='JSONL like {"context": "…", "question": "…", "answers": […]}, or the JSON of SQuAD',

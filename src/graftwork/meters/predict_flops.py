@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from graftwork.config import Prices
-from graftwork.core.meter import Cost, Meaning, Readings
+from graftwork.core.meter import Cost, FromReadings, Meaning, Readings
 from graftwork.registry import meters
 
 
 @meters.register("predict_flops")
-class PredictFlops:
+class PredictFlops(FromReadings):
     """Number of multiplications and additions for one example of median length."""
 
-    needs: tuple[str, ...] = ()
     meaning = Meaning("FLOP per prediction")
 
-    def begin(self) -> None:
-        """Do nothing: no state is needed."""
-
-    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+    def cost(self, readings: Readings) -> Cost:
         """Return the cost in floating-point operations."""
         return Cost(readings.predict_flops, "FLOP", readings.predict_flops_grade)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from graftwork.config import Prices
-from graftwork.core.meter import Cost, Meaning, Readings
+from graftwork.core.meter import Cost, FromReadings, Meaning, Readings
 from graftwork.registry import meters
 
 
 @meters.register("predict_per_second")
-class PredictPerSecond:
+class PredictPerSecond(FromReadings):
     """Throughput over whole batches, after warm-up: the only line of a price tag that is not a price."""
 
-    needs: tuple[str, ...] = ()
     meaning = Meaning("predictions per second", more_is_better=True)
 
-    def begin(self) -> None:
-        """Do nothing: no state is needed."""
-
-    def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
+    def cost(self, readings: Readings) -> Cost:
         """Return the throughput in examples per second."""
         return Cost(readings.predict_per_second, "per second", "meter")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
+from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.targets.abbreviations import definitions
@@ -29,14 +29,13 @@ _QUOTES = "\"'\u201c\u201d\u2018\u2019()"
 
 
 @dataclass
-class Rule:
+class Rule(LooksUp):
     """A rule that looks up short forms in the definitions of the passage; it answers other questions by an n-gram
     window."""
 
     window: AnswerWindow
     longest: int  # words of an answer, at most
     facts: Mapping[str, Any]
-    trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return logits (W, 2) that give the rule's answer with certainty."""
@@ -53,10 +52,6 @@ class Rule:
     def delta(self) -> dict[str, Tensor]:
         """Return the stored window."""
         return {"window": self.window.stored}
-
-    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Return 0: letters are compared, nothing is multiplied."""
-        return 0.0, "counter"
 
 
 def asked_for(question: str) -> str | None:
@@ -80,13 +75,10 @@ def stands_for(short: str, text: str) -> tuple[int, int] | None:
 
 @methods.register("abbreviation_rule")
 @dataclass(frozen=True)
-class AbbreviationRule:
+class AbbreviationRule(Baseline):
     """The abbreviation rule; only the window that answers other questions is chosen on training data."""
 
     VERSION: ClassVar[int] = 2
-    uses_backbone: ClassVar[bool] = False
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task asks questions about passages."""

@@ -100,9 +100,10 @@ class AdapterHub:
         """Return a reason unless the task is classification and `parts` is set, so that no comparison lists it by
         default."""
         if "" in self.roles or len(set(self.roles)) < len(self.roles):
-            return f"parts must be of attention, mlp, each once, reads norm or map, not {self.parts!r}, {self.reads!r}"
+            what = f"parts={self.parts}, reads={self.reads}"
+            return f"parts must be attention, mlp or attention+mlp, and reads norm or map, not {what}"
         if self.activation not in ACTIVATIONS or self.head not in (*ACTIVATIONS, NO_LAYER):
-            return f"activation and head must be of {', '.join(ACTIVATIONS)}; the head may have {NO_LAYER}"
+            return f"activation and head must be one of {', '.join(ACTIVATIONS)}; head may also be {NO_LAYER}"
         if self.size <= 0:
             return f"size must be above 0, not {self.size}"
         return unfit_for_head(task, card) or lacking(card, self.roles)

@@ -17,7 +17,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import OfChoices
-from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
+from graftwork.core.method import Baseline, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -91,17 +91,13 @@ def words_of(text: str, word: re.Pattern[str] = _WORD) -> list[str]:
 
 @methods.register("bm25")
 @dataclass(frozen=True)
-class Bm25:
+class Bm25(Baseline):
     """BM25, fitted by counting the words of train's candidates; it uses no labels."""
 
     k1: float = 1.2  # saturation of repeated words: smaller saturates sooner
     b: float = 0.75  # strength of the length normalisation, 0 … 1
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
     CUTS_WORDS: ClassVar[bool] = True
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task's examples have candidates."""

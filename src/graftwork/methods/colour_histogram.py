@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
+from graftwork.core.method import Baseline, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.pretrained.media_files import decode_image
 from graftwork.registry import methods
@@ -24,15 +24,10 @@ SIDE = 128  # pixels; larger images are shrunk to it, which suffices for a histo
 
 @methods.register("colour_histogram")
 @dataclass(frozen=True)
-class ColourHistogram:
+class ColourHistogram(Baseline):
     """A linear layer on the square roots of a colour histogram, with a bin per combination of red, green and blue."""
 
     bins: int = 6  # per channel
-
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task reads images."""

@@ -70,7 +70,7 @@ class Contrastive:
         classes = np.asarray(bench.train.targets, dtype=np.int64)
         plan = PairPlan(self.rate, self.epochs, self.steps, SIZE)
         facts: dict[str, Any] = {"towers": towers, "start_block": model.start}
-        facts |= train_on_pairs(model, bench, train, None, classes, plan)
+        facts |= train_on_pairs(model, bench, train, classes, plan)
         with bench.profile.phase("evaluate"):
             counter = StepCounter(bench.tally)
             given, asked = (torch.from_numpy(answer(model, one, None, counter)).float() for one in (train, validation))

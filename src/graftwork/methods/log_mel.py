@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
+from graftwork.core.method import Baseline, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.pretrained.media_files import decode_sound
 from graftwork.registry import methods
@@ -49,16 +49,11 @@ def log_mel(samples: NDArray[np.float32], bands: int) -> NDArray[np.float64]:
 
 @methods.register("log_mel")
 @dataclass(frozen=True)
-class LogMel:
+class LogMel(Baseline):
     """A linear layer on each mel band's mean in equal segments of the recording and its standard deviation overall."""
 
     bands: int = 40  # of the mel scale
     stretches: int = 6  # equal parts of the recording
-
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task reads sounds."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
+from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
 from graftwork.core.ragged import repeated
 from graftwork.core.task import Task
 from graftwork.registry import methods
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Constant:
+class Constant(LooksUp):
     """A fitted method with the same logits (C,) for every example."""
 
     answer: NDArray[np.float64]
     facts: Mapping[str, Any]
-    trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return the constant logits (N, C), or (W, C)."""
@@ -36,20 +35,11 @@ class Constant:
         """Return the constant logits."""
         return {"logits": self.answer}
 
-    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Return 0: nothing is computed."""
-        return 0.0, "counter"
-
 
 @methods.register("majority")
 @dataclass(frozen=True)
-class Majority:
+class Majority(Baseline):
     """The most frequent class of the training split, its frequent labels, or its mean."""
-
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return an empty string: every task fits."""

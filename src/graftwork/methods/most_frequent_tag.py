@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import tags_words
-from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
+from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -23,7 +23,7 @@ PRIOR = 0.1  # pseudo-count added to each word, distributed as the tags of all w
 
 
 @dataclass
-class WordTags:
+class WordTags(LooksUp):
     """Logits per word: of the word as written, else in lower case, else of all words together."""
 
     counts: Tensor  # (V + 1, C) int64: occurrences of each word with each tag; the last row is the sum over words
@@ -34,11 +34,6 @@ class WordTags:
         counts = self.counts.numpy().astype(np.float64)
         shares = (counts + PRIOR * counts[-1] / counts[-1].sum()) / (counts.sum(axis=1, keepdims=True) + PRIOR)
         self._logits = np.log(np.maximum(shares, 1e-9))
-
-    @property
-    def trained_parameters(self) -> int:
-        """0: counts are not trained."""
-        return 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return the logarithms (W, C) of the tags' shares."""
@@ -54,20 +49,11 @@ class WordTags:
         """Return the counts; the words are in the facts."""
         return {"counts": self.counts}
 
-    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Return 0: nothing is computed but look-ups."""
-        return 0.0, "counter"
-
 
 @methods.register("most_frequent_tag")
 @dataclass(frozen=True)
-class MostFrequentTag:
+class MostFrequentTag(Baseline):
     """The most frequent tag per word; an unknown word gets the most frequent tag overall."""
-
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task tags words."""

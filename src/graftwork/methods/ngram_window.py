@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
+from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.targets.best_spans import longest_of, sure_of, without_passages
@@ -18,13 +18,12 @@ from graftwork.targets.ngrams import AnswerWindow, answer_in, best_window
 
 
 @dataclass
-class Windower:
+class Windower(LooksUp):
     """A fitted method that answers with the same window beside the shared n-gram of every passage."""
 
     window: AnswerWindow
     longest: int  # words of an answer, at most
     facts: Mapping[str, Any]
-    trained_parameters: int = 0
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return logits (W, 2) that give the window's answer with certainty."""
@@ -35,20 +34,11 @@ class Windower:
         """Return the stored window."""
         return {"window": self.window.stored}
 
-    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Return 0: words are compared, nothing is multiplied."""
-        return 0.0, "counter"
-
 
 @methods.register("ngram_window")
 @dataclass(frozen=True)
-class NgramWindow:
+class NgramWindow(Baseline):
     """An n-gram window whose side and number of words are those that score best on the training questions."""
-
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task asks questions about passages."""

@@ -37,7 +37,7 @@ class NoTransfer:
     @property
     def VERSION(self) -> int:
         """A version that changes with that of `by`."""
-        return version_over(1, self.by)
+        return version_over(self.by)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless `by` fits and uses a backbone, and the backbone is pretrained."""

@@ -34,7 +34,7 @@ class PartialInput:
     @property
     def VERSION(self) -> int:
         """A version that changes with that of `by`."""
-        return version_over(1, self.by)
+        return version_over(self.by)
 
     @property
     def uses_backbone(self) -> bool:

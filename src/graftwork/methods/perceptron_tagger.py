@@ -19,7 +19,7 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.example import Example
 from graftwork.core.kind import tags_words
-from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
+from graftwork.core.method import Baseline, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -208,15 +208,12 @@ class _Averaged:
 
 @methods.register("perceptron_tagger")
 @dataclass(frozen=True)
-class PerceptronTagger:
+class PerceptronTagger(Baseline):
     """An averaged perceptron with early stopping on validation, after at most `epochs` passes over train."""
 
     epochs: int = 10  # passes over train, at most
 
     VERSION: ClassVar[int] = 2
-    uses_backbone: ClassVar[bool] = False
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task tags words."""

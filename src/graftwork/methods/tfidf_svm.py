@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example, answers_of
-from graftwork.core.method import AS_IT_COMES, Entries, Logits, Setting, Workbench
+from graftwork.core.method import Baseline, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -83,18 +83,14 @@ def features(vectorizer: Any, examples: Sequence[Example]) -> Any:
 
 @methods.register("tfidf_svm")
 @dataclass(frozen=True)
-class TfidfSvm:
+class TfidfSvm(Baseline):
     """A one-vs-rest SVM with squared hinge loss; support vector regression for numbers.
 
     For choices, a ranking SVM on pairs of a right and a wrong choice of the same text (Joachims 2002,
     doi:10.1145/775047.775067).
     """
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = False
     CUTS_WORDS: ClassVar[bool] = True
-    LADDER: ClassVar[Entries] = AS_IT_COMES
-    CURVE: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task reads texts and has an answer per text or per choice."""

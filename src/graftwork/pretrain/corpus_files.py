@@ -45,7 +45,9 @@ def find(paths: Sequence[Path], encoding: str) -> tuple[tuple[Path, ...], tuple[
     for path in paths:
         if not path.is_dir():
             if path.exists() and not path.is_file():
-                raise DataError("not a file", where=str(path), do="write it to a file: it is read more than once")
+                raise DataError(
+                    "not a file", where=str(path), do="write the text to a file: a corpus is read more than once"
+                )
             why = _no_text(path, encoding)
             if why:
                 raise DataError("not a text file", where=str(path), got=why, do="leave it out, or make it text")

@@ -62,13 +62,13 @@ def _notes(course: PretrainPlan, progress: Reached, material: Material) -> list[
     """Return all notes for the report: on the text, added heads and scores."""
     notes, objective = notes_of(material), course.objective
     notes += [
-        f"{added} was added, for the backbone has none, and trained by itself for {course.recipe.head_steps:,} steps "
-        "before what is scored as before"
+        f"the backbone lacked {added}: it was added, and trained alone for {course.recipe.head_steps:,} steps before "
+        "the first scores were taken"
         for added in progress.facts["added"]
     ]
     if objective.scores_of:
         notes.append(
-            f"perplexity and bits per byte are of {objective.scores_of}: no other objective's compare with them"
+            f"perplexity and bits per byte are of {objective.scores_of}: they do not compare with other objectives'"
         )
     if isinstance(objective, Remarks):
         notes += objective.remarks(material.own.validation, material.vocabulary)

@@ -195,9 +195,9 @@ def _recipe(
     """Resolve the recipe; None for an objective not trained in steps. Each process gets at least one pass per step."""
     if isinstance(objective, AtOnce):
         if continuing:
-            raise ConfigError("this objective begins from nothing", do="leave --from out")
+            raise ConfigError("this objective can't start from a backbone", do="leave --from out")
         if given := _flags(changes):
-            raise ConfigError("this objective has no recipe of steps", got=given, do="leave these out")
+            raise ConfigError("these options do not apply to this objective", got=given, do="leave these out")
         return None
     default = objective.continuing if continuing and isinstance(objective, Continues) else objective.recipe
     recipe = recipe_of(default, changes)
@@ -222,9 +222,9 @@ def _require_no_steps(settings: Mapping[str, Any]) -> None:
     """Raise `ConfigError` for settings that an `AtOnce` objective does not use."""
     if given := _flags(settings):
         raise ConfigError(
-            "this objective has neither steps nor general text",
+            "these options do not apply to this objective",
             got=given,
-            do="leave these out; how long it lasts --tokens or a --budget say",
+            do="leave these out; give --tokens or --budget for the length of the training",
         )
 
 
@@ -233,7 +233,7 @@ def _require_unset(settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         if value is not None:
             raise ConfigError(
-                "a backbone brings its own size and tokenizer",
+                "size and tokenizer are those of the backbone of --from",
                 got=f"{'--cased' if value is False else f'--{name}'}{'' if isinstance(value, bool) else f' {value}'}",
                 do="leave it out",
             )

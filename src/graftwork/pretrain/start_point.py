@@ -103,7 +103,7 @@ def folder_of(backbone: str) -> Path:
     folder = package_folder() if backbone == MINILM else backbone_folder(backbone)
     if folder is None:
         raise ConfigError(
-            f"nothing can be trained on from {backbone!r}",
+            f"{backbone!r} can't be pre-trained further",
             expected="minilm, hf:FOLDER, hf:HUB/NAME or runs/<id> of a pre-training",
         )
     return folder

@@ -97,7 +97,7 @@ class Material:
         if not self.own.unknown:
             return []
         share = f"{100 * self.own.unknown:.2g} %"
-        return [f"{share} of the tokens are unknown ones: what they stand for is predicted by nobody"]
+        return [f"{share} of the tokens are unknown: the characters behind them are never predicted"]
 
     def ids_of_a_step(self, rows: Mapping[int, Rows], recipe: PretrainingRecipe) -> tuple[int, int]:
         """Return the ids of the corpus itself (no general text) in a step of short rows and in one of long rows."""
@@ -108,7 +108,7 @@ class Material:
         """Return T -> training rows. Raises `DataError` for less text than a batch, `ConfigError` for bad settings."""
         if recipe.batch < _fewest(objective):
             raise ConfigError(
-                "this objective makes its questions out of several rows of a batch",
+                "this objective needs more rows in a batch",
                 got=f"--batch {recipe.batch}",
                 expected=f"at least {_fewest(objective)}",
             )
@@ -124,10 +124,10 @@ class Material:
                 )
             if self.general is not None and self.replay:
                 if isinstance(rows, InOrder):
-                    raise ConfigError("--replay needs rows that stand by themselves; here each goes on from the last")
+                    raise ConfigError("each row of this objective continues the row before", do="leave --replay out")
                 if not 0 < general_rows(recipe.batch, self.replay) < recipe.batch:
                     raise ConfigError(
-                        "--replay leaves one of the texts out",
+                        "with this --replay a batch has rows of one text only",
                         got=f"{general_rows(recipe.batch, self.replay)} of {recipe.batch} rows of general text",
                         do="give a larger --batch, or another share",
                     )

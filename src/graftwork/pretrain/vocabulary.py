@@ -205,7 +205,7 @@ def _of_transformers(folder: Path) -> Vocabulary:
     for own in (BERT, ROBERTA):  # a folder without tokenizer_config.json does not record the roles of its tokens
         if all(tokenizer.token_to_id(token) is not None for token in own.listed):
             return Vocabulary(tokenizer, own)
-    raise ConfigError("the tokenizer has no token that ends a text", where=str(folder), do="have one trained instead")
+    raise ConfigError("the tokenizer has no end-of-text token", where=str(folder), do="choose another backbone")
 
 
 def framed(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:

@@ -76,4 +76,6 @@ def learn(
 
 
 def _too_small(size: int, least: int) -> ConfigError:
-    return ConfigError("so small a vocabulary can't hold the letters", got=f"{size:,}", expected=f"{least:,} or more")
+    return ConfigError(
+        "the vocabulary is too small for the characters of the corpus", got=f"{size:,}", expected=f"{least:,} or more"
+    )

@@ -72,16 +72,13 @@ def _rows(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
         return _hashes("labels", old, new, "targets_sha256")
     if any(old[name]["rows_in_any_order"] != new[name]["rows_in_any_order"] for name in SPLITS):
         return Difference("split", INPUT, _parts(old), _parts(new))
-    return _hashes("row order", old, new, "ids_sha256" if _same(old, new, "inputs_sha256") else "inputs_sha256")
+    same = all(old[split]["inputs_sha256"] == new[split]["inputs_sha256"] for split in SPLITS)
+    return _hashes("row order", old, new, "ids_sha256" if same else "inputs_sha256")
 
 
 def _parts(splits: Mapping[str, Any]) -> str:
     sizes = ", ".join(f"{name} {splits[name]['rows']:,}" for name in SPLITS)
     return f"{sizes} (rows of test {splits['test']['rows_in_any_order'][:12]}…)"
-
-
-def _same(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
-    return all(old[split][name] == new[split][name] for split in SPLITS)
 
 
 def _hashes(about: str, old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> Difference:

@@ -14,11 +14,12 @@ from graftwork.targets.choices import (
     scored,
     settle_marks,
 )
+from graftwork.targets.pooled_kind import PooledKind
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from graftwork.core.ragged import Ragged
 
@@ -31,7 +32,7 @@ class ChoiceSettings:
     count_from: Literal["0", "1"] | None = None  # what labels call the first choice; None: 0 where that is certain
 
 
-class Listwise:
+class Listwise(PooledKind):
     """A base of kinds with one mark per candidate, 1 if right; a kind adds `resolve`, `strata` and answers."""
 
     per_word = False
@@ -58,12 +59,6 @@ class Listwise:
     def outputs(self, task: Task) -> int:
         """Return 1: one logit per candidate."""
         return 1
-
-    def build_head(self, task: Task, width: int) -> nn.Module:
-        """Build a linear layer (P -> 1), the same for every candidate."""
-        from graftwork.targets.linear_head import PooledHead
-
-        return PooledHead(width, 1)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the listwise softmax cross entropy of (W, 1) in nats, mean over examples with a right one."""

@@ -21,7 +21,7 @@ from graftwork.core.ragged import Numbers, Ragged, flat, repeated
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
-from graftwork.testing.part_contract import check_parts
+from graftwork.testing.loss_contract import check_finite_loss, check_parts
 from graftwork.testing.passage_contract import check_asking
 from graftwork.testing.require import require
 from graftwork.testing.tiny_data import Sample, sample_targets
@@ -193,13 +193,7 @@ def _check_head(kind: Kind, task: Task, outputs: int) -> None:
 def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int, examples: Sequence[Example]) -> None:
     """Check the loss: finite on extreme logits, lower when right, and minimal at `constant` over constant answers."""
     targets, right = torch.from_numpy(flat(encoded)), torch.from_numpy(flat(certain(encoded, outputs))).float()
-    for factor in (1.0, -1.0, 1e3, -1e3):
-        logits = (right * factor).requires_grad_(True)
-        value = kind.loss(logits, targets)
-        value.backward()
-        finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
-        require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
-    require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")
+    check_finite_loss(kind, right, targets)
     exact = targets.double() if targets.is_floating_point() else targets
     blind = kind.constant(encoded, task)
 

@@ -18,7 +18,7 @@ from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import metrics
 from graftwork.targets.passages import Gold, Golds, Passage, question_of
-from graftwork.testing.part_contract import check_parts
+from graftwork.testing.loss_contract import check_finite_loss, check_parts
 from graftwork.testing.require import require
 
 TEXT = "Red, green (or blue) it was."
@@ -89,13 +89,7 @@ def _check_head(kind: Kind, task: Task) -> None:
 def _check_loss(kind: Kind, sure: Ragged, encoded: Ragged) -> None:
     """Check the loss: finite on extreme logits, lower when right, and the mean over examples."""
     targets, right = torch.from_numpy(encoded.flat), torch.from_numpy(sure.flat).float()
-    for factor in (1.0, -1.0, 1e3, -1e3):
-        logits = (right * factor).requires_grad_(True)
-        value = kind.loss(logits, targets)
-        value.backward()
-        finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
-        require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
-    require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")
+    check_finite_loss(kind, right, targets)
     random = torch.randn(right.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     owners = torch.from_numpy(encoded.owners)
     alone = [kind.loss(random[owners == number], targets[owners == number]) for number in range(len(encoded))]

@@ -22,7 +22,7 @@ from torch.nn.functional import normalize
 from graftwork.core.backbone import Encoded, Features
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.length_buckets import positions_of
-from graftwork.core.method import FrozenPass, Tally, Workbench
+from graftwork.core.method import Tally, Workbench
 from graftwork.core.model import Model
 from graftwork.machine.memory import Cut, Rows, attempt
 from graftwork.train.accumulation import forget_gradients, measure
@@ -103,7 +103,6 @@ def train_on_pairs(
     model: Model,
     bench: Workbench,
     encoded: Encoded,
-    frozen: FrozenPass | None,
     classes: NDArray[np.int64],
     plan: PairPlan,
 ) -> dict[str, Any]:
@@ -112,7 +111,7 @@ def train_on_pairs(
     Raises `Diverged`, and `OutOfMemory` where one example is too much.
     """
     batches = plan.batches(classes, derive(bench.seed_of("order"), "pairs"))
-    pairs = _Pairs(model, bench, encoded, frozen, plan)
+    pairs = _Pairs(model, bench, encoded, plan)
     found = bench.keeper.found()
     if found is not None:
         pairs.restore(found)
@@ -149,8 +148,8 @@ def train_on_pairs(
 class _Pairs:
     """The state of a training on pairs: all that its next step depends on except the plan and the seed."""
 
-    def __init__(self, model: Model, bench: Workbench, encoded: Encoded, frozen: FrozenPass | None, plan: PairPlan):
-        self.model, self.bench, self.encoded, self.frozen = model, bench, encoded, frozen
+    def __init__(self, model: Model, bench: Workbench, encoded: Encoded, plan: PairPlan):
+        self.model, self.bench, self.encoded = model, bench, encoded
         self.optimiser = FlatAdamW(model.delta(), plan.rate, WEIGHT_DECAY, CLIP, model.tables(), model.rates)
         self.forward = Tally()
         self.counter = StepCounter(self.forward)
@@ -220,7 +219,7 @@ class _Pairs:
         return float(loss.detach())
 
     def _read(self, part: Rows, counted: bool = True) -> Tensor:
-        return read(self.model, self.encoded, part, self.frozen, self.counter if counted else None)
+        return read(self.model, self.encoded, part, self.counter if counted else None)
 
     def _positions(self, part: Rows) -> int:
         return positions_of(self.encoded, part)
@@ -244,13 +243,9 @@ def _joined(parts: Sequence[Rows]) -> list[int]:
     return [row for part in parts for row in part]
 
 
-def read(
-    model: Model, encoded: Encoded, rows: Sequence[int], frozen: FrozenPass | None, counter: StepCounter | None
-) -> Tensor:
-    """Return the features (B, P) of these examples, from the states of `frozen` where there are any."""
-    sequences = encoded.sequences(rows)
-    inputs = model.backbone.collate(encoded, sequences)
-    entering = None if frozen is None else frozen.entering(sequences, inputs["attention_mask"].bool())
-    work = partial(model, inputs, entering)
+def read(model: Model, encoded: Encoded, rows: Sequence[int], counter: StepCounter | None) -> Tensor:
+    """Return the features (B, P) of these examples."""
+    inputs = model.backbone.collate(encoded, encoded.sequences(rows))
+    work = partial(model, inputs)
     features: Tensor = counter.run(inputs["attention_mask"], work, model.towers) if counter else work()
     return features

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from graftwork.core.backbone import BackboneCard
 
-OWN_VERSIONS = 1000  # added per version of the wrapping method
+OWN_VERSION = 1000  # added for the wrapping method, whose own version is 1
 
 
 def method_by(words: str) -> Method:
@@ -60,9 +60,9 @@ def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:
     return {"head_start": not isinstance(below, HeadStart) or below.HEAD_START, "pretrained": not fresh}
 
 
-def version_over(own: int, by: str) -> int:
-    """Return a version that changes with that of either method."""
-    return OWN_VERSIONS * own + method_by(by).VERSION
+def version_over(by: str) -> int:
+    """Return a version that changes with that of the wrapped method."""
+    return OWN_VERSION + method_by(by).VERSION
 
 
 def known_by(by: str) -> dict[str, Any]:

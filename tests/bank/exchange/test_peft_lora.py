@@ -211,7 +211,7 @@ def test_of_pairs(write_network: WriteNetwork, tmp_path: Path, logits: Logits, t
     with torch.no_grad():
         torch.testing.assert_close(found, model(**batch).logits, atol=1e-5, rtol=1e-5)
     apart = write_network("bert", sentences=True)
-    with pytest.raises(ConfigError, match="reads the texts of a pair apart"):
+    with pytest.raises(ConfigError, match="encodes the two texts of a pair separately"):
         imported(tmp_path / "theirs", apart, tmp_path / "other", pair=True)
 
 

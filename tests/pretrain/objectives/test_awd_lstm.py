@@ -369,9 +369,9 @@ def test_a_sample_follows_the_state() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"drop_weight": 1.0}, "this much of the weight"),
-        ({"drop_input": 0.5, "dropout": 2.0}, "this much of the input"),
-        ({"drop_hidden": -0.1}, "this much of the hidden"),
+        ({"drop_weight": 1.0}, "drop_weight is out of range"),
+        ({"drop_input": 0.5, "dropout": 2.0}, "drop_input is out of range"),
+        ({"drop_hidden": -0.1}, "drop_hidden is out of range"),
         ({"divisor": 0.0}, "divisor"),
         ({"activation": -1.0}, "penalties"),
         ({"bptt": "long"}, "unknown bptt 'long'"),

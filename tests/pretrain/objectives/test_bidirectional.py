@@ -149,13 +149,13 @@ def test_it_says_how_many_words_count_as_one(tokens: TokenisedCorpus, words: Voc
     (said,) = FULL.remarks(tokens.validation, words)
     share = 100 * float((tokens.validation.ids >= 20).mean())
     assert 0 < share < 100
-    assert said.startswith(f"{share:.2g} % of the words held out are none of the 20 that are predicted")
+    assert said.startswith(f"{share:.2g} % of the held-out words are not among the 20 that are predicted")
     assert Bidirectional(predicted=0).remarks(tokens.validation, words) == []
 
 
 @pytest.mark.parametrize("option", [{"predicted": -1}, {"samples": -1}, {"dropout": 1.0}])
 def test_bad_options_are_named(option: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="no such setting"):
+    with pytest.raises(ConfigError, match="out of range"):
         Bidirectional(**option)  # type: ignore[arg-type]
 
 

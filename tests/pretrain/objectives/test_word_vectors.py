@@ -161,13 +161,13 @@ def test_rare_words_are_left_out(train: Callable[..., Pretrained]) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tokenizer": "wordpiece"}, "word vectors are of whole words"),
-        ({"steps": 5}, r"neither steps nor general text\n  got:      --steps\n"),
-        ({"validate_every": 5}, r"neither steps nor general text\n  got:      --validate-every\n"),
-        ({"backbone": "minilm"}, "begins from nothing"),
+        ({"tokenizer": "wordpiece"}, "tokens of word vectors are whole words"),
+        ({"steps": 5}, r"do not apply to this objective\n  got:      --steps\n"),
+        ({"validate_every": 5}, r"do not apply to this objective\n  got:      --validate-every\n"),
+        ({"backbone": "minilm"}, "can't start from a backbone"),
         (
             {"recipe": {"batch": 3, "length": None, "warm_up": 0.1}},
-            r"no recipe of steps\n  got:      --batch, --warm-up\n",
+            r"do not apply to this objective\n  got:      --batch, --warm-up\n",
         ),
         ({"size": "size.json"}, r"expected: \{\"width\": 100\}"),
         ({"objective": "word_vectors:algorithm=glove"}, "no algorithm 'glove'"),

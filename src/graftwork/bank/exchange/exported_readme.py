@@ -86,7 +86,7 @@ def write_readme(folder: Path, format: str, module: TaskModule, *, whole: bool) 
         "The head is in it."
         if whole
         else f"Its head is beside it, in {HEAD}: a linear layer on the pooled output scaled to unit mean square, which"
-        " no head of that library is. The lines below compute it."
+        " no head of that library computes. The lines below compute it."
     )
     write_text(
         folder / "README.md",

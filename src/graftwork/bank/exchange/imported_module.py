@@ -70,7 +70,7 @@ def write_imported(
     examples = _tried(pair)
     if towers_of(backbone.card.towers, examples[0]) > 1:
         raise ConfigError(
-            f"{backbone.card.id} reads the texts of a pair apart, and this head reads them as one",
+            f"{backbone.card.id} encodes the two texts of a pair separately, but this head needs them in one sequence",
             do="import it into a bank on the backbone that it was trained on",
         )
     made = named(found.method, found.settings)

@@ -19,7 +19,7 @@ def look(asked: Intended) -> Iterator[Finding]:
     limit = "" if quota is None else f"; a control group gives {quota:g} cores' worth of time"
     yield Finding(f"{usable}{of}{limit}", facts=facts)
     if quota is not None and quota < 1:
-        why = "every thread stands still for a part of each tenth of a second"
+        why = "every thread is paused for a part of each tenth of a second"
         yield Finding(f"a control group gives {quota:g} of a core", "slow", why, "ask for a whole core at least")
 
 

@@ -48,7 +48,7 @@ def _looked(name: str, folder: Path) -> Iterator[Finding]:
         why = f"it may grow to {CACHE_SIZE}"
         yield Finding(f"cache: {show(free, 'bytes')} free", "note", why, "--cache-size SIZE; graft cache clear")
     if kind in ACROSS_A_NETWORK:
-        why = "every file waits for the network, and locks hold only where the server keeps them"
+        why = "every file access waits for the network, and file locks work only if the server supports them"
         yield Finding(f"{name}: {folder} lies across a network ({kind})", "slow", why, REMEDY[name].partition(";")[0])
 
 

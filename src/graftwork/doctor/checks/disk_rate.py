@@ -56,11 +56,11 @@ def look(asked: Intended) -> Iterator[Finding]:
     facts = {"bytes_per_second": rate, "sync_seconds": sync}
     yield Finding(f"{show(rate, 'bytes')}/s written and synced, {duration(sync)} for a small file", facts=facts)
     if rate < SLOW_BYTES_PER_SECOND:
-        why = "what is kept of frozen passes takes longer to write than to compute"
+        why = "a frozen pass takes longer to write to the cache than to compute"
         yield Finding(f"the disk takes {show(rate, 'bytes')}/s", "slow", why, "--runs and --cache on a faster disk")
     if sync > SLOW_SYNC_SECONDS:
-        why = f"a run makes {FILES} files safe, one after another, and a checkpoint is one more"
-        yield Finding(f"a small file takes {duration(sync)} to be safe", "slow", why, "--runs on a faster disk")
+        why = f"a run syncs {FILES} files one after another, and one more for each checkpoint"
+        yield Finding(f"a small file takes {duration(sync)} to sync", "slow", why, "--runs on a faster disk")
 
 
 checks.register("disk_rate")(Check("speed", look))

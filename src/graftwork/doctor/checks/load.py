@@ -53,7 +53,7 @@ def look(asked: Intended) -> Iterator[Finding]:
     facts = {"load_average": load, "cores_taken": busy}
     yield Finding(f"{means}{f'; cores taken now: {listed}' if listed else ''}", facts=facts)
     if sum(busy.values()) >= SHARE * cores:
-        why = "runs share the cores with them, and their times and energy are no longer their own"
+        why = "runs share the cores with them, so the times and energy that are measured are too high"
         yield Finding(f"other processes take cores: {listed}", "slow", why, "end them, or wait")
     elif not busy and load is not None and load[0] > 2 * cores:
         why = "more processes want a core than there are"

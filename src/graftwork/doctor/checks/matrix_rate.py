@@ -37,8 +37,8 @@ def look(asked: Intended) -> Iterator[Finding]:
     why, do = f"--precision auto is {chosen.precision} here", f"--precision {faster}"
     if chosen.weighed is not None:
         place = place_of(multiplying())
-        why += f", for so it was measured once: {place}"
-        do += "; or remove that file, and the next run measures anew: its runs may have other ids"
+        why += f", because it was the faster one when it was measured: {place}"
+        do += "; or remove that file: the next run measures again, and runs may get other ids"
     yield Finding(f"{faster} is {ratio:.1f} times as fast", "slow", why, do)
 
 

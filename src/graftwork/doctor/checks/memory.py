@@ -49,7 +49,7 @@ def look(asked: Intended) -> Iterator[Finding]:
             f"at most {show(limit, 'bytes')} of memory", "fails", why, "raise the limit, or take linear_probe"
         )
     elif free is not None and free < NEEDED:
-        why = "the system swaps, or kills what takes most"
+        why = "the system swaps, or kills the process that takes most memory"
         yield Finding(f"{show(free, 'bytes')} of memory are free", "slow", why, "end what else is running")
 
 

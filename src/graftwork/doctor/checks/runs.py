@@ -37,11 +37,11 @@ def look(asked: Intended) -> Iterator[Finding]:
     now = f", {len(live):,} being executed" if live else ""
     yield Finding(f"{len(finished):,} finished{now} under {asked.runs}", facts=facts)
     if checkpoints:
-        why = f"the same command goes on with what it finds there; {_size(checkpoints)}"
+        why = f"the same command resumes from them; {_size(checkpoints)}"
         do = f"run it again, or remove {asked.runs}/.*.checkpoint"
         yield Finding(_several(checkpoints, "run was stopped", "runs were stopped"), "note", why, do)
     if stopped:
-        why = f"the same command goes on from the checkpoint in the folder; {_size(stopped)}"
+        why = f"the same command resumes from the checkpoint in the folder; {_size(stopped)}"
         said = _several(stopped, "pre-training was stopped", "pre-trainings were stopped")
         yield Finding(said, "note", why, "run it again")
     if left:

@@ -23,7 +23,7 @@ def look(asked: Intended) -> Iterator[Finding]:
     yield Finding(f"{threads} of torch{f'; {listed}' if listed else ''}", facts=facts)
     counts = [name for name in COUNTS if name in said]
     if threads > cores:
-        why = "threads wait for one another while one of them has no core"
+        why = "threads wait for one another where they are more than the cores"
         yield Finding(f"{threads} threads on {cores} cores", "slow", why, f"--threads {cores}")
     elif threads < cores and counts:
         why = f"{' and '.join(f'{name}={said[name]}' for name in counts)} is set"

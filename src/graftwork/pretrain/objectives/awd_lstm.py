@@ -117,7 +117,7 @@ class AwdLstmObjective:
         for name, share in asdict(self.drops).items():
             if not 0 <= share < 1:
                 raise ConfigError(
-                    f"this much of the {name} can't be dropped", got=f"{share:g}", expected="0 to below 1"
+                    f"drop_{name} is out of range", got=f"{share:g}, dropout included", expected="0 to below 1"
                 )
         if min(self.activation, self.slowness) < 0 or self.divisor <= 0:
             raise ConfigError(
@@ -137,7 +137,7 @@ class AwdLstmObjective:
             if name not in known:
                 raise UnknownName("size of an AWD-LSTM", name, known)
             if not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} makes no network", got=repr(value), expected="a number from 1 on")
+                raise ConfigError(f"{name} must be a whole number of at least 1", got=repr(value))
         model = LanguageModel(AwdLstmShape(vocabulary.size, **size), learned=False)
         model.network.draw(derive(seed, "network"))
         return model

@@ -72,7 +72,7 @@ class Bidirectional:
     def __post_init__(self) -> None:
         if self.predicted < 0 or self.samples < 0 or not 0 <= self.dropout < 1:
             raise ConfigError(
-                "no such setting of bidirectional",
+                "these options of bidirectional are out of range",
                 got=f"predicted {self.predicted}, samples {self.samples}, dropout {self.dropout}",
                 expected="predicted and samples of at least 0, dropout from 0 to below 1",
             )
@@ -132,8 +132,8 @@ class Bidirectional:
         if not others:
             return []
         return [
-            f"{100 * others:.2g} % of the words held out are none of the {words:,} that are predicted and count as one "
-            "unknown word: perplexity and bits per byte are lower than over all words"
+            f"{100 * others:.2g} % of the held-out words are not among the {words:,} that are predicted; they count as "
+            "one unknown word, so perplexity and bits per byte are lower than over all words"
         ]
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:

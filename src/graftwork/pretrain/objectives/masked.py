@@ -73,7 +73,7 @@ class Masked:
             )
         if self.masking == "static" and self.second != "none":
             raise ConfigError(
-                "rows of pairs are cut anew at every step, and no mask could stay",
+                "masking=static does not go with second=: pairs are cut anew at every step",
                 got=f"masking=static:second={self.second}",
                 do="leave one of them out",
             )
@@ -128,7 +128,7 @@ class Masked:
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
         """Turn ids (B, T) into "ids", "labels" (B, T), and with a second loss "types" (B, T) and "second" (B,)."""
         if vocabulary.mask is None:
-            raise ConfigError("the vocabulary has no token for what is masked", do="choose another --tokenizer")
+            raise ConfigError("the tokenizer has no mask token", do="choose another --tokenizer")
         tensors: dict[str, Tensor] = {}
         if self.second != "none":
             rows, tensors["types"], tensors["second"] = pairs(rows, vocabulary, draw, self.second)

@@ -181,7 +181,9 @@ class _Words:
     def of(cls, bench: Bench, min_count: int) -> _Words:
         """Count the words. Raises `ConfigError` for a subword vocabulary, `DataError` for fewer than two words."""
         if type(bench.vocabulary.tokenizer.model).__name__ != "WordLevel":
-            raise ConfigError("word vectors are of whole words", do="leave --tokenizer out, or give --tokenizer words")
+            raise ConfigError(
+                "the tokens of word vectors are whole words", do="leave --tokenizer out, or give --tokenizer words"
+            )
         counts = np.zeros(bench.vocabulary.size, dtype=np.int64)
         for start in range(0, len(bench.train.ids), COUNTED):
             part = np.asarray(bench.train.ids[start : start + COUNTED], dtype=np.int64)

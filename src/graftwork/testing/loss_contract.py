@@ -1,12 +1,24 @@
-"""The contract of a kind for a batch that is computed in parts."""
+"""The contract of a kind's loss: finite, lower when right, and the same for a batch that is computed in parts."""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from graftwork.core.kind import Kind
 from graftwork.core.ragged import Numbers, flat
 from graftwork.testing.require import require
+
+
+def check_finite_loss(kind: Kind, right: Tensor, targets: Tensor) -> None:
+    """Check that the loss is finite on extreme logits, and lower where they are `right`. Raises `AssertionError`."""
+    for factor in (1.0, -1.0, 1e3, -1e3):
+        logits = (right * factor).requires_grad_(True)
+        value = kind.loss(logits, targets)
+        value.backward()
+        finite = bool(value.isfinite()) and logits.grad is not None and bool(logits.grad.isfinite().all())
+        require(value.ndim == 0 and finite, f"the loss or its gradient is not finite at logits times {factor}")
+    require(float(kind.loss(right, targets)) < float(kind.loss(-right, targets)), "the loss is higher where right")
 
 
 def check_parts(kind: Kind, encoded: Numbers, outputs: int) -> None:

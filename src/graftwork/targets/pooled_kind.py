@@ -1,0 +1,28 @@
+"""What kinds share whose head is one linear layer on pooled features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graftwork.core.task import Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class PooledKind:
+    """Methods of a `Kind` with a logit per label, whose loss is the mean over its rows."""
+
+    def outputs(self, task: Task) -> int:
+        """Return C, the number of labels."""
+        return len(task.labels)
+
+    def build_head(self, task: Task, width: int) -> nn.Module:
+        """Build a linear layer (P -> C)."""
+        from graftwork.targets.linear_head import PooledHead
+
+        return PooledHead(width, self.outputs(task))
+
+    def weight(self, targets: Tensor) -> float:
+        """Return B, the number of rows."""
+        return len(targets)
