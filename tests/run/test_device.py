@@ -1,7 +1,8 @@
-"""Everything on another device than the processor: a simulated one, and a real one where there is CUDA."""
+"""Everything on a CUDA card: on a pretended one, and on a real one where there is one."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +18,10 @@ from graftwork.core.method import Logits
 from graftwork.core.model import Model
 from graftwork.io.cache_folder import CacheFolder, cache_folder
 from graftwork.io.files import read_json
-from graftwork.machine import environment
-from graftwork.module import task_module
 from graftwork.module.predict_many import predict_many
 from graftwork.module.task_module import TaskModule
 from graftwork.run.train import Run, train
-from second_device import second_device
+from pretended_cuda import pretended_cuda
 
 Write = Callable[..., Path]
 Trained = Callable[..., Run]
@@ -31,14 +30,11 @@ NEAR = {"fp32": 1e-3, "bf16": 0.1}  # of a logit, as a share of the largest: two
 WITH_CUDA = (pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"))
 
 
-@pytest.fixture(params=["simulated", pytest.param("cuda", marks=WITH_CUDA)])
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(params=["pretended", pytest.param("real", marks=WITH_CUDA)])
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """A device that is not the processor."""
-    if request.param == "cuda":
+    with contextlib.nullcontext() if request.param == "real" else pretended_cuda():
         yield "cuda"
-        return
-    with second_device(monkeypatch, [environment, task_module]) as name:
-        yield name
 
 
 @pytest.fixture
