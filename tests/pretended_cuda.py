@@ -56,7 +56,7 @@ RAISED = {  # by autocast, to fp32
     torch.cumsum, torch.norm, torch.rsqrt, torch.logsumexp, Tensor.softmax, Tensor.log_softmax, Tensor.exp, Tensor.log,
     Tensor.pow, Tensor.sum, Tensor.prod, Tensor.cumsum, Tensor.norm, Tensor.rsqrt, Tensor.logsumexp,
 }  # fmt: skip
-FROM_DATA = {torch.tensor, torch.as_tensor, torch.asarray}
+INDEXING = {Tensor.__getitem__, Tensor.__setitem__}
 CAST = LOWERED | RAISED
 TYPES = {torch.float32: "Float", torch.float64: "Double", torch.bfloat16: "BFloat16", torch.int64: "Long"}
 
@@ -122,11 +122,8 @@ class OnCard(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        own, name = getattr(func, "__self__", None), func.__name__
-        if name == "__get__" and own in PROPERTIES:
-            return PROPERTIES[own]
-        if name == "__set__" and own is Tensor.data:
-            return _set_data(*args)
+        if func in PROPERTIES:
+            return PROPERTIES[func]
         if func in TOLD:
             return TOLD[func](*args, **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():
@@ -147,23 +144,13 @@ class Naming(TorchFunctionMode):
     ) -> Any:
         if func is torch.device:
             return func(*args, **(kwargs or {}))
-        args, kwargs = tuple(map(_below, args)), {name: _below(item) for name, item in (kwargs or {}).items()}
-        if func is Tensor.cuda:
-            return args[0].to(BELOW, non_blocking=kwargs.get("non_blocking", False))
-        if func is Tensor.pin_memory:
-            if isinstance(args[0], OnCard):
-                raise RuntimeError(f"cannot pin '{_type(args[0])}' only dense CPU tensors can be pinned")
-            return args[0].clone()
-        if own_data(func) and isinstance(args[1], OnCard):
-            return _set_data(*args)
-        if func in FROM_DATA and kwargs.get("device") == BELOW:
-            learns = kwargs.pop("requires_grad", False)
-            return func(*args, **(kwargs | {"device": HOST})).to(BELOW).requires_grad_(learns)
-        if func is Tensor.new_tensor and isinstance(args[0], OnCard):
-            return torch.tensor(args[1], **({"dtype": args[0].dtype} | kwargs)).to(BELOW)
-        if func in (Tensor.__getitem__, Tensor.__setitem__):
+        args = tuple(map(_below, args))
+        kwargs = {name: _below(item) for name, item in kwargs.items()} if kwargs else {}
+        if func in NAMED:
+            return NAMED[func](*args, **kwargs)
+        if func in INDEXING:
             args = (args[0], _index(args[1]), *args[2:])
-        CARDS[0].given = next((item.place for item in (*args, *kwargs.values()) if isinstance(item, Generator)), HOST)
+        CARDS[0].given = kwargs["generator"].device if isinstance(kwargs.get("generator"), Generator) else HOST
         if func in CAST and torch.is_autocast_enabled("cuda"):
             to = torch.get_autocast_dtype("cuda") if func in LOWERED else torch.float32
             with torch.autocast("cuda", enabled=False):
@@ -205,13 +192,21 @@ class Generator(torch.Generator):
 
 def computed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What the operator `func` gives: on the card where its tensors are there or it is asked for there."""
-    told = [*_flat(args), *kwargs.values()]
-    there = any(isinstance(item, OnCard) for item in told)
-    target = kwargs.get("device")
+    there = given = False
+    target: torch.device | None = None
+    for item in itertools.chain(_flat(args), kwargs.values()):
+        kind = type(item)
+        if kind is OnCard:
+            there = True
+        elif kind is torch.device:
+            target = item
+        elif kind is torch._C.Generator:
+            given = True
     on_card = target == BELOW if target is not None else there
+    if given and (CARDS[0].given.type == "cuda") != on_card:
+        places = ("cuda", "cpu") if on_card else ("cpu", "cuda")
+        raise RuntimeError("Expected a '{}' device type for generator but found '{}'".format(*places))
     if not (there or on_card):
-        if CARDS[0].given.type == "cuda" and any(isinstance(item, torch._C.Generator) for item in told):
-            raise RuntimeError("Expected a 'cpu' device type for generator but found 'cuda'")
         return func(*args, **kwargs)
     if _of_others(func):  # only while inference_mode hides that from torch itself
         with Watching():
@@ -219,10 +214,7 @@ def computed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     name = func.__name__.partition(".")[0]
     writes = func._schema.is_mutable
     if target is None:
-        _refuse(name, args, told, writes)
-    given = any(isinstance(item, torch._C.Generator) for item in told)
-    if given and CARDS[0].given.type != "cuda":
-        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+        _refuse(name, args, kwargs, writes)
     plain, named = [_content(item) for item in args], {key: _content(item) for key, item in kwargs.items()}
     draws = torch.Tag.nondeterministic_seeded in func.tags and not given
     with CARDS[0].drawing(CARDS[0].random) if draws else contextlib.nullcontext():
@@ -250,8 +242,9 @@ def _on_card(result: Any) -> Any:
     return OnCard(result) if isinstance(result, Tensor) else result
 
 
-def _refuse(name: str, args: Sequence[Any], told: Sequence[Any], writes: bool) -> None:
+def _refuse(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], writes: bool) -> None:
     """Raise what CUDA's operators raise of tensors that are not all on the card."""
+    told = [*_flat(args), *kwargs.values()]
     if name in MOVES or all(isinstance(item, OnCard) for item in told if isinstance(item, Tensor)):
         if name in LENGTHS:
             raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor")
@@ -313,14 +306,11 @@ def _cast(items: Any, to: torch.dtype) -> Any:
     return tree_map(one, items)
 
 
-def own_data(func: Any) -> bool:
-    """Whether `func` is `tensor.data = …`."""
-    return getattr(func, "__self__", None) is Tensor.data and func.__name__ == "__set__"
-
-
 def _set_data(tensor: Tensor, data: Tensor) -> None:
     if isinstance(tensor, OnCard) and isinstance(data, OnCard):
         tensor.here = data.here
+    elif not isinstance(data, OnCard):
+        Tensor.data.__set__(tensor, data)  # type: ignore[attr-defined]
     else:
         moved = data.detach()
         torch.utils.swap_tensors(tensor, torch.nn.Parameter(moved, tensor.requires_grad))  # the object stays
@@ -332,12 +322,37 @@ def _type(tensor: Tensor, to: Any = None, *more: Any, **named: Any) -> Any:
     return f"torch.cuda.{TYPES.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.').title())}Tensor"
 
 
+def _from_data(func: Any, *args: Any, requires_grad: bool = False, **named: Any) -> Tensor:
+    """What torch makes of numbers: below the name "cuda" it would not read them."""
+    if named.get("device") != BELOW:
+        return func(*args, **named).requires_grad_(requires_grad)
+    return func(*args, **(named | {"device": HOST})).to(BELOW).requires_grad_(requires_grad)
+
+
+def _new_tensor(tensor: Tensor, data: Any, **named: Any) -> Tensor:
+    if not isinstance(tensor, OnCard):
+        return tensor.new_tensor(data, **named)
+    return _from_data(torch.tensor, data, **({"dtype": tensor.dtype, "device": BELOW} | named))
+
+
+def _pinned(tensor: Tensor, *device: Any) -> Tensor:
+    if isinstance(tensor, OnCard):
+        raise RuntimeError(f"cannot pin '{_type(tensor)}' only dense CPU tensors can be pinned")
+    return tensor.clone()
+
+
 def _not_numpy(tensor: Tensor, *more: Any, **named: Any) -> None:
     raise TypeError(ONLY_CPU)
 
 
-PROPERTIES: dict[Any, Any] = {Tensor.device: CARD, Tensor.is_cuda: True, Tensor.is_cpu: False, Tensor.is_meta: False}
-TOLD: dict[Any, Callable[..., Any]] = {
+PROPERTIES: dict[Any, Any] = {
+    Tensor.device.__get__: CARD,  # type: ignore[attr-defined]
+    Tensor.is_cuda.__get__: True,  # type: ignore[attr-defined]
+    Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
+    Tensor.is_meta.__get__: False,  # type: ignore[attr-defined]
+}
+TOLD: dict[Any, Callable[..., Any]] = {  # of a tensor on the card
+    Tensor.data.__set__: _set_data,  # type: ignore[attr-defined]
     Tensor.numpy: _not_numpy,
     Tensor.__array__: _not_numpy,
     Tensor.tolist: lambda tensor: tensor.here.tolist(),
@@ -348,6 +363,12 @@ TOLD: dict[Any, Callable[..., Any]] = {
     Tensor.is_pinned: lambda tensor, *device: False,
     Tensor.__repr__: lambda tensor, **named: f"{tensor.here!r} on {CARD}",
 }
+NAMED: dict[Any, Callable[..., Any]] = {  # of any, with "cuda" named already
+    Tensor.cuda: lambda tensor, device=None, non_blocking=False, **more: tensor.to(BELOW, non_blocking=non_blocking),
+    Tensor.data.__set__: _set_data,  # type: ignore[attr-defined]
+    Tensor.pin_memory: _pinned,
+    Tensor.new_tensor: _new_tensor,
+} | {func: functools.partial(_from_data, func) for func in (torch.tensor, torch.as_tensor, torch.asarray)}
 
 
 def _told_of(card: Card) -> dict[str, Any]:

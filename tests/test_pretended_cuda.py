@@ -243,6 +243,15 @@ def test_torch_tells_of_the_card(card: Card) -> None:
     assert torch.cuda.is_bf16_supported(including_emulation=False) and torch.cuda.mem_get_info()[0] > 0
 
 
+def test_what_is_only_answered_stays_on_the_card(card: Card) -> None:
+    with torch.inference_mode():  # where torch hands over what is only made of other operators, too
+        x = here(1, 3).to(torch.device("cuda"), torch.float64)
+        found = functional.linear(x, x.new_ones(2, 3, device="cuda:0"))
+        assert found.is_cuda and found.tolist() == [[3, 3]] and here(1).new_zeros(1, device=x.device).is_cuda
+        with pytest.raises(RuntimeError, match=APART):
+            functional.linear(x, torch.ones(2, 3, dtype=torch.float64))
+
+
 def test_nothing_of_it_stays() -> None:
     with pretended_cuda():
         x = there(2)
