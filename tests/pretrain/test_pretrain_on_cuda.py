@@ -14,6 +14,9 @@ import graftwork as gw
 from graftwork.core.backbone import device_of
 from graftwork.io.files import read_json
 from graftwork.pretrain.objective import AtOnce
+from graftwork.pretrain import pretraining
+from graftwork.pretrain.objectives.masked import Masked
+from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretrain_loop import PretrainState
 from graftwork.pretrain.pretraining import Pretrained
 from graftwork.pretrained.open_backbone import open_backbone
@@ -92,3 +95,37 @@ def test_objectives(
 def test_every_objective_is_here() -> None:
     by_gradient = {name for name in objectives.names() if not isinstance(objectives.get(name)(), AtOnce)}
     assert by_gradient == set(SIZES)
+
+
+def test_word_vectors_are_learnt_on_the_processor(corpus: Path, tmp_path: Path, card: Card) -> None:
+    """By a library that knows no card: with one in the machine it is the same run."""
+    how: dict[str, Any] = {"objective": "word_vectors", "runs": tmp_path / "runs"}
+    first = gw.pretrain(corpus, **how)
+    assert read_json(first.folder / "spec.json")["numerics"]["device"] == "cpu"
+    assert gw.pretrain(corpus, device="cpu", **how).reused and gw.pretrain(corpus, device="cuda", **how).reused
+
+
+class Second(Peers):
+    """The second of two processes on one machine."""
+
+    def add_up(self, tensors: Any) -> None:
+        pass
+
+    def told(self, number: float) -> float:
+        return number
+
+
+@pytest.mark.parametrize(("local", "cards", "expected"), [("1", 2, 1), ("1", 1, 0), ("5", 4, 1), (None, 2, 1)])
+def test_each_process_has_a_card_of_its_own(
+    local: str | None, cards: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[int] = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    if local is not None:
+        monkeypatch.setenv("LOCAL_RANK", local)
+    for objective, device, group in (
+        (Masked(), "auto", Second(1, 2)), (Masked(), "cpu", Second(1, 2)), (Masked(), "auto", Peers()),
+    ):  # fmt: skip
+        pretraining._computed_in("fp32", device, objective, group)
+    assert chosen == [expected]

@@ -17,7 +17,10 @@ from typing import Any, TypeVar
 
 from graftwork.errors import GraftworkError
 
-SIGNS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
+SIGNS = (
+    "not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc",
+    "alloc_failed", "allocation_failed",  # of CUDA's libraries: CUBLAS_STATUS_ALLOC_FAILED
+)  # fmt: skip
 KERNELS = "could not create a primitive"  # oneDNN short of memory; for unsupported operations it names a descriptor
 IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts of a run, which rounds otherwise than with whole batches
 LONGER = 1.25  # memory per position is measured again for an example this much longer than the last measured
