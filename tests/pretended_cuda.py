@@ -40,8 +40,9 @@ INDEXES = {"index", "index_put_", "_index_put_impl_", "index_put", "_unsafe_inde
 LENGTHS = {"_pack_padded_sequence": 1, "_pack_padded_sequence_backward": 2}  # place of what must lie on the CPU
 # What reads an argument without dimensions as a tensor like others; elsewhere it is a number, wherever it lies.
 TAKES_NO_NUMBER = {
-    "cat", "stack", "equal", "index_select", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "embedding", "take",
-    "nll_loss_forward", "searchsorted", "bucketize", "index_add", "index_add_", "index_copy", "index_copy_",
+    "cat", "stack", "equal", "index_select", "gather", "scatter", "scatter_", "scatter_add", "scatter_add_",
+    "embedding", "take", "nll_loss_forward", "searchsorted", "bucketize", "index_add", "index_add_", "index_copy",
+    "index_copy_",
 }  # fmt: skip
 LOWERED = {  # by autocast, to its precision
     functional.linear, functional.conv1d, functional.conv2d, functional.bilinear, torch.conv1d, torch.conv2d,
@@ -69,6 +70,7 @@ class Card:
         self.random = torch.Generator().manual_seed(0)
         self.synchronised = 0
         self.peak: int = 0
+        self.room = MEMORY  # bytes for any one tensor
         self.given = HOST  # device of the generator that a function is being told: operators see it without its class
 
     def touch(self) -> None:
@@ -76,6 +78,12 @@ class Card:
         if self.process not in (None, os.getpid()):
             raise RuntimeError(FORKED)
         self.process = os.getpid()
+
+    def hold(self, size: int) -> None:
+        """Take a tensor of `size` bytes. Raises `torch.OutOfMemoryError`."""
+        if size > self.room:
+            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB.")
+        self.peak = max(self.peak, size)
 
     @contextlib.contextmanager
     def drawing(self, random: torch.Generator) -> Iterator[None]:
@@ -104,7 +112,7 @@ class OnCard(Tensor):
     @staticmethod
     def __new__(cls, here: Tensor) -> OnCard:
         CARDS[0].touch()
-        CARDS[0].peak = max(CARDS[0].peak, here.numel() * here.element_size())
+        CARDS[0].hold(here.numel() * here.element_size())
         dense = here.layout == torch.strided
         made: OnCard = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
             cls,

@@ -1,8 +1,9 @@
-"""Every part on a pretended CUDA card: fitted, interrupted and continued, stored and opened, asked alone and in a bank's
-mixed batch; and every objective's pre-training, interrupted and continued."""
+"""Every method, kind and family on a pretended CUDA card: fitted, interrupted, continued, stored, opened, and answering
+alone and in a mixed batch of a bank."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,9 @@ from graftwork.core.named_methods import Named, parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
 from graftwork.data.readers.word_vector_folder import write_folder
+from graftwork.errors import ConfigError
 from graftwork.machine.environment import resolve_device
+from graftwork.machine.memory import OutOfMemory
 from graftwork.module.task_module import TaskModule, save_module, self_test_examples
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.run import run_checkpoint
@@ -35,6 +38,7 @@ from graftwork.testing.tiny_media import tiny_media
 from graftwork.testing.tiny_networks import tiny_bilm, tiny_word_vectors, write_awd_lstm, write_network
 from graftwork.train import linear_fit
 from graftwork.train.checkpoint_files import Checkpoints
+from graftwork.train.loop import Attaches
 from pretended_cuda import Card, pretended_cuda
 
 NEAR = 1e-3  # of a logit, as a share of the largest: torch's kernel of attention rounds otherwise
@@ -86,10 +90,8 @@ def lives_on_cuda(method: str, data: Dataset, name: str, folder: Path, precision
     backbone = open_backbone(name, precision=precision, device=device, seed=0)
     assert device_of(backbone.module).type == device == "cuda"
     whole = fitted(made, data, backbone, folder / "whole")
-    try:
+    with pytest.raises(Killed) if isinstance(made.method, Attaches) else contextlib.suppress(Killed):
         fitted(made, data, backbone, folder / "broken", kill_at=2)
-    except Killed:
-        pass
     again, examples = fitted(made, data, backbone, folder / "broken"), data.test.examples
     for part, tensor in whole.delta().items():
         other = again.delta()[part]
@@ -115,7 +117,9 @@ def lives_on_cuda(method: str, data: Dataset, name: str, folder: Path, precision
 
 
 def fits(method: str, data: Dataset, backbone: Backbone) -> bool:
-    return data.task.reads == backbone.card.modality and not unfit(parse_method(method).method, data.task, backbone.card)
+    return data.task.reads == backbone.card.modality and not unfit(
+        parse_method(method).method, data.task, backbone.card
+    )
 
 
 def datasets(folder: Path, rows: int = 20) -> Iterator[Dataset]:
@@ -165,9 +169,52 @@ def test_kinds(kind: str, tmp_path: Path) -> None:
 def test_families(family: str, tmp_path: Path) -> None:
     name = tiny(family, tmp_path / "network")
     backbone = open_backbone(name, precision="fp32")
-    method = next(method for method in ("full", "linear_probe") if not unfit(parse_method(method).method, tiny_dataset().task, backbone.card))
+    method = next(
+        method
+        for method in ("full", "linear_probe")
+        if not unfit(parse_method(method).method, tiny_dataset().task, backbone.card)
+    )
     data = next(data for data in datasets(tmp_path, rows=12) if fits(method, data, backbone))
     lives_on_cuda(method, data, name, tmp_path)
+
+
+def test_a_network_for_which_the_card_has_no_room(card: Card) -> None:
+    card.room = 1000
+    with pytest.raises(OutOfMemory) as caught:
+        open_backbone("tiny_text", precision="fp32", device="cuda")
+    assert (caught.value.where, caught.value.what) == ("cuda", "the network needs more memory than is available")
+    assert "CUDA out of memory" in caught.value.got and "--device cpu" in caught.value.do
+
+
+def test_a_card_that_another_process_has_for_itself(monkeypatch: pytest.MonkeyPatch, card: Card) -> None:
+    def busy() -> None:
+        raise RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nCUDA kernel errors …")
+
+    monkeypatch.setattr(card, "touch", busy)
+    with pytest.raises(ConfigError) as caught:
+        open_backbone("tiny_text", precision="fp32", device="cuda")
+    assert caught.value.got == "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+    assert "--device cpu" in caught.value.do
+
+
+def test_fp32_is_fp32_in_convolutions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    open_backbone("tiny_text", precision="fp32", device="cpu")
+    assert torch.backends.cudnn.allow_tf32
+    open_backbone("tiny_text", precision="fp32", device="cuda")
+    assert not torch.backends.cudnn.allow_tf32
+
+
+def test_what_the_card_has_no_room_for_goes_in_parts(card: Card, tmp_path: Path) -> None:
+    data, method = tiny_dataset(rows=12), parse_method("lora")
+    opened = open_backbone("tiny_text", precision="fp32", device="cuda")
+    torch.cuda.reset_peak_memory_stats()
+    whole = fitted(method, data, opened, tmp_path / "whole")
+    card.room = torch.cuda.max_memory_allocated() // 2 - 1  # of a frozen pass, which has more rows than a step
+    parted = fitted(method, data, opened, tmp_path / "parted")
+    assert parted.facts["accumulation"]["parts"] == 2 and "accumulation" not in whole.facts
+    assert "CUDA out of memory" in parted.facts["accumulation"]["cuts"][0]["why"]
+    assert near(parted.logits(data.test.examples), whole.logits(data.test.examples))
 
 
 @pytest.mark.slow

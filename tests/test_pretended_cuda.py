@@ -105,7 +105,10 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: functional.embedding(numbers(0, 1), there(3, 2)), APART),
     (lambda: functional.embedding(numbers(0)[0], there(3, 2)), APART),
     (lambda: functional.cross_entropy(there(2, 3), numbers(0, 1)), APART),
-    (lambda: functional.scaled_dot_product_attention(there(1, 1, 2, 4), there(1, 1, 2, 4), here(1, 1, 2, 4)), "same device"),
+    (
+        lambda: functional.scaled_dot_product_attention(there(1, 1, 2, 4), there(1, 1, 2, 4), here(1, 1, 2, 4)),
+        "same device",
+    ),
     (lambda: torch.equal(there(3), here(3)), APART),
     (lambda: torch.allclose(there(3), here(3)), APART),
     (lambda: there(3).numpy(), "can't convert cuda:0 device type tensor to numpy"),
@@ -173,13 +176,21 @@ def test_what_cuda_refuses_is_refused(number: int, card: Card) -> None:
 def test_what_cuda_takes_is_taken(number: int, card: Card) -> None:
     right, expected = RIGHT[number]
     found = right()
-    assert (found.tolist() if isinstance(found, Tensor | np.ndarray) else found if expected is None else list(found)) == expected  # type: ignore[call-overload]
+    assert (
+        found.tolist() if isinstance(found, Tensor | np.ndarray) else found if expected is None else list(found)
+    ) == expected  # type: ignore[call-overload]
 
 
 def test_a_tensor_says_where_it_is(card: Card) -> None:
     assert not card.process
     x = there(2, 3)
-    assert (x.device, x.is_cuda, x.is_cpu, x.is_meta, x.get_device()) == (torch.device("cuda", 0), True, False, False, 0)
+    assert (x.device, x.is_cuda, x.is_cpu, x.is_meta, x.get_device()) == (
+        torch.device("cuda", 0),
+        True,
+        False,
+        False,
+        0,
+    )
     assert x.type() == "torch.cuda.FloatTensor" and here(1).device.type == "cpu"
     grown = x.requires_grad_() @ there(3, 2)
     grown.sum().backward()
@@ -240,6 +251,9 @@ def test_torch_tells_of_the_card(card: Card) -> None:
     torch.cuda.synchronize()
     assert torch.cuda.max_memory_allocated() == 0 and card.synchronised == 1
     assert torch.cuda.get_device_properties(0).name == torch.cuda.get_device_name() == "Pretended GPU"
+    card.room = 100
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        there(26)
     assert torch.cuda.is_bf16_supported(including_emulation=False) and torch.cuda.mem_get_info()[0] > 0
 
 

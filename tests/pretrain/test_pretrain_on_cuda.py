@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ import torch
 import graftwork as gw
 from graftwork.core.backbone import device_of
 from graftwork.io.files import read_json
-from graftwork.pretrain.objective import AtOnce
+from graftwork.machine.memory import OutOfMemory
 from graftwork.pretrain import pretraining
+from graftwork.pretrain.objective import AtOnce
 from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretrain_loop import PretrainState
@@ -25,7 +28,13 @@ from pretended_cuda import Card, pretended_cuda
 
 BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2}
-CNN = {"embedding": {"dim": 4}, "filters": [[1, 8]], "n_highway": 1, "max_characters_per_token": 50, "activation": "relu"}
+CNN = {
+    "embedding": {"dim": 4},
+    "filters": [[1, 8]],
+    "n_highway": 1,
+    "max_characters_per_token": 50,
+    "activation": "relu",
+}
 LSTM = {"dim": 16, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3, "use_skip_connections": True}
 SIZES: dict[str, dict[str, Any]] = {
     "masked": BERT,
@@ -52,6 +61,9 @@ class Killed(BaseException):
 def card() -> Iterator[Card]:
     with pretended_cuda() as made:
         yield made
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # a killed run leaves its log open
+        gc.collect()
 
 
 def trained(objective: str, precision: str, corpus: Path, folder: Path) -> Pretrained:
@@ -64,7 +76,7 @@ def trained(objective: str, precision: str, corpus: Path, folder: Path) -> Pretr
     )  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # a killed run leaves its log open
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.parametrize(
     ("objective", "precision"), [*QUICK, *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)]
 )
@@ -103,6 +115,17 @@ def test_word_vectors_are_learnt_on_the_processor(corpus: Path, tmp_path: Path, 
     first = gw.pretrain(corpus, **how)
     assert read_json(first.folder / "spec.json")["numerics"]["device"] == "cpu"
     assert gw.pretrain(corpus, device="cpu", **how).reused and gw.pretrain(corpus, device="cuda", **how).reused
+
+
+def test_a_batch_for_which_the_card_has_no_room(corpus: Path, tmp_path: Path, card: Card) -> None:
+    trained("masked", "fp32", corpus, tmp_path / "whole")
+    card.room = torch.cuda.max_memory_allocated() - 1
+    with pytest.raises(OutOfMemory) as caught:
+        trained("masked", "fp32", corpus, tmp_path / "small")
+    assert (
+        caught.value.what == "a pass over 8 rows of 24 tokens needs more memory than is available"
+        and "--rows-at-once" in caught.value.do
+    )
 
 
 class Second(Peers):

@@ -157,13 +157,6 @@ def resolve_device(device: str) -> str:
     return ("cuda" if there else "cpu") if device == "auto" else device
 
 
-def choose_card(rank: int) -> None:
-    """Let "cuda" name, in this process of several, the card with its number on this machine: `LOCAL_RANK`, or `rank`."""
-    import torch
-
-    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
-
-
 def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
     """Return `numerics` and all else that decides the last bits of a product: the key of bitwise reuse."""
     import torch

@@ -14,7 +14,8 @@ from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
 from graftwork.io.files import alone, require_writable, storage_errors, write_json
-from graftwork.machine.environment import choose_card, numerics, resolve_device
+from graftwork.machine.cards import choose_card
+from graftwork.machine.environment import numerics, resolve_device
 from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.corpus_cache import corpora_folder
 from graftwork.pretrain.duration import Extent, purse_of
