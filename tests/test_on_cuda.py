@@ -29,6 +29,7 @@ from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import ConfigError
 from graftwork.machine.environment import resolve_device
 from graftwork.machine.memory import OutOfMemory
+from graftwork.methods.adapterhub import AdapterHub
 from graftwork.module.task_module import TaskModule, save_module, self_test_examples
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.run import run_checkpoint
@@ -117,9 +118,11 @@ def lives_on_cuda(method: str, data: Dataset, name: str, folder: Path, precision
 
 
 def fits(method: str, data: Dataset, backbone: Backbone) -> bool:
-    return data.task.reads == backbone.card.modality and not unfit(
-        parse_method(method).method, data.task, backbone.card
-    )
+    made = parse_method(method).method
+    if data.task.reads != backbone.card.modality or unfit(made, data.task, backbone.card):
+        return False
+    roles = made.roles if isinstance(made, AdapterHub) else ()
+    return all(backbone.sites(role) for role in roles)  # norms behind sums are named by some networks only
 
 
 def datasets(folder: Path, rows: int = 20) -> Iterator[Dataset]:
@@ -160,12 +163,12 @@ def test_methods(method: str, tmp_path: Path) -> None:
     lives_on_cuda(method, data, "tiny_text", tmp_path)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "classification"])  # which every method meets
 def test_kinds(kind: str, tmp_path: Path) -> None:
     lives_on_cuda("lora", tiny_dataset(kind, rows=12), "tiny_text", tmp_path)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "tiny_text"])
 def test_families(family: str, tmp_path: Path) -> None:
     name = tiny(family, tmp_path / "network")
     backbone = open_backbone(name, precision="fp32")

@@ -36,7 +36,7 @@ def on_device(network: nn.Module, device: str) -> nn.Module:
         with fits_in_memory("the network", where=device, do=do if device == "cuda" else "use a smaller backbone"):
             return network.to(device)
     except RuntimeError as error:
-        if device == "cpu":
+        if device == "cpu" or "CUDA" not in str(error):
             raise
         do = f"see that nvidia-smi lists the GPU and no other program keeps it for itself, or {LEAVE}"
         raise ConfigError("the CUDA device cannot be used", where=device, got=first_line(error), do=do) from error
