@@ -66,12 +66,19 @@ def card() -> Iterator[Card]:
         gc.collect()
 
 
+@pytest.fixture
+def few(corpus: Path, tmp_path: Path) -> Path:
+    """The first hundred lines of the corpus."""
+    (tmp_path / "few.txt").write_text("\n".join(corpus.read_text().splitlines()[:100]))
+    return tmp_path / "few.txt"
+
+
 def trained(objective: str, precision: str, corpus: Path, folder: Path) -> Pretrained:
     """Three steps, with a checkpoint after each."""
     folder.mkdir(exist_ok=True)
     (folder / "size.json").write_text(json.dumps(SIZES[objective.partition(":")[0]]))
     return gw.pretrain(
-        corpus, objective=objective, size=str(folder / "size.json"), steps=3, recipe={"batch": 8, "length": 24},
+        corpus, objective=objective, size=str(folder / "size.json"), steps=3, recipe={"batch": 8, "length": 12},
         validation=0.1, validate_every=2, checkpoint_every="0", precision=precision, runs=folder / "runs",
     )  # fmt: skip
 
@@ -81,9 +88,9 @@ def trained(objective: str, precision: str, corpus: Path, folder: Path) -> Pretr
     ("objective", "precision"), [*QUICK, *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)]
 )
 def test_objectives(
-    objective: str, precision: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: Card
+    objective: str, precision: str, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: Card
 ) -> None:
-    whole = trained(objective, precision, corpus, tmp_path / "whole")
+    whole = trained(objective, precision, few, tmp_path / "whole")
     assert read_json(whole.folder / "spec.json")["numerics"]["device"] == "cuda" and card.synchronised
     with monkeypatch.context() as patch:
         step = PretrainState.step
@@ -95,9 +102,9 @@ def test_objectives(
 
         patch.setattr(PretrainState, "step", killed)
         with pytest.raises(Killed):
-            trained(objective, precision, corpus, tmp_path / "broken")
+            trained(objective, precision, few, tmp_path / "broken")
     torch.manual_seed(99)
-    again = trained(objective, precision, corpus, tmp_path / "broken")
+    again = trained(objective, precision, few, tmp_path / "broken")
     assert again.result.facts["attempts"] == 2
     assert again.result.facts["weights_sha256"] == whole.result.facts["weights_sha256"]
     opened = open_backbone(str(whole.folder), precision=precision, device="cuda")
@@ -109,21 +116,21 @@ def test_every_objective_is_here() -> None:
     assert by_gradient == set(SIZES)
 
 
-def test_word_vectors_are_learnt_on_the_processor(corpus: Path, tmp_path: Path, card: Card) -> None:
+def test_word_vectors_are_learnt_on_the_processor(few: Path, tmp_path: Path, card: Card) -> None:
     """By a library that knows no card: with one in the machine it is the same run."""
     how: dict[str, Any] = {"objective": "word_vectors", "runs": tmp_path / "runs"}
-    first = gw.pretrain(corpus, **how)
+    first = gw.pretrain(few, **how)
     assert read_json(first.folder / "spec.json")["numerics"]["device"] == "cpu"
-    assert gw.pretrain(corpus, device="cpu", **how).reused and gw.pretrain(corpus, device="cuda", **how).reused
+    assert gw.pretrain(few, device="cpu", **how).reused and gw.pretrain(few, device="cuda", **how).reused
 
 
-def test_a_batch_for_which_the_card_has_no_room(corpus: Path, tmp_path: Path, card: Card) -> None:
-    trained("masked", "fp32", corpus, tmp_path / "whole")
+def test_a_batch_for_which_the_card_has_no_room(few: Path, tmp_path: Path, card: Card) -> None:
+    trained("masked", "fp32", few, tmp_path / "whole")
     card.room = torch.cuda.max_memory_allocated() - 1
     with pytest.raises(OutOfMemory) as caught:
-        trained("masked", "fp32", corpus, tmp_path / "small")
+        trained("masked", "fp32", few, tmp_path / "small")
     assert (
-        caught.value.what == "a pass over 8 rows of 24 tokens needs more memory than is available"
+        caught.value.what == "a pass over 8 rows of 12 tokens needs more memory than is available"
         and "--rows-at-once" in caught.value.do
     )
 
