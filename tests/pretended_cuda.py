@@ -410,17 +410,21 @@ def _told_of(card: Card) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def pretended_cuda() -> Iterator[Card]:
-    """A card, for as long as the block runs: `--device auto` finds it."""
+def pretended_cuda(patch: pytest.MonkeyPatch) -> Iterator[Card]:
+    """A card, for as long as the block runs: `--device auto` finds it.
+
+    What is patched is undone by the owner of `patch`, so that a test may patch more of the same.
+    """
     card = Card()
     CARDS[:] = [card]
     swaps = torch.__future__.get_swap_module_params_on_conversion()
-    with pytest.MonkeyPatch.context() as patch, torch.autograd.set_multithreading_enabled(False):
+    with torch.autograd.set_multithreading_enabled(False):
         for name, answers in _told_of(card).items():
             patch.setattr(torch.cuda, name, answers)
         patch.setattr(torch.version, "cuda", "13.0")
         patch.setattr(torch, "Generator", Generator)
         patch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+        patch.setattr(torch.backends.cudnn, "allow_tf32", True)  # as torch begins; what turns it off is undone
         torch.__future__.set_swap_module_params_on_conversion(True)  # a parameter stays the same object, as on a card
         try:
             with Naming(), Watching():

@@ -62,7 +62,7 @@ class Killed(BaseException):
 def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     monkeypatch.setattr(run_checkpoint, "EVERY_SECONDS", 0.0)
     monkeypatch.setattr(linear_fit.fit_best_linear, "__defaults__", ((2.0,),))  # they are fitted on the processor
-    with pretended_cuda() as made:
+    with pretended_cuda(monkeypatch) as made:
         yield made
 
 

@@ -18,8 +18,8 @@ APART = "Expected all tensors to be on the same device"
 
 
 @pytest.fixture
-def card() -> Iterator[Card]:
-    with pretended_cuda() as made:
+def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+    with pretended_cuda(monkeypatch) as made:
         yield made
 
 
@@ -267,8 +267,11 @@ def test_what_is_only_answered_stays_on_the_card(card: Card) -> None:
 
 
 def test_nothing_of_it_stays() -> None:
-    with pretended_cuda():
+    with pytest.MonkeyPatch.context() as patch, pretended_cuda(patch):
+        patch.setattr(torch.cuda, "device_count", lambda: 4)
+        torch.backends.cudnn.allow_tf32 = False
         x = there(2)
+    assert torch.cuda.device_count() == 0 and torch.backends.cudnn.allow_tf32
     assert not torch.cuda.is_available() and torch.Generator is torch._C.Generator
     with pytest.raises((RuntimeError, AssertionError)):
         there(2)

@@ -58,8 +58,8 @@ class Killed(BaseException):
 
 
 @pytest.fixture(autouse=True)
-def card() -> Iterator[Card]:
-    with pretended_cuda() as made:
+def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+    with pretended_cuda(monkeypatch) as made:
         yield made
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # a killed run leaves its log open

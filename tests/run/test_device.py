@@ -31,9 +31,9 @@ WITH_CUDA = (pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(),
 
 
 @pytest.fixture(params=["pretended", pytest.param("real", marks=WITH_CUDA)])
-def device(request: pytest.FixtureRequest) -> Iterator[str]:
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A device that is not the processor."""
-    with contextlib.nullcontext() if request.param == "real" else pretended_cuda():
+    with contextlib.nullcontext() if request.param == "real" else pretended_cuda(monkeypatch):
         yield "cuda"
 
 
