@@ -30,7 +30,7 @@ from graftwork.errors import ConfigError
 from graftwork.machine.environment import resolve_device
 from graftwork.machine.memory import OutOfMemory
 from graftwork.methods.adapterhub import AdapterHub
-from graftwork.module.task_module import TaskModule, save_module, self_test_examples
+from graftwork.module.task_module import TOLERANCE, TaskModule, save_module, self_test_examples
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.run import run_checkpoint
 from graftwork.run.run_checkpoint import RunCheckpoint
@@ -42,7 +42,6 @@ from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.loop import Attaches
 from pretended_cuda import Card, pretended_cuda
 
-NEAR = {"fp32": 1e-3, "bf16": 8e-2}  # of a logit, as a share of the largest: others in a batch, or a kernel, round it
 SETTINGS = {  # of methods whose defaults name no place in two blocks
     "top_layers": "top_layers:k=1",
     "adapterhub": "adapterhub:parts=attention+mlp:size=4",
@@ -82,7 +81,7 @@ def fitted(made: Named, data: Dataset, backbone: Backbone, folder: Path, kill_at
 
 def near(found: Any, expected: Any, precision: str = "fp32") -> bool:
     found, expected = flat(found).ravel(), flat(expected).ravel()
-    return bool(np.abs(found - expected).max() <= NEAR[precision] * max(1.0, np.abs(expected).max()))
+    return bool(np.abs(found - expected).max() <= TOLERANCE[precision] * max(1.0, np.abs(expected).max()))
 
 
 def lives_on_cuda(method: str, data: Dataset, name: str, folder: Path, precision: str = "fp32") -> None:
