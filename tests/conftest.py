@@ -21,7 +21,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))  # `sessions` and `second_device` are importable whatever the import mode
+sys.path.insert(
+    0, str(Path(__file__).parent)
+)  # `sessions` and `pretended_cuda` are importable whatever the import mode
 pytest_plugins = ("sessions",)  # fixtures of runs
 
 CHECKOUT = Path(__file__).resolve().parents[1]

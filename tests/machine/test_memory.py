@@ -26,6 +26,9 @@ def tens(part: object) -> int:
     "error",
     [
         MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), RuntimeError(CPU),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
         RuntimeError("std::bad_alloc"), RuntimeError("could not create a primitive"), OutOfMemory("one example"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
     ],

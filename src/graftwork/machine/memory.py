@@ -17,7 +17,10 @@ from typing import Any, TypeVar
 
 from graftwork.errors import GraftworkError
 
-SIGNS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
+SIGNS = (
+    "not enough memory", "can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc",
+    "alloc_failed", "allocation_failed",  # of CUDA's libraries: CUBLAS_STATUS_ALLOC_FAILED
+)  # fmt: skip
 KERNELS = "could not create a primitive"  # oneDNN short of memory; for unsupported operations it names a descriptor
 IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts of a run, which rounds otherwise than with whole batches
 LONGER = 1.25  # memory per position is measured again for an example this much longer than the last measured
@@ -186,13 +189,31 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
     except Exception as error:
         if not ran_out(error) or isinstance(error, OutOfMemory):
             raise
-        why = (str(error).strip() or "no memory left").splitlines()[0][:200]
+        why = first_line(error)
     if why.lower() == KERNELS:
         import torch
 
         torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     _give_back()
     return None, why
+
+
+@contextmanager
+def fits_in_memory(what: str, do: str, where: str = "") -> Iterator[None]:
+    """Raise `OutOfMemory` of `what` where memory runs out in the block: the machine's, or an accelerator's."""
+    try:
+        yield
+    except Exception as error:
+        if not ran_out(error) or isinstance(error, OutOfMemory):
+            raise
+        raise OutOfMemory(
+            f"{what} needs more memory than is available", where=where, got=first_line(error), do=do
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message; torch explains on many more."""
+    return (str(error).strip() or "no memory left").splitlines()[0][:200]
 
 
 def _give_back() -> None:

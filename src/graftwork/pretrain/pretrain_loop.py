@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graftwork.machine.cards import on_device
 from graftwork.machine.signals import Waiting, waiting
 from graftwork.pretrain.objective import (
     Averages,
@@ -70,7 +71,7 @@ class PretrainState:
     """A network in training, its optimiser and its carried state."""
 
     def __init__(self, course: PretrainPlan, network: nn.Module):
-        self.course, self.network = course, network.to(course.device).train()
+        self.course, self.network = course, on_device(network, course.device).train()
         learning = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
         recipe, objective = course.recipe, course.objective
         self.parameters = list(learning.values())

@@ -21,6 +21,7 @@ from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
 from graftwork.io.files import file_digest, safe_load, storage_errors, sync_folder, sync_tree
 from graftwork.machine.environment import environment
+from graftwork.machine.memory import fits_in_memory
 from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.duration import Allowance, Extent, flop_of, mixed, paid_by, steps_of
 from graftwork.pretrain.objective import ByGradient, ContinuedNetwork, InOrder, Objective, PretrainingRecipe
@@ -98,7 +99,10 @@ class Pilot:
 
 
 def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
-    """Train in the loop, from the last checkpoint if there is one. Raises `Diverged`, `IncompatibleModule`."""
+    """Train in the loop, from the last checkpoint if there is one.
+
+    Raises `Diverged`, `IncompatibleModule`, `OutOfMemory`.
+    """
     objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
     assert recipe is not None
     filling = filling_of(order, folder)
@@ -109,7 +113,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
     progress = found[0] if found else Reached(facts={"added": list(opened.added), "head_flops": 0.0})
     order.session.watch.meet(order.session.peers)
     allowance = allowance_of(order, progress)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), fits_in_memory(*_pass_of(recipe)):
         if opened.fresh and not found:
             progress.facts["head_flops"] = _train_heads(course, objective, opened)
         training = PretrainState(course, opened.network)
@@ -132,6 +136,12 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
         _save(objective, training, order, folder)
     facts = facts_of(training, progress, material)
     return finished(order, spec, folder, readings, facts, scores_of(progress.facts["after"]))
+
+
+def _pass_of(recipe: PretrainingRecipe) -> tuple[str, str]:
+    """Return what of a step is in memory at once, and what makes it smaller."""
+    what = f"a pass over {recipe.rows_at_once or recipe.batch} rows of {recipe.length} tokens"
+    return what, "pass fewer rows at once with --rows-at-once, or take shorter rows or a smaller network"
 
 
 def _opened(

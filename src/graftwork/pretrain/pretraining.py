@@ -14,7 +14,8 @@ from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
 from graftwork.io.files import alone, require_writable, storage_errors, write_json
-from graftwork.machine.environment import numerics
+from graftwork.machine.cards import choose_card
+from graftwork.machine.environment import numerics, resolve_device
 from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.corpus_cache import corpora_folder
 from graftwork.pretrain.duration import Extent, purse_of
@@ -112,8 +113,16 @@ def pretrain(
 
 
 def _computed_in(precision: str, device: str, objective: Objective, group: Peers) -> dict[str, Any]:
-    """Return the numerics with the leading process's precision; each process may find another one faster."""
-    found = numerics(precision, device, not isinstance(objective, AtOnce))
+    """Return the numerics with the leading process's precision; each process may find another one faster.
+
+    Of several processes, each computes on a card of its own as far as there are as many. A library that trains `AtOnce`
+    knows no card.
+    """
+    resolve_device(device)
+    at_once = isinstance(objective, AtOnce)
+    found = numerics(precision, "cpu" if at_once else device, not at_once)
+    if found["device"] == "cuda" and group.size > 1:
+        choose_card(group.rank)
     bf16 = group.told(float(found["precision"] == "bf16"))
     return found | {"precision": "bf16" if bf16 else "fp32"}
 

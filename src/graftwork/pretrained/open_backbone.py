@@ -10,6 +10,7 @@ from typing import Any
 
 from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily
 from graftwork.errors import ConfigError, UnknownName
+from graftwork.machine.cards import on_device
 from graftwork.pretrained.download_policy import kept_only
 from graftwork.pretrained.model_folder import locate, model_type
 from graftwork.registry import backbones
@@ -27,13 +28,13 @@ def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int =
     and tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json.
     `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") is their device and that of
     everything built on them; `seed` is for fresh weights.
-    Raises `UnknownName`, `ConfigError`, `StorageError` or `IncompatibleModule`.
+    Raises `UnknownName`, `ConfigError`, `StorageError`, `IncompatibleModule` or `OutOfMemory`.
     """
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
     family, source = _family(name.removeprefix(FRESH))
     opened = family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
-    opened.module.to(device)
+    on_device(opened.module, device)
     return opened
 
 

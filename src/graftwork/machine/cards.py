@@ -1,0 +1,42 @@
+"""CUDA cards: the one that a process computes on, and the move of a network to it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from graftwork.errors import ConfigError
+from graftwork.machine.memory import first_line, fits_in_memory
+
+if TYPE_CHECKING:
+    from torch import nn
+
+LEAVE = "use --device cpu"
+
+
+def choose_card(rank: int) -> None:
+    """Let "cuda" name a card for this process, one of several: that of its number here, `LOCAL_RANK`, else `rank`."""
+    import torch
+
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
+
+
+def on_device(network: nn.Module, device: str) -> nn.Module:
+    """Move a network's weights to `device`, in place, and return it.
+
+    On a card, fp32 stays fp32: left to itself, cuDNN rounds the inputs of convolutions and recurrent layers to 10 bits.
+    Raises `OutOfMemory` where they do not fit, `ConfigError` for a card that other programs keep or torch cannot use.
+    """
+    if device == "cuda":
+        import torch
+
+        torch.backends.cudnn.allow_tf32 = False
+    do = f"end other programs on the GPU (nvidia-smi lists them), take a smaller backbone, or {LEAVE}"
+    try:
+        with fits_in_memory("the network", where=device, do=do if device == "cuda" else "use a smaller backbone"):
+            return network.to(device)
+    except RuntimeError as error:
+        if device == "cpu" or "CUDA" not in str(error):
+            raise
+        do = f"see that nvidia-smi lists the GPU and no other program keeps it for itself, or {LEAVE}"
+        raise ConfigError("the CUDA device cannot be used", where=device, got=first_line(error), do=do) from error
