@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from graftwork.compare.sentences import title_of
 from graftwork.units import percent, show
 
 RESULTS = Path(__file__).parent / "results"
@@ -26,7 +27,8 @@ def table() -> str:
     boards = {task: json.loads(path.read_text()) for task, path in files.items() if path.exists()}
     rows = {task: {row["method"]: row for row in board["rows"]} for task, board in boards.items()}
     shown = {task: TASKS[task] for task in boards}
-    header = ["method", *(f"{short} ({boards[task]['headline_metric']})" for task, short in shown.items())]
+    told = {task: title_of(board, board["headline_metric"]) for task, board in boards.items()}
+    header = ["method", *(f"{short} ({told[task]})" for task, short in shown.items())]
     lines = [header + list(COSTS.values()), ["---"] * (len(header) + len(COSTS))]
     for method, row in rows["trec6"].items():
         scores = [_score(rows[task][method], boards[task]["headline_metric"]) for task in boards]

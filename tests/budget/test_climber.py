@@ -16,7 +16,7 @@ from graftwork.budget.climber import MOST_SEEDS, Climber, Offer, Rung, kept
 from graftwork.budget.forecast import Forecast
 from graftwork.budget.purse import Budget, Purse
 from graftwork.config import Prices
-from graftwork.core.meter import Phase
+from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.named_methods import Named, named_from_config, parse_method
 from graftwork.core.run import Recipe, RunResult
@@ -172,7 +172,9 @@ def climb(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> Climb:
 
     def timed(session: Session, method: Named, *rest: Any) -> tuple[RunResult, bool]:
         result, reused = really(session, method, *rest)
-        return replace(result, spent=Phase(float(method.config["seconds"]))), reused
+        seconds = float(method.config["seconds"])
+        costs = {**result.costs, "train_seconds": Cost(seconds, "s", "meter")}
+        return replace(result, spent=Phase(seconds), costs=costs), reused
 
     monkeypatch.setattr(climbing, "validation_evidence", made.evidence)
     monkeypatch.setattr(climbing, "execute", timed)  # what a receipt says that a run took is real time

@@ -96,6 +96,12 @@ def test_the_cheapest_that_is_worth_it_is_chosen() -> None:
     assert not choose(there, PRICES, 0.0).within
 
 
+def test_of_those_that_are_as_cheap_the_best_is_chosen() -> None:
+    there = joined([look(PROBE, 0.8), look(SMALL, 0.829, 1), look(FULL, 0.831, 2)], own=0.01)
+    assert choose(there, {PROBE: 1.0, SMALL: 5.0, FULL: 5.5}, 0.02).chosen == FULL
+    assert choose(there, {PROBE: 1.0, SMALL: 5.0, FULL: 7.0}, 0.02).chosen == SMALL
+
+
 @pytest.mark.parametrize("worth", [0.0, 0.002, 0.004, 0.006, 0.01, 0.02, 0.05])
 def test_within_is_said_of_the_chosen_one(worth: float) -> None:
     there = joined([look(PROBE, 0.82), look(SMALL, 0.829, 1), look(FULL, 0.831, 2)], own=0.01)

@@ -11,6 +11,7 @@ from graftwork.decision.traits import FLOOR, Arm
 from graftwork.errors import ConfigError
 
 WORTH = 0.005  # default tolerance, a fraction of the headline metric: half a point
+AS_CHEAP = 1.25  # prices within this ratio are equal: times vary as much from run to run
 SETTLED = 0.1  # largest probability that another method is better by more than `worth` in a settled choice
 
 
@@ -38,7 +39,7 @@ def parse_worth(points: float) -> float:
 
 def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> Decision:
     """Choose the cheapest method that has run and whose expected shortfall is at most `worth`, or at most half of
-    `worth` above the smallest expected shortfall.
+    `worth` above the smallest expected shortfall; of several that are as cheap, the one with the smallest.
 
     The majority class is chosen only if no method is expected to score above it. `prices` are in any one unit; a method
     without a price counts as the dearest.
@@ -50,7 +51,9 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> D
     price = {arm: prices.get(arm, dearest) for arm in open_to}
     shortfalls = {arm: posterior.shortfall(arm)[0] for arm in open_to}
     allowed = max(worth, worth / 2 + min(shortfalls.values()))
-    chosen = min((arm for arm in open_to if shortfalls[arm] <= allowed), key=lambda arm: (price[arm], shortfalls[arm]))
+    able = [arm for arm in open_to if shortfalls[arm] <= allowed]
+    limit = AS_CHEAP * min(price[arm] for arm in able)
+    chosen = min((arm for arm in able if price[arm] <= limit), key=lambda arm: (shortfalls[arm], price[arm]))
     half = [arm for arm in open_to if arm != chosen and price[arm] <= price[chosen] / 2]
     cheaper = min(half, key=lambda arm: (shortfalls[arm], price[arm]), default=None)
     return Decision(chosen, shortfalls[chosen] <= worth, cheaper, _rivals(posterior, chosen, worth))

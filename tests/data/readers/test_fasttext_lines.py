@@ -46,7 +46,7 @@ def test_a_task_of_one_label_or_of_several(tmp_path: Path) -> None:
     assert data.task.labels == ("a", "b") and "from a.txt (lines of fastText)" in data.report["splits"]
     path.write_text("".join(f"__label__{'ab'[i % 2]} __label__c{i % 3} text {i}\n" for i in range(30)))
     assert load(Task.from_file(path, kind="multilabel")).task.labels == ("a", "b", "c0", "c1", "c2")
-    with pytest.raises(DataError, match="a list of labels, where every example has one"):
+    with pytest.raises(DataError, match="a list of labels, but in a classification an example has one"):
         load(Task.from_file(path))
 
 

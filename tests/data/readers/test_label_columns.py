@@ -87,7 +87,7 @@ def test_one_label_of_each_row_is_its_class(tmp_path: Path) -> None:
     data = read(path, "classification")
     assert targets(data) == {f"text {i}": ("MEL", "NV")[i % 2] for i in range(20)}
     assert targets(read(path, "classification", label="MEL,NV")) == targets(data)
-    with pytest.raises(DataError, match="a list of labels, where every example has one") as caught:
+    with pytest.raises(DataError, match="a list of labels, but in a classification an example has one") as caught:
         read(table(tmp_path), "classification")
     assert "--kind multilabel" in caught.value.do
 
