@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import socket
@@ -66,10 +67,12 @@ class Reader:
         elif line.startswith("graft "):
             self.graft(cheaper(line))
         else:
-            line = re.sub(r"^python ", f"{shlex.quote(sys.executable)} ", line)
             if self.server is not None:
                 line = line.replace(":8080/", f":{self.port}/")
-            done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120)
+            tools = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+            done = subprocess.run(
+                ["bash", "-c", line], capture_output=True, text=True, timeout=120, env=os.environ | tools
+            )
             self.said = done.stdout
             assert done.returncode == 0, (line, done.stderr)
 

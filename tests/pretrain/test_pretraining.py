@@ -366,7 +366,7 @@ def test_what_another_process_finished_meanwhile_is_not_trained_again(
 def test_minilm_gets_a_head_and_says_so(corpus: Path, tmp_path: Path) -> None:
     done = gw.pretrain(corpus, backbone="minilm", steps=2, recipe=RECIPE, validation=0.1, runs=tmp_path / "runs")
     assert done.result.facts["added"] == ["a masked-LM head"]
-    assert any("a masked-LM head was added" in note for note in done.result.facts["notes"])
+    assert any("lacked a masked-LM head: it was added" in note for note in done.result.facts["notes"])
     card = open_backbone(str(done.folder), precision="fp32").card
     assert (card.pooling, card.towers) == ("mean", 2)  # read as it was before
 
