@@ -339,6 +339,7 @@ def test_the_test_split_never_reaches_a_method(open_tiny: OpenSession, during: D
     assert run(session, "staged:act=look")[0].status == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lora", "linear_probe", "dan", "no_transfer:by=linear_probe"])
 def test_a_fit_calls_nothing_of_a_run_but_its_log_and_its_checkpoints(
     method: str, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
