@@ -48,7 +48,7 @@ def measured(drawn: Drawn, work: Path, precision: str) -> dict[str, Any]:
         "rows": dict(drawn.rows),
         "digest": drawn.digest,
         "seconds": {name: seconds for name, (seconds, _) in found.items()},
-        "runs": {name: sum(row["seeds"] for row in board["rows"]) for name, (_, board) in found.items()},
+        "runs": {name: sum(row["n_seeds"] for row in board["rows"]) for name, (_, board) in found.items()},
         "chosen": chosen,
         "best": max(means, key=lambda method: means[method]),
         "points_lost": 100 * (max(means.values()) - means[chosen]),
