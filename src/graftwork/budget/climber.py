@@ -369,8 +369,7 @@ class Climber:
         return expected_gain(there, arm, there.ran) if there.ran and arm in there.arms else None
 
     def chosen(self) -> Rung | None:
-        """Return the run that is best on validation, of the method to keep: of those that are expected to be best,
-        the cheapest."""
+        """Return the run to keep: of the cheapest method among those expected to be best, the best on validation."""
         if not self.standing.looks:
             return None
         best = self.standing.choice(self.tie).chosen

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.budget.climber import HARD_STOP, MARGIN, Climber, Rung
+from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber, Rung
 from graftwork.budget.forecast import Forecaster
 from graftwork.budget.purse import Clock, Purse, parse_budget
 from graftwork.config import Prices
@@ -35,8 +35,8 @@ RULES = {
     "budget is stopped, and leaves at most its checkpoint",
     "worth it": "the whole budget is worth a tenth of --worth points: a run must be expected to gain as large a part "
     "of that as it takes of the budget",
-    "chosen": "the method with the highest expected score, by validation and by what earlier boards let one expect; of "
-    "its runs the one that is best on validation",
+    "chosen": f"the cheapest method within {100 * TIE:g} points of the highest expected score (with --worth 0 the one "
+    "that has it), by validation and by earlier boards; of its runs the one that is best on validation",
 }
 
 
