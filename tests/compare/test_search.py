@@ -78,34 +78,6 @@ def test_seeds_that_change_the_choice_are_followed_by_more_search(toy_session: S
     assert found.begun.index((lucky, 2)) < found.begun.index((other, 1))
 
 
-OTHERS = ("near:learning_rate=0.002", "near:learning_rate=0.0005")
-
-
-def test_the_best_method_is_tried_at_other_learning_rates_last(toy_session: Session) -> None:
-    found = Comparison(toy_session, "majority,probe,poor,near", seeds=3, worth=0.0, rates=True)
-    made = found.search.run()
-    labels = [label for label, _ in found.begun]
-    assert set(OTHERS) <= set(labels) and labels.index("poor") < labels.index(OTHERS[0])
-    board = found.board(made)
-    assert set(OTHERS) <= {row["method"] for row in board["rows"]} and board["decision"]["left"] == []
-
-
-def test_rates_that_are_not_worth_a_run_are_not_told_of(toy_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    alike = Prior(Sizes(tuned=0.4, name=0.4, task_name=0.3, label=0.0, task_label=0.0), Experience())
-    monkeypatch.setattr(Prior, "load", lambda data="": alike)
-    found = Comparison(toy_session, "majority,probe,poor,near", seeds=1, rates=True)
-    made = found.search.run()
-    assert [entry.item.label for entry in made.entries] == ["majority", "probe", "poor", "near"]
-    assert [arm.label for arm in made.standing.arms] == ["majority", "probe", "poor", "near"]
-
-
-@pytest.mark.parametrize("words", ["majority,probe", "majority,poor,near:learning_rate=0.003"])
-def test_no_rates_of_a_method_without_one_or_with_one_that_was_asked_for(words: str, toy_session: Session) -> None:
-    found = Comparison(toy_session, words, worth=0.0, rates=True)
-    found.search.run()
-    assert not any(label.startswith("near:learning_rate=0.00") and label not in words for label in found.runs())
-
-
 def test_no_row_of_test_is_read_while_it_searches(toy_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 

@@ -177,14 +177,13 @@ class Comparison:
     seeds: int = 5
     worth: float = 0.005
     crew: Crew | None = None
-    rates: bool = False
     begun: list[tuple[str, int]] = field(default_factory=list)  # (label, seed) of every run, in the order of beginning
     ended: list[str] = field(default_factory=list)  # the label of every run that has ended
     when_begun: Callable[[RunOrder], None] = lambda order: None
 
     def __post_init__(self) -> None:
         self.runner = Runner(self.session, [parse_method(word) for word in self.words.split(",")], RECIPE, self.crew)
-        self.search = Search(self.runner, self.seeds, self.worth, self.told, self.has_ended, self.rates)
+        self.search = Search(self.runner, self.seeds, self.worth, self.told, self.has_ended)
 
     def told(self, order: RunOrder, done: float, text: str) -> None:
         if text == "starting":

@@ -10,7 +10,7 @@ from typing import Protocol
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.purse import OverBudget, Purse, hard_stop
 from graftwork.core.method import unfit
-from graftwork.core.named_methods import Named, at_other_rates
+from graftwork.core.named_methods import Named, named
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe, RunResult
 from graftwork.decision.choice import WORTH
@@ -30,6 +30,7 @@ DIMINISHING = 3  # a part of a run's steps loses (1 - part) ** DIMINISHING of it
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast that the FLOPs account for
 SECONDS_PER_FLOP = 1e-11  # until a method is measured; it only decides which one is measured first
 MOST_SEEDS = 5  # seeds per method, at most
+OTHER_RATES = (2.0, 0.5)  # multiples of the best method's learning rate, tried once nothing else is worth its time
 SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # reasons for the end of a climb
 TIE = 0.001  # a fraction, a tenth of a point: of methods that are expected to be so close, the cheapest is chosen
 
@@ -187,7 +188,11 @@ class Climber:
     def _try_other_rates(self) -> None:
         """Add the best method at twice and half its learning rate; end the climb if that adds nothing new."""
         best = self.standing.choice(self.tie).chosen
-        others = at_other_rates(self.first[best].method) if best.sort == TUNED else []
+        item = self.first[best].method
+        own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
+        settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
+        rates = [factor * own for factor in OTHER_RATES] if own else []
+        others = [named(item.config["name"], {**settings, "learning_rate": rate}) for rate in rates]
         fresh = [other for other in others if Arm.of(other) not in self.first]
         if not fresh:
             dear = any(rung.decision == "not affordable" for rung in self.rungs)

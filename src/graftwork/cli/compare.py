@@ -95,10 +95,9 @@ def command(
     hub:NAME; a task file (TOML); builtin:tickets. The page docs/reference/data-files.md describes them all. Several
     DATA give one board each, and one that summarises them: docs/how-to/several-tasks.md.
 
-    Baselines run first. Then methods and seeds are added as long as a further run can change the choice, and at
-    last, if no methods are named, other learning rates of the best one. The choice is the cheapest method that is
-    expected to score at most --worth points below the best one. The report also says how much a wrong choice would
-    cost.
+    Baselines run first. Then methods and seeds are added as long as a further run can change the choice. The choice is
+    the cheapest method that is expected to score at most --worth points below the best one. The report also says how
+    much a wrong choice would cost.
 
     Finished runs are reused, and an interrupted comparison resumes. The exit code is 1 if no method finished (with
     several tasks: on no task).

@@ -112,8 +112,7 @@ def compare(
     require_writable(folder)
     page = _Page(session, folder, fraction, left_out, varied)
     with crew_of(Sessions(session)) as crew:
-        runner, rates = Runner(session, fitting, recipe, crew), methods is None and recipe.learning_rate is None
-        grid = _grid(runner, seeds, fraction, exhaustive, rates, page, progress, watch)
+        grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
     content = page.write(grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
 
@@ -182,19 +181,10 @@ def _wanted_at_once(runs: int, session: Session) -> int | None:
 
 
 def _grid(
-    runner: Runner,
-    seeds: int,
-    worth: float,
-    exhaustive: bool,
-    rates: bool,
-    page: _Page,
-    progress: Progress,
-    watch: Listener,
+    runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Listener
 ) -> Grid:
-    """Execute the runs and report progress; `rates` as in `Search`.
-
-    The remaining time is estimated only when a run ends, because reports during a run count in its time.
-    """
+    """Execute the runs and report progress. The remaining time is estimated only when a run ends, because reports
+    during a run count in its time."""
     clock = _Clock()
 
     def told(order: RunOrder, done: float, text: str) -> None:
@@ -207,7 +197,7 @@ def _grid(
         watch.stands(runner.standing, *clock.read())
         page.write_in_time(runner.grid())
 
-    search = Search(runner, seeds, worth, told, ended, rates)
+    search = Search(runner, seeds, worth, told, ended)
     outlook = search.outlook()
     clock.left(outlook.most_seconds if exhaustive else outlook.likely_seconds)
     watch.planned(outlook, exhaustive)

@@ -2,9 +2,8 @@
 
 Methods without a trained network run first, each once. Every further run is the one with the largest expected gain of
 the best choice per second (`decision/next_run.py`); pending runs count as if they came out as expected, so that no core
-idles. When no run is worth its time, the best method is a candidate at other learning rates too. At last the chosen
-method runs with enough seeds to show its spread, and so do the cheap methods, which cost next to nothing; if that
-changes the choice, the search continues. No test row is used.
+idles. When no run is worth its time, the chosen method runs with enough seeds to show its spread, and so do the
+cheap methods, which cost next to nothing; if that changes the choice, the search continues. No test row is used.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from graftwork.compare.grid import Grid, MethodRuns, Runner, Told
 from graftwork.compare.run_times import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
 from graftwork.compare.workers import RunOrder, one_by_one
-from graftwork.core.named_methods import at_other_rates
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
 from graftwork.run.sessions import Sessions
 
@@ -40,23 +38,12 @@ class Outlook:
 class Search:
     """The search of one comparison."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        seeds: int,
-        worth: float,
-        told: Told,
-        ended: Callable[[MethodRuns], None],
-        rates: bool = False,
-    ):
-        """`rates`: also try the best method at other learning rates, once no other run is worth its time."""
+    def __init__(self, runner: Runner, seeds: int, worth: float, told: Told, ended: Callable[[MethodRuns], None]):
         self.runner, self.seeds, self.worth, self.told, self.ended = runner, seeds, worth, told, ended
-        self.rates = rates
         self.standing, self.session = runner.standing, runner.session
         self.at_once = runner.session.runs_at_once
         self.entries = {entry.arm: entry for entry in runner.entries if entry.candidate}
         self.beside = [entry for entry in runner.entries if not entry.candidate]
-        self.added: list[MethodRuns] = []  # the best method at other learning rates
         self.pace = Pace(runner)
 
     def run(self) -> Grid:
@@ -64,11 +51,8 @@ class Search:
         self._first()
         for _ in range(ROUNDS):
             self._while_worth_it()
-            if self.rates and self._with_other_rates():
-                self._while_worth_it()
             if not self._confirm():
                 break
-        self._without_untried_rates()
         lonely = [entry for entry in self.beside if not entry.runs]  # without runs, if no method could be chosen
         seeds = range(min(self.seeds, FEWEST_RUNS))
         orders = [self.runner.order(entry, seed) for seed in seeds for entry in lonely]
@@ -124,29 +108,6 @@ class Search:
 
         go_on()
         self.runner.execute(orders, self.told, go_on)
-
-    def _with_other_rates(self) -> bool:
-        """Add the best method at other learning rates as candidates; return whether that adds any."""
-        if not self.standing.looks:
-            return False
-        best = self.standing.choice(0.0).chosen
-        others = at_other_rates(self.entries[best].item) if best.sort == TUNED else []
-        fresh = [
-            entry for entry in (MethodRuns(item, Arm.of(item)) for item in others) if entry.arm not in self.entries
-        ]
-        for entry in fresh:
-            self.runner.entries.append(entry)
-            self.entries[entry.arm] = entry
-            self.standing.admit(entry.arm)
-            self.added.append(entry)
-        return bool(fresh)
-
-    def _without_untried_rates(self) -> None:
-        """Forget the added learning rates of which no run was worth its time."""
-        for entry in self.added:
-            if not entry.runs:
-                self.runner.entries.remove(entry)
-                self.standing.give_up(entry.arm)
 
     def _on_its_way(self, arm: Arm) -> int:
         return self.standing.begun[arm] - len(self.entries[arm].runs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, cast
 
@@ -10,8 +10,6 @@ from graftwork.core.method import AS_IT_COMES, KnownBy, Method
 from graftwork.core.part_settings import TOLD, chosen_settings
 from graftwork.errors import ConfigError
 from graftwork.registry import methods
-
-OTHER_RATES = (2.0, 0.5)  # multiples of the best method's learning rate that a search tries last
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,6 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
     kept = [item.name for item in fields(make) if "later" not in item.metadata or item.name in changed]
     config = {"name": name, "version": method.VERSION} | {key: resolved[key] for key in kept}
     return Named(label, cast(Method, method), config, frozenset(settings))
-
-
-def at_other_rates(item: Named, factors: Sequence[float] = OTHER_RATES) -> list[Named]:
-    """Return the method at these multiples of its learning rate; nothing where it has none, or one was given."""
-    rate = None if "learning_rate" in item.given else item.config.get("learning_rate")
-    settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
-    return [named(item.config["name"], settings | {"learning_rate": factor * rate}) for factor in factors if rate]
 
 
 def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
