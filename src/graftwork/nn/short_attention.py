@@ -127,9 +127,9 @@ def attend(
     """Implement transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d).
 
     Keys and values first pass the hooks of `register_key_hook`; where they have fewer heads than the queries, each
-    serves as many queries side by side (Ainslie et al. 2023, arXiv:2305.13245). No weights are returned. Accelerators use torch's
-    kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between queries
-    (left-to-right and windowed networks) use a plain softmax.
+    serves as many queries side by side (Ainslie et al. 2023, arXiv:2305.13245). No weights are returned. Accelerators
+    use torch's kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between
+    queries (left-to-right and windowed networks) use a plain softmax.
     """
     key, value, attention_mask = _hooked(module, key, value, attention_mask)
     if (shared := query.shape[1] // key.shape[1]) > 1:
