@@ -16,7 +16,7 @@ from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 
-UNUSED = ("pooler", "masked_spec_embed", "decoder")  # for next-sentence prediction; pre-training on sounds; generation
+UNUSED = ("pooler", "masked_spec_embed", "project_out")  # next-sentence prediction; pre-training on sounds; words
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
 
 

@@ -83,7 +83,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
             module = fresh_of_folder(folder, config, random_seed, bf16)
     return assemble(
         name,
-        encoder_of(module) if has_decoder(config) else with_our_attention(module),
+        encoder_of(module) if has_decoder(config) else with_our_attention(getattr(module, "decoder", module)),  # OPT's
         tokenizer,
         layout,
         pad_id=pad_id,
@@ -162,7 +162,8 @@ def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
     """Load the network of a folder. Raises `IncompatibleModule` where tensors are missing."""
     module, missing_keys = weighted(auto_class(config), folder, config, torch.bfloat16 if bf16 else torch.float32)
-    missing = sorted(key for key in missing_keys if key.partition(".")[0] not in UNUSED)
+    unused = (*UNUSED, "decoder") if has_decoder(config) else UNUSED
+    missing = sorted(key for key in missing_keys if key.partition(".")[0] not in unused)
     require_whole(missing, folder)
     return in_bf16(module) if bf16 else module
 

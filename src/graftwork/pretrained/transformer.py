@@ -40,8 +40,12 @@ class TransformerBackbone:
         paths = [path for path, _ in self.module.named_modules()]
         self._block_paths = [path for path in paths if pattern.fullmatch(path)]
         self._skipped_paths = [path for path in self.layout.skipped if path in paths]
-        self.learns_like = {path: like for path, like in self.layout.learns_like.items() if path in paths}
-        first = next(iter(self._block_paths), "")
+        first, last = (next(iter(ordered), "") for ordered in (self._block_paths, reversed(self._block_paths)))
+        self.learns_like = {
+            path: last if like == self.layout.blocks else like
+            for path, like in self.layout.learns_like.items()
+            if path in paths
+        }
         self._roles = {  # of paths with | between them, the one that the network has
             role: next((path for path in choices.split("|") if f"{first}.{path}" in paths), choices)
             for role, choices in self.layout.roles.items()
@@ -126,7 +130,7 @@ class TransformerBackbone:
             f"{block}.{path}": part
             for block, owner in self.sites("block").items()
             for path, part in owner.named_modules()
-            if type(part).__name__.endswith(RMS_NORMS)
+            if type(part).__name__.endswith(RMS_NORMS) and [*part.parameters(recurse=False)]  # OLMo's have none
         }
 
     def copy(self) -> TransformerBackbone:
