@@ -142,7 +142,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "phi3": Phi3Config(**SHAPE | GROUPED),
     "opt": OPTConfig(
         **TOKENS, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, ffn_dim=32, init_std=0.2,
-        max_position_embeddings=40, word_embed_proj_dim=8, do_layer_norm_before=False,
+        max_position_embeddings=40, word_embed_proj_dim=8,
     ),
     "gpt_neox": GPTNeoXConfig(**SHAPE, rope_parameters={"rope_theta": 100.0, "partial_rotary_factor": 0.5}),
     "bloom": BloomConfig(**TOKENS, hidden_size=16, n_layer=3, n_head=2, initializer_range=0.2),
@@ -168,7 +168,11 @@ UNBIASED = {
     *T5_TYPES,
     *(name for name, row in hf_decoder.LAYOUTS.items() if row is hf_decoder.LLAMA),
 }
-UNBIASED -= {"qwen2"}
+UNBIASED -= {"qwen2"}  # of queries, keys and values
+ALIKE = {  # rows of a layout that another architecture has too: all else of them is slow
+    "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "granite", "olmo", "olmo2", "smollm3", "phi",
+    "bloom", "falcon",
+}  # fmt: skip
 TEXTS = ["the film was good", "bad", "the plot of the film was very very long and not good with it or a short"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
 PAIR = [Example("train/1", {"text_a": "the film was good", "text_b": "not bad"})]
@@ -225,7 +229,7 @@ def opened(folders: dict[str, Path]) -> Callable[[str], TransformerBackbone]:
     return open_once
 
 
-@pytest.fixture(params=list(CONFIGS))
+@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.slow if one in ALIKE else ()) for one in CONFIGS])
 def backbone(request: pytest.FixtureRequest, opened: Callable[[str], TransformerBackbone]) -> TransformerBackbone:
     """Each of them."""
     return opened(request.param)
@@ -300,6 +304,14 @@ def test_states_are_the_networks_own(backbone: TransformerBackbone) -> None:
     assert states[0].std() > 0.01 and (states[0] - states[-1]).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("model_type", sorted(ALIKE))
+def test_those_alike_have_the_networks_own_states(
+    model_type: str, opened: Callable[[str], TransformerBackbone]
+) -> None:
+    test_states_are_the_networks_own(opened(model_type))
+    test_starting_at_a_block_equals_the_whole_run(opened(model_type))
+
+
 PLACED = {  # parts of no block or of all three -> how many blocks below the highest their rate is that of
     "mpnet": {"embeddings": 3, "encoder.relative_attention_bias": 3},
     "deberta-v2": {"embeddings": 3, "encoder.rel_embeddings": 3, "encoder.LayerNorm": 3, "encoder.conv": 2},
@@ -314,7 +326,7 @@ PLACED = {  # parts of no block or of all three -> how many blocks below the hig
     "deberta": {"embeddings": 3, "encoder.rel_embeddings": 3},
     "mbart": {"embed_tokens": 3, "embed_positions": 3, "layernorm_embedding": 3, "layer_norm": 0},
     "llama": {"embed_tokens": 3, "norm": 0},
-    "opt": {"embed_tokens": 3, "embed_positions": 3, "project_in": 3},
+    "opt": {"embed_tokens": 3, "embed_positions": 3, "project_in": 3, "final_layer_norm": 0},
 }
 
 

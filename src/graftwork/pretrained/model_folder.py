@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SENTENCE_TOWERS = 2  # sentence embedding networks encode each text of a pair separately
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+NO_WEIGHT = ".masked_bias"  # what stood for minus infinity in Pythia and older GPTs, infinite in fp16
 MODULES = "modules.json"
 MOST_SHARDS = 1_000
 MOST_BYTES = 64 << 20  # of a file other than weights
@@ -128,7 +129,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
     """Memory-map the tensors of all weight files, all finite. Raises `StorageError` or `IncompatibleModule`."""
     stored: dict[str, Tensor] = {}
     for path in weight_files(folder):
-        tensors = safe_load(path)
+        tensors = {name: tensor for name, tensor in safe_load(path).items() if not name.endswith(NO_WEIGHT)}
         require_finite(tensors, path)
         twice = next((name for name in tensors if name in stored), None)
         if twice is not None:
