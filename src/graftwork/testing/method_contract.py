@@ -151,8 +151,8 @@ def _check_stacks(model: Model, inputs: Inputs) -> None:
         model(inputs)
         for adapter, (x, y), output in seen:
             weights = {name: torch.stack([weight] * len(x)) for name, weight in adapter.weights().items()}
-            apart = (one.reshape(len(one), -1, one.shape[-1]) for one in (x, y))  # OPT's may be (S T, D)
-            stacked = adapter.adapt(*apart, weights).view(output.shape)
+            before, after = (one.reshape(len(one), -1, one.shape[-1]) for one in (x, y))  # OPT's may be (S T, D)
+            stacked = adapter.adapt(before, after, weights).view(output.shape)
             require(_alike(stacked, output), f"{type(adapter).__name__}: stacked it gives other answers")
     for hook in hooks:
         hook.remove()
