@@ -212,7 +212,7 @@ def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
 
 @contextlib.contextmanager
 def transformers_errors(folder: Path) -> Iterator[None]:
-    """Convert errors of transformers for a bad folder to `StorageError`, and silence its logs in this block."""
+    """Convert errors of transformers for a bad folder or file to `StorageError`, and silence its logs in this block."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -222,11 +222,10 @@ def transformers_errors(folder: Path) -> Iterator[None]:
         raise
     except KNOWN as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise StorageError(
-            f"transformers can't open this folder: {reason[0]}",
-            where=str(folder),
-            do="use the files as save_pretrained writes them",
-        ) from error
+        what, do = ("folder", "use the files as save_pretrained writes them")
+        if folder.is_file():  # GGUF
+            what, do = ("file", "use the folder that it was made of")
+        raise StorageError(f"transformers can't open this {what}: {reason[0]}", where=str(folder), do=do) from error
     except BaseException as error:
         raise unreadable(error, folder) from error
     finally:

@@ -13,6 +13,7 @@ from graftwork.io.files import file_digest, header_of, read_json, require_finite
 from graftwork.io.json_limits import SMALL
 from graftwork.io.plain_files import inside
 from graftwork.pretrained.download_policy import may_fetch
+from graftwork.pretrained.gguf_file import gguf_in, unpacked
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.model_json import checked_json
 
@@ -47,9 +48,12 @@ SENTENCE_POOLINGS = {
 def locate(source: str) -> Path:
     """Return the folder `source`, or the local copy of the hub's repository of that name.
 
-    The network is used only for a hub name that has no local copy. Raises `StorageError`.
+    A GGUF file, or a folder that has nothing else, is the folder that it is unpacked into. The network is used only for
+    a hub name that has no local copy. Raises `StorageError`.
     """
     folder = Path(source).expanduser()
+    if (packed := gguf_in(folder)) is not None:
+        return unpacked(packed)
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise StorageError(
