@@ -30,6 +30,7 @@ from transformers import (
     DistilBertConfig,
     ElectraConfig,
     ErnieConfig,
+    EuroBertConfig,
     FalconConfig,
     Gemma2Config,
     Gemma3TextConfig,
@@ -43,6 +44,7 @@ from transformers import (
     ModernBertConfig,
     MPNetConfig,
     MT5Config,
+    NomicBertConfig,
     Olmo2Config,
     OlmoConfig,
     OpenAIGPTConfig,
@@ -57,6 +59,7 @@ from transformers import (
     RobertaConfig,
     SmolLM3Config,
     T5Config,
+    UMT5Config,
     XLMRobertaConfig,
     XLMRobertaXLConfig,
     XLNetConfig,
@@ -93,7 +96,7 @@ T5: dict[str, Any] = {
     **TOKENS, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 3, "num_decoder_layers": 1,
     "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16,
 }  # fmt: skip
-T5_TYPES = ("t5", "mt5")
+T5_TYPES = ("t5", "mt5", "umt5")
 BART: dict[str, Any] = {
     **TOKENS, "d_model": 16, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 2,
     "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 40,
@@ -123,6 +126,9 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "xlnet": XLNetConfig(**TOKENS, d_model=16, n_layer=3, n_head=2, d_inner=32, initializer_range=0.2),
     "t5": T5Config(**T5, num_heads=2),
     "mt5": MT5Config(**T5, num_heads=3),  # gated, and its heads are wider together than its states
+    "umt5": UMT5Config(**T5, num_heads=2),
+    "eurobert": EuroBertConfig(**SHAPE | GROUPED),
+    "nomic_bert": NomicBertConfig(**SHAPE),
     "bart": BartConfig(**BART),
     "mbart": MBartConfig(**BART),
     "gpt2": GPT2Config(**GPT),
@@ -164,6 +170,7 @@ OWN_SOFTMAX = {
 }  # attention that does not call `attend`
 UNBIASED = {
     "modernbert",
+    "eurobert",
     "phi3",
     *T5_TYPES,
     *(name for name, row in hf_decoder.LAYOUTS.items() if row is hf_decoder.LLAMA),
@@ -171,7 +178,7 @@ UNBIASED = {
 UNBIASED -= {"qwen2"}  # of queries, keys and values
 ALIKE = {  # rows of a layout that another architecture has too: all else of them is slow
     "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "granite", "olmo", "olmo2", "smollm3", "phi",
-    "bloom", "falcon",
+    "bloom", "falcon", "umt5", "eurobert", "nomic_bert",
 }  # fmt: skip
 TEXTS = ["the film was good", "bad", "the plot of the film was very very long and not good with it or a short"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
@@ -541,7 +548,7 @@ def test_a_pair_is_joined_the_way_the_network_was_trained(backbone: TransformerB
     if backbone.card.family in hf_decoder.LAYOUTS:
         joined = [*a, 3, *b]
     assert encoded.towers == 1 and encoded.ids == [joined]
-    tells_apart = backbone.card.family in ("bert", "ernie", "electra", "albert", "xlnet")
+    tells_apart = backbone.card.family in ("bert", "ernie", "electra", "albert", "xlnet", "nomic_bert")
     assert ("token_type_ids" in backbone.collate(encoded, [0])) == tells_apart
     assert encoded.types[0].count(1) >= 2
 

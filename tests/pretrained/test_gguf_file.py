@@ -98,7 +98,7 @@ def test_a_file_and_a_folder_with_nothing_else_are_the_network_in_it(tmp_path: P
 
 
 def test_an_architecture_that_is_not_known_is_told(tmp_path: Path, own_cache: Path) -> None:
-    with pytest.raises(StorageError, match="can't open this file: .*llamp"):
+    with pytest.raises(StorageError, match=r"can't open this file: .*llamp"):
         locate(str(write_gguf(tmp_path / "tiny.gguf", "llamp")))
     assert [*own_cache.iterdir()] == []
 

@@ -9,6 +9,7 @@ import os
 import struct
 import tempfile
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,8 +56,8 @@ def unpacked(file: Path) -> Path:
             return place
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with extra("gguf", "a GGUF file", where=str(file)):
-        import accelerate  # noqa: F401  transformers asks for it
-        import gguf  # noqa: F401
+        import_module("accelerate")  # transformers asks for both
+        import_module("gguf")
     with storage_errors(place), tempfile.TemporaryDirectory(dir=place.parent, prefix=".") as made:
         _unpack(file, numbers, Path(made) / "network")
         if not place.exists():  # another process may have been faster

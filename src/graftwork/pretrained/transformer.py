@@ -22,6 +22,7 @@ from graftwork.pretrained.tokenising import TextReader
 
 BlockOutput = Tensor | tuple[Tensor | None, ...]  # hidden states, or a tuple that begins with them
 HAS_BIAS = "has_relative_attention_bias"  # T5's first attention: it computes the position bias of all blocks
+BIAS = "relative_attention_bias"  # its table
 RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' classes that are no `nn.LayerNorm`
 
 
@@ -51,7 +52,8 @@ class TransformerBackbone:
             for role, choices in self.layout.roles.items()
         }
         biased = (path for path, part in self.module.named_modules() if getattr(part, HAS_BIAS, False))
-        self._biased_path = next(biased, None)
+        shared = (path for path in biased if f"{path}.{BIAS}" in self.layout.learns_like)  # each of UMT5 has its own
+        self._biased_path = next(shared, None)
 
     @property
     def rows_apart(self) -> bool:
