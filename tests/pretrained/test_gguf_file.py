@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from graftwork.core.example import Example
 from graftwork.errors import StorageError
+from graftwork.io.extras import MissingExtra
 from graftwork.pretrained.gguf_file import MAGIC
 from graftwork.pretrained.model_folder import locate
 from graftwork.pretrained.open_backbone import open_backbone
@@ -132,6 +134,13 @@ def test_a_header_beyond_the_limits_is_refused_before_a_library_reads_it(rule: s
         path.write_bytes(content)
         with pytest.raises(StorageError, match=f"not a whole GGUF file: .*{rule}"):
             locate(str(path))
+
+
+def test_without_its_library_a_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    (tmp_path / "a.gguf").write_bytes(header())
+    with pytest.raises(MissingExtra, match=r'a GGUF file needs gguf[\s\S]*pip install "graftwork\[gguf\]"'):
+        locate(str(tmp_path))
 
 
 def test_several_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
