@@ -334,8 +334,11 @@ PLACED = {  # parts of no block or of all three -> how many blocks below the hig
     "deberta": {"embeddings": 3, "encoder.rel_embeddings": 3},
     "mbart": {"embed_tokens": 3, "embed_positions": 3, "layernorm_embedding": 3, "layer_norm": 0},
     "llama": {"embed_tokens": 3, "norm": 0},
-    "opt": {"embed_tokens": 3, "embed_positions": 3, "project_in": 3, "final_layer_norm": 0},
-}
+    "opt": {
+        "decoder.embed_tokens": 3, "decoder.embed_positions": 3, "decoder.project_in": 3,
+        "decoder.final_layer_norm": 0,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("model_type", PLACED)

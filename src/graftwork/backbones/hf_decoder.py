@@ -68,9 +68,14 @@ PHI3 = replace(
 )
 OPT = replace(
     LLAMA,
+    blocks="decoder.layers.*",
+    embedding="decoder.embed_tokens",
     roles={**LLAMA.roles, "attention.output": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"},
-    skipped=("embed_tokens", "project_in"),
-    learns_like={"final_layer_norm": "layers.*", "project_in": "embed_tokens"},  # registered out of order
+    skipped=("decoder.embed_tokens", "decoder.project_in"),
+    learns_like={  # registered out of order
+        "decoder.final_layer_norm": "decoder.layers.*",
+        "decoder.project_in": "decoder.embed_tokens",
+    },
 )
 NEOX = replace(
     LLAMA,

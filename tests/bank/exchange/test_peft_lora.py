@@ -329,7 +329,7 @@ def run_readme(folder: Path, texts: list[str], network: Path) -> Tensor:
     return found
 
 
-@pytest.mark.parametrize("model_type", ["bert", "distilbert", "mpnet", "t5"])
+@pytest.mark.parametrize("model_type", ["bert", "distilbert", "mpnet", "t5", "llama"])
 def test_exported_lora_gives_our_logits_in_peft(
     model_type: str,
     write_network: WriteNetwork,
@@ -343,7 +343,8 @@ def test_exported_lora_gives_our_logits_in_peft(
     write_folder(module, tmp_path / "out", "peft")
     torch.testing.assert_close(run_readme(tmp_path / "out", texts, network), logits(module), atol=1e-5, rtol=1e-5)
     config = read_json(tmp_path / "out" / "adapter_config.json")
-    leaves = {"bert": ["query", "value"], "distilbert": ["q_lin", "v_lin"], "mpnet": ["q", "v"], "t5": ["q", "v"]}
+    leaves = {"bert": ["query", "value"], "distilbert": ["q_lin", "v_lin"], "mpnet": ["q", "v"], "t5": ["q", "v"],
+              "llama": ["q_proj", "v_proj"]}  # fmt: skip
     assert config["target_modules"] == leaves[model_type] and config["base_model_name_or_path"] == str(network)
     assert json.loads((tmp_path / "out" / "labels.json").read_text()) == ["no", "yes", "perhaps"]
     assert not list((tmp_path / "out").glob("*.bin"))

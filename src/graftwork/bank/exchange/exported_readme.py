@@ -62,6 +62,9 @@ POOLED: Mapping[str, str] = {
         pooled = states[torch.arange(len(states)), batch["attention_mask"].sum(1) - 1]
         """,
 }
+PADDED = """tokenizer.padding_side = "right"
+tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+"""
 UNIT = """
     pooled = pooled / pooled.norm(dim=-1, keepdim=True) * pooled.shape[-1] ** 0.5  # to unit mean square
     """
@@ -108,7 +111,8 @@ def snippet(format: str, module: TaskModule, *, whole: bool) -> str:
     texts = "TEXTS" if len(module.roles) == 1 else "TEXTS + OTHERS" if apart else "TEXTS, OTHERS"
     cut = f"padding=True, truncation=True, max_length={card.max_length}"
     parts += [
-        f"tokenizer = AutoTokenizer.from_pretrained(BASE)\nbatch = tokenizer({texts}, {cut}, return_tensors='pt')\n"
+        f"tokenizer = AutoTokenizer.from_pretrained(BASE)\n{PADDED if card.pooling == 'last' else ''}"
+        f"batch = tokenizer({texts}, {cut}, return_tensors='pt')\n"
         f"with torch.no_grad():\n    {'logits' if whole else 'states'} = model(**batch)."
         f"{'logits' if whole else 'last_hidden_state'}\n"
     ]
