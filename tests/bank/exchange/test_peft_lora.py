@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -348,6 +349,17 @@ def test_exported_lora_gives_our_logits_in_peft(
     assert config["target_modules"] == leaves[model_type] and config["base_model_name_or_path"] == str(network)
     assert json.loads((tmp_path / "out" / "labels.json").read_text()) == ["no", "yes", "perhaps"]
     assert not list((tmp_path / "out").glob("*.bin"))
+
+
+def test_of_a_decoder_whose_tokenizer_puts_nothing_between_two_texts(
+    write_network: WriteNetwork, make_module: MakeModule, tmp_path: Path, logits: Logits, texts: list[str]
+) -> None:
+    network = shutil.copytree(write_network("llama"), tmp_path / "network")
+    tokenizer = json.loads((network / "tokenizer.json").read_text())
+    (network / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": None}))
+    module = make_module("lora", network, pair=True)
+    write_folder(module, tmp_path / "out", "peft")
+    torch.testing.assert_close(run_readme(tmp_path / "out", texts, network), logits(module), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("pair", [False, True])
