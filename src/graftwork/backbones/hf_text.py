@@ -128,25 +128,6 @@ T5 = Layout(
     pooling="mean",  # no token stands for the whole text
     learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
 )
-UMT5 = replace(T5, learns_like={})  # every block has a table of its own
-EUROBERT = Layout(
-    "layers.*",
-    "embed_tokens",
-    LLAMA_ROLES,
-    skipped=("embed_tokens",),
-    pooling="mean",  # no token was trained to stand for the whole text
-)
-NOMIC_BERT = replace(
-    EUROBERT,
-    embedding="embeddings.word_embeddings",
-    roles={
-        **LLAMA_ROLES,
-        "attention.norm": "post_attention_layernorm",
-        "mlp.norm": "post_mlp_layernorm",
-    },
-    skipped=("embeddings",),
-    token_types=True,
-)
 MBART = Layout(
     "layers.*",
     "embed_tokens",
@@ -166,6 +147,25 @@ BART = replace(MBART, roles={**MBART.roles, "attention.norm": "self_attn_layer_n
 XLM_ROBERTA_XL = replace(
     ROBERTA,
     roles={role: path for role, path in BERT.roles.items() if not role.endswith(".norm")},  # norms come first
+)
+UMT5 = replace(T5, learns_like={})  # every block has a table of its own
+EUROBERT = Layout(
+    "layers.*",
+    "embed_tokens",
+    LLAMA_ROLES,
+    skipped=("embed_tokens",),
+    pooling="mean",  # no token was trained to stand for the whole text
+)
+NOMIC_BERT = replace(
+    EUROBERT,
+    embedding="embeddings.word_embeddings",
+    roles={
+        **LLAMA_ROLES,
+        "attention.norm": "post_attention_layernorm",
+        "mlp.norm": "post_mlp_layernorm",
+    },
+    skipped=("embeddings",),
+    token_types=True,
 )
 
 LAYOUTS: Mapping[str, Layout] = {

@@ -50,14 +50,6 @@ BERT_ROLES: Mapping[str, str] = {
     "attention.norm": "attention.output.LayerNorm",
     "mlp.norm": "output.LayerNorm",
 }
-VIT_ROLES: Mapping[str, str] = {
-    "attention.query": "attention.q_proj",
-    "attention.key": "attention.k_proj",
-    "attention.value": "attention.v_proj",
-    "attention.output": "attention.o_proj",
-    "mlp.up": "mlp.fc1",
-    "mlp.down": "mlp.fc2",
-}
 LLAMA_ROLES: Mapping[str, str] = {
     "attention": "self_attn",
     "attention.query": "self_attn.q_proj",
@@ -66,6 +58,14 @@ LLAMA_ROLES: Mapping[str, str] = {
     "attention.output": "self_attn.o_proj",
     "mlp.up": "mlp.up_proj",  # mlp.gate_proj is the gate
     "mlp.down": "mlp.down_proj",
+}
+VIT_ROLES: Mapping[str, str] = {
+    "attention.query": "attention.q_proj",
+    "attention.key": "attention.k_proj",
+    "attention.value": "attention.v_proj",
+    "attention.output": "attention.o_proj",
+    "mlp.up": "mlp.fc1",
+    "mlp.down": "mlp.fc2",
 }
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
 
