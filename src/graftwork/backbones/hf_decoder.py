@@ -22,6 +22,7 @@ GPT2 = Layout(
     skipped=("wte",),
     pooling="last",
     separate_by_end=True,
+    head="lm_head",
     options={"use_cache": False},
 )
 OPENAI_GPT = replace(
@@ -30,6 +31,7 @@ OPENAI_GPT = replace(
     roles={role: path for role, path in GPT2.roles.items() if role != "attention"},  # it computes its own softmax
     skipped=("tokens_embed",),
     tuple_blocks=True,
+    head="",  # it keeps no keys
     options={},
 )
 
