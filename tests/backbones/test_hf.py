@@ -30,6 +30,7 @@ from transformers import (
     ElectraConfig,
     ErnieConfig,
     GPT2Config,
+    LlamaConfig,
     MBartConfig,
     ModernBertConfig,
     MPNetConfig,
@@ -83,6 +84,7 @@ BART: dict[str, Any] = {
     "scale_embedding": True, "init_std": 0.2,
 }  # fmt: skip
 BART_TYPES = ("bart", "mbart")
+GROUPED = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}  # wider together than the states
 CONFIGS: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SHAPE),
     "ernie": ErnieConfig(**SHAPE, use_task_id=True),
@@ -109,6 +111,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "mbart": MBartConfig(**BART),
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
+    "llama": LlamaConfig(**SHAPE | GROUPED),
 }  # fmt: skip
 OWN_SOFTMAX = {
     "mpnet",
@@ -429,7 +432,7 @@ def test_a_copy_has_weights_of_its_own(backbone: TransformerBackbone) -> None:
 
 
 def test_a_card_says_whether_there_are_biases(backbone: TransformerBackbone) -> None:
-    assert backbone.card.biased == (backbone.card.family not in ("modernbert", *T5_TYPES))
+    assert backbone.card.biased == (backbone.card.family not in ("modernbert", "llama", *T5_TYPES))
 
 
 def test_bf16_is_near_fp32_and_has_the_same_revision(backbone: TransformerBackbone) -> None:
@@ -489,7 +492,7 @@ def test_the_right_token_is_read(backbone: TransformerBackbone) -> None:
         return
     place = lengths - 1 if backbone.card.pooling == "last" else torch.zeros_like(lengths)
     assert torch.equal(features.pooled, features.sequence[torch.arange(2), place])
-    assert backbone.card.pooling == ("last" if backbone.card.family in ("xlnet", "gpt2", "openai-gpt") else "first")
+    assert backbone.card.pooling == ("last" if backbone.card.family in ("xlnet", *hf_decoder.LAYOUTS) else "first")
 
 
 def test_long_texts_are_cut_and_counted(backbone: TransformerBackbone) -> None:
@@ -504,6 +507,14 @@ def test_long_texts_are_cut_and_counted(backbone: TransformerBackbone) -> None:
         assert inputs["input_ids"].shape == (2, limit)
         assert backbone.features(inputs).pooled.isfinite().all()
     assert backbone.collate(encoded, [0])["input_ids"].shape == (1, len(encoded.ids[0]))
+
+
+def test_of_a_huge_context_a_part_is_read(tmp_path: Path) -> None:
+    config = save_folder(tmp_path, "llama") / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"max_position_embeddings": 131_072}))
+    found = open_backbone(f"hf:{tmp_path}", precision="fp32")
+    encoded = found.encode([Example("train/9", {"text": "film " * 5000})])
+    assert found.card.max_length == hf_decoder.LONGEST == len(encoded.ids[0]) and encoded.cut == 1
 
 
 def test_an_empty_text_has_features(backbone: TransformerBackbone) -> None:

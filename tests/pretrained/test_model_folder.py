@@ -94,6 +94,14 @@ def test_words_that_are_not_known_are_refused(folder: Path, key: str, value: Any
         opened(folder)
 
 
+def test_a_network_saved_from_a_gguf_file_has_plain_weights(folder: Path) -> None:
+    before, stated = opened(folder), {"quant_method": "gguf", "gguf_file": "evil.gguf", "dequantize": False}
+    edit(folder / "config.json", lambda content: content.update(quantization_config=stated))
+    after = opened(folder)
+    assert torch.equal(weights_of(before), weights_of(after))
+    assert getattr(after.module.config, "quantization_config", None) is None
+
+
 def test_what_others_save_is_no_harm(folder: Path) -> None:
     before = opened(folder)
     usual = {"_attn_implementation_autoset": True, "torch_dtype": "float16", "auto_map": None, "use_bfloat16": True,

@@ -9,6 +9,8 @@ from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.load_folder import TransformerFamily
 from graftwork.registry import backbones
 
+LONGEST = 2048  # tokens: these networks state up to 131,072, and the memory of attention grows with the square
+
 GPT2 = Layout(
     "h.*",
     "wte",
@@ -34,7 +36,25 @@ OPENAI_GPT = replace(
     head="",  # it keeps no keys
     options={},
 )
+LLAMA = Layout(
+    "layers.*",
+    "embed_tokens",
+    {
+        "attention": "self_attn",
+        "attention.query": "self_attn.q_proj",
+        "attention.key": "self_attn.k_proj",
+        "attention.value": "self_attn.v_proj",
+        "attention.output": "self_attn.o_proj",
+        "mlp.up": "mlp.up_proj",  # mlp.gate_proj is the gate
+        "mlp.down": "mlp.down_proj",
+    },
+    skipped=("embed_tokens",),
+    pooling="last",
+    separate_by_end=True,
+    most_tokens=LONGEST,
+    options={"use_cache": False},
+)
 
-LAYOUTS: Mapping[str, Layout] = {"gpt2": GPT2, "openai-gpt": OPENAI_GPT}
+LAYOUTS: Mapping[str, Layout] = {"gpt2": GPT2, "openai-gpt": OPENAI_GPT, "llama": LLAMA}
 
 backbones.register("hf_decoder")(TransformerFamily(LAYOUTS))

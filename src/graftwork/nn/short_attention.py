@@ -126,11 +126,14 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Implement transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d).
 
-    Keys and values first pass the hooks of `register_key_hook`. No weights are returned. Accelerators use torch's
-    kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between queries
-    (left-to-right and windowed networks) use a plain softmax.
+    Keys and values first pass the hooks of `register_key_hook`; where they have fewer heads than the queries, each
+    serves as many queries side by side (Ainslie et al. 2023, arXiv:2305.13245). No weights are returned. Accelerators
+    use torch's kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between
+    queries (left-to-right and windowed networks) use a plain softmax.
     """
     key, value, attention_mask = _hooked(module, key, value, attention_mask)
+    if (shared := query.shape[1] // key.shape[1]) > 1:
+        key, value = (heads.repeat_interleave(shared, dim=1) for heads in (key, value))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
     if query.is_cuda:

@@ -43,7 +43,7 @@ def assemble(
     use_linear_maps(module)
     module.eval().requires_grad_(False)
     layout = replace(layout, token_types=layout.token_types and getattr(config, "type_vocab_size", 2) > 1)
-    max_length = min(max_length, _positions(config, layout, name))
+    max_length = min(max_length, layout.most_tokens or max_length, _positions(config, layout, name))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length, strategy="longest_first")
     reading: dict[str, Any] = {"pooling": layout.pooling, "towers": layout.towers, "max_length": max_length}

@@ -24,6 +24,7 @@ class Layout:
     token_types: bool = False  # the network distinguishes the texts of a pair by `token_type_ids`
     positions_after_padding: bool = False  # positions count from pad_token_id + 1 (RoBERTa's inheritance)
     separate_by_end: bool = False  # no template of its own: a pair is joined by the end-of-text token
+    most_tokens: int | None = None  # texts are cut here, where the network states more positions
     tuple_blocks: bool = False  # blocks return a tuple whose first item is the hidden states
     time_first: bool = False  # inside, hidden states are (T, S, D)
     shared_blocks: bool = False  # every block has the same weights

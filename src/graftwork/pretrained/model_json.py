@@ -50,7 +50,7 @@ def checked_json(path: Path) -> dict[str, Any]:
             "not an object with settings", where=str(path), got=f"a {type(content).__name__}", expected="{…}"
         )
     for key in NAMES_CODE:
-        if content.get(key):
+        if content.get(key) and not (key == "quantization_config" and _was_gguf(content[key])):
             raise StorageError(
                 f"{key!r} asks for code or settings that are never taken from a file",
                 where=str(path),
@@ -67,6 +67,14 @@ def checked_json(path: Path) -> dict[str, Any]:
                 expected=f"one of {', '.join(map(str, known))}",
             )
     return content
+
+
+def _was_gguf(stated: Any) -> bool:
+    """Return whether a network was read from a GGUF file: it was saved with plain weights, and nothing of it is used.
+
+    transformers leaves the entry in the config.json that it writes.
+    """
+    return isinstance(stated, dict) and stated.get("quant_method") == "gguf"
 
 
 def require_modest(content: Mapping[str, Any], path: Path) -> None:
