@@ -52,6 +52,7 @@ LLAMA = Layout(
     pooling="last",
     separate_by_end=True,
     most_tokens=LONGEST,
+    head="lm_head",
     options={"use_cache": False},
 )
 
