@@ -14,8 +14,8 @@ from graftwork.errors import ConfigError, IncompatibleModule, clip
 from graftwork.io.files import digest
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
-from graftwork.pretrained.transformer_reader import HeadPlace
 from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.transformer_reader import HeadPlace
 
 UNUSED = ("pooler", "masked_spec_embed", "decoder")  # for next-sentence prediction; pre-training on sounds; generation
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)

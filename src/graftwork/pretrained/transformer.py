@@ -28,7 +28,10 @@ RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' cl
 
 @dataclass
 class TransformerBackbone:
-    """Implements `Backbone`, `PlacesParts` and `Continues`. The tokenizer must cut at `card.max_length` and pad nothing."""
+    """Implements `Backbone`, `PlacesParts` and `Continues`.
+
+    The tokenizer must cut at `card.max_length` and pad nothing.
+    """
 
     card: BackboneCard
     module: nn.Module  # a transformers model without a head

@@ -70,12 +70,13 @@ class AfterPieces(DynamicLayer):
     """The cache of one block: what was read before is joined to new keys while they are used, and never changed."""
 
     def __init__(self, before: Sequence[tuple[Tensor, Tensor]]):
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.before = before  # keys and values (S or 1, H, K, d)
+        self.new: tuple[Tensor, Tensor]  # (S, H, T, d) each
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Note new keys and values (S, H, T, d), and return them behind those read before."""
-        self.keys, self.values = key_states, value_states
+        self.new = key_states, value_states
         rows = len(key_states)
         keys = [key.expand(rows, -1, -1, -1) for key, _ in self.before]
         values = [value.expand(rows, -1, -1, -1) for _, value in self.before]
@@ -140,10 +141,10 @@ class TransformerReader:
             input_ids=ids,
             attention_mask=torch.cat([*seen, real], dim=1).to(torch.int64),
             position_ids=(begin + torch.arange(ids.shape[1], device=ids.device)).expand(len(ids), -1),
-            past_key_values=Cache(layers=layers),
+            past_key_values=Cache(layers=list(layers)),
             **self.options,
         )
-        new = Piece(tuple(layer.keys for layer in layers), tuple(layer.values for layer in layers), real)
+        new = Piece(tuple(layer.new[0] for layer in layers), tuple(layer.new[1] for layer in layers), real)
         return output.last_hidden_state, Earlier((*pieces, new))
 
     def logits(self, states: Tensor) -> Tensor:
