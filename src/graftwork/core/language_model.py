@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Piece:
+class KeptKeys:
     """The keys and values of one stretch of tokens in every block. With S = 1 it is shared by all sequences."""
 
     keys: tuple[Tensor, ...]  # per block (S, H, T, d)
@@ -23,7 +23,7 @@ class Piece:
 class Earlier:
     """What has been read before: a key-value cache in pieces, never changed, so that many may go on from it."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[KeptKeys, ...]
 
     @property
     def positions(self) -> Tensor:
@@ -38,7 +38,7 @@ class Earlier:
             tuple(
                 piece
                 if len(piece.real) == 1
-                else Piece(
+                else KeptKeys(
                     tuple(key[chosen] for key in piece.keys),
                     tuple(value[chosen] for value in piece.values),
                     piece.real[chosen],
@@ -48,8 +48,12 @@ class Earlier:
         )
 
 
-class LanguageModel(Protocol):
+class NextTokenModel(Protocol):
     """A left-to-right network with its head over the vocabulary of V tokens."""
+
+    @property
+    def name(self) -> str:
+        """The name of its backbone."""
 
     @property
     def context(self) -> int:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from torch import Tensor
 
-from graftwork.core.backbone import BackboneCard, Continues
+from graftwork.core.backbone import BackboneCard, ContinuesTexts
 from graftwork.core.example import Example
-from graftwork.core.language_model import Earlier, LanguageModel
+from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.core.method import CONTENT, Entries, Logits, Setting, Workbench
 from graftwork.core.ragged import Ragged
 from graftwork.core.task import Task
@@ -39,7 +39,7 @@ KINDS = ("classification", "choice")
 class Prompted:
     """A language model with a prompt. What all prompts begin with is read once, and kept."""
 
-    model: LanguageModel
+    model: NextTokenModel
     prompts: Prompts
     normalise: str
     content_free: (
@@ -122,7 +122,7 @@ class Prompt:
     """A language model that is asked by a template, after some examples with their answers, and not trained."""
 
     shots: int = 8  # examples with their answers before the question, balanced over the classes, drawn from train
-    template: str = ""  # a built-in one by its name, or a TOML file of your own; "": one drawn by the seed
+    template: str = "drawn"  # a built-in one by its name, or a TOML file of your own; "drawn": one by the seed
     calibrate: str = "none"  # "contextual": answers are seen relative to those on texts without content
     normalise: str = "none"  # divide log-likelihoods by the number of "tokens" or "characters" of an answer
 
@@ -160,7 +160,7 @@ class Prompt:
 
     def fit(self, bench: Workbench) -> Prompted:
         """Draw a template and shots, keep the shots that fit into the context, and read them."""
-        task, model = bench.setting.task, cast(Continues, bench.setting.backbone).language_model()
+        task, model = bench.setting.task, cast(ContinuesTexts, bench.setting.backbone).language_model()
         choices = templates_for(self.template, task)
         template = choices[derive(bench.seed_of("templates"), "templates") % len(choices)]
         random = np.random.default_rng(derive(bench.seed_of("shots"), "shots"))
@@ -193,7 +193,7 @@ class Prompt:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Prompted:
         """Restore the prompt from the facts; its files are not needed."""
-        model = cast(Continues, setting.backbone).language_model()
+        model = cast(ContinuesTexts, setting.backbone).language_model()
         shots = tuple(shot["text"] for shot in facts["shots"])
         prompts = Prompts(Template.from_json(facts["template"]), tuple(facts["words"]), shots)
         content_free = delta["content_free"].numpy() if "content_free" in delta else None

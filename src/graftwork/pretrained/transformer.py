@@ -28,7 +28,7 @@ RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' cl
 
 @dataclass
 class TransformerBackbone:
-    """Implements `Backbone`, `PlacesParts` and `Continues`.
+    """Implements `Backbone`, `PlacesParts` and `ContinuesTexts`.
 
     The tokenizer must cut at `card.max_length` and pad nothing.
     """
@@ -154,6 +154,7 @@ class TransformerBackbone:
         assert self.head is not None, f"{self.card.id} is no language model"
         embedding: Any = self.module.get_submodule(self.layout.embedding)
         return TransformerReader(
+            self.card.id,
             self.module,
             self.head.map_of(embedding.weight),
             self.tokenizer,

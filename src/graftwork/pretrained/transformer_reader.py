@@ -17,7 +17,7 @@ from torch.nn.functional import linear
 from transformers.cache_utils import Cache, DynamicLayer
 
 from graftwork.core.backbone import device_of
-from graftwork.core.language_model import Earlier, Piece
+from graftwork.core.language_model import Earlier, KeptKeys
 from graftwork.io.files import header_of
 from graftwork.pretrained.model_folder import stored_weights, weight_files
 from graftwork.pretrained.tokenising import padded
@@ -89,8 +89,9 @@ class AfterPieces(DynamicLayer):
 
 @dataclass
 class TransformerReader:
-    """Implements `LanguageModel`."""
+    """Implements `NextTokenModel`."""
 
+    name: str
     module: nn.Module  # a transformers decoder without a head
     head: Head
     tokenizer: Tokenizer  # that of the backbone, which cuts
@@ -144,7 +145,7 @@ class TransformerReader:
             past_key_values=Cache(layers=list(layers)),
             **self.options,
         )
-        new = Piece(tuple(layer.new[0] for layer in layers), tuple(layer.new[1] for layer in layers), real)
+        new = KeptKeys(tuple(layer.new[0] for layer in layers), tuple(layer.new[1] for layer in layers), real)
         return output.last_hidden_state, Earlier((*pieces, new))
 
     def logits(self, states: Tensor) -> Tensor:

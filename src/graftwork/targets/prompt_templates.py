@@ -12,6 +12,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.io.files import read_toml
 
+DRAWN = "drawn"  # the name that stands for a built-in template drawn by the seed
 BUILT_IN = Path(__file__).with_suffix(".toml")
 FORMS: Mapping[str, tuple[str, ...]] = {"text": ("text",), "pair": ("text_a", "text_b"), "choice": ("text",)}
 KEYS = ("instruction", "example", "answer", "separator", "words")
@@ -94,7 +95,7 @@ def templates_for(named: str, task: Task) -> list[Template]:
     found = read_templates(path or BUILT_IN).get(form, [])
     if path is not None and not found:
         raise ConfigError("the file has no template that fits the task", where=str(path), expected=f"[{form}.NAME]")
-    if path is None and named:
+    if path is None and named != DRAWN:
         found = [template for template in found if template.name == named] or _unknown(named, form, found)
     elif path is None:
         found = [template for template in found if not template.words]

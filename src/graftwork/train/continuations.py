@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graftwork.core.language_model import Earlier, LanguageModel
+from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.errors import ConfigError, IncompatibleModule, clip
 from graftwork.machine.memory import answers_in_halves
 from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
@@ -41,7 +41,7 @@ class Asked:
         return Asked(self.context[shared:], self.continuations)
 
 
-def asked_of(model: LanguageModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]]) -> list[Asked]:
+def asked_of(model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]]) -> list[Asked]:
     """Tokenise contexts, each with its continuations. Raises `ConfigError` for a continuation without a token."""
     moved = [(context.rstrip(), context[len(context.rstrip()) :]) for context in contexts]
     heads = model.tokens([head for head, _ in moved])
@@ -61,13 +61,13 @@ def asked_of(model: LanguageModel, contexts: Sequence[str], continuations: Seque
 
 
 @torch.inference_mode()
-def read_before(model: LanguageModel, tokens: Sequence[int]) -> Earlier:
+def read_before(model: NextTokenModel, tokens: Sequence[int]) -> Earlier:
     """Read what prompts share."""
     return model.read(*model.padded([tokens]))[1]
 
 
 @torch.inference_mode()
-def log_likelihoods(model: LanguageModel, asked: Sequence[Asked], before: Earlier | None = None) -> list[list[float]]:
+def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earlier | None = None) -> list[list[float]]:
     """Return the log-likelihood of every continuation of each context, which follows what was read `before`.
 
     A continuation of one token costs nothing more than its context. Raises `IncompatibleModule` for what is no number.
@@ -85,12 +85,13 @@ def log_likelihoods(model: LanguageModel, asked: Sequence[Asked], before: Earlie
     if not np.isfinite(list(chain.from_iterable(found))).all():
         raise IncompatibleModule(
             "the language model's probabilities are no numbers",
+            where=model.name,
             do="open it with --precision fp32; if that does not help, its weights are damaged",
         )
     return found
 
 
-def _of_batch(model: LanguageModel, asked: Sequence[Asked], before: Earlier | None) -> list[list[float]]:
+def _of_batch(model: NextTokenModel, asked: Sequence[Asked], before: Earlier | None) -> list[list[float]]:
     ids, real = model.padded([one.context for one in asked])
     states, kept = model.read(ids, real, before)
     last = states[torch.arange(len(asked), device=ids.device), real.sum(dim=1) - 1]  # (B, D)
@@ -110,7 +111,7 @@ def _of_batch(model: LanguageModel, asked: Sequence[Asked], before: Earlier | No
     return scores
 
 
-def _log_probabilities(model: LanguageModel, states: Tensor, tokens: Sequence[Sequence[int]]) -> list[list[float]]:
+def _log_probabilities(model: NextTokenModel, states: Tensor, tokens: Sequence[Sequence[int]]) -> list[list[float]]:
     """Return log p of the tokens that may follow each of the states (N, D), of which some are asked for each."""
     found: list[list[float]] = []
     for start in range(0, len(tokens), ROWS_AT_ONCE):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from graftwork.core.example import Example
-from graftwork.core.language_model import LanguageModel
+from graftwork.core.language_model import NextTokenModel
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.targets.prompts import Prompts
@@ -15,7 +15,7 @@ from graftwork.train.continuations import Asked, asked_of
 
 
 def with_fitting_shots(
-    model: LanguageModel, prompts: Prompts, drawn: Sequence[Example], task: Task, examples: Sequence[Example]
+    model: NextTokenModel, prompts: Prompts, drawn: Sequence[Example], task: Task, examples: Sequence[Example]
 ) -> tuple[Prompts, list[Example]]:
     """Return the prompts with those of the drawn shots that fit beside the longest of `examples`, and which these are.
 
@@ -40,7 +40,7 @@ def _shown(prompts: Prompts, shots: Sequence[Example], task: Task) -> Prompts:
 
 
 def cut_to_fit(
-    model: LanguageModel, prompts: Prompts, inputs: Mapping[str, Any], answers: Sequence[str], asked: Asked
+    model: NextTokenModel, prompts: Prompts, inputs: Mapping[str, Any], answers: Sequence[str], asked: Asked
 ) -> Asked:
     """Cut the longest text of an example at its end until the prompt fits. Raises `ConfigError` where none does."""
     inputs = {role: given for role, given in inputs.items() if isinstance(given, str)}
