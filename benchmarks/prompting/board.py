@@ -34,8 +34,7 @@ Row = dict[str, str]
 
 def read(path: Path) -> list[Row]:
     """Return the rows of a file; a row of copa gets its connective behind the premise."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as stream:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as stream:
         if path.suffix != ".jsonl":
             return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
         rows = [json.loads(line) for line in stream]
@@ -83,17 +82,9 @@ def main() -> None:
     for name in chosen.names:
         task = drawn(name, sizes, runs / "rows")
         for backbone, methods in ((f"hf:{model}", prompts(name, chosen.shots)), ("minilm", chosen.tuned)):
-            out = results / f"{name}_{'prompted' if methods != chosen.tuned else 'minilm'}"
-            if methods:
-                compared(
-                    task,
-                    methods=["majority", *methods],
-                    seeds=chosen.seeds,
-                    jobs=1,
-                    out=out,
-                    runs=runs,
-                    backbone=backbone,
-                )
+            out = results / f"{name}_{'minilm' if backbone == 'minilm' else 'prompted'}"
+            asked: dict[str, Any] = {"seeds": chosen.seeds, "jobs": 1, "out": out, "runs": runs, "backbone": backbone}
+            compared(task, methods=["majority", *methods], **asked)
 
 
 if __name__ == "__main__":
