@@ -1,7 +1,7 @@
-"""Likelihoods and speed of `prompt` beside lm-evaluation-harness: `python beside_lm_eval.py --data sst2 --model FOLDER`.
+"""Likelihoods and speed of `prompt` beside lm-evaluation-harness: `python beside_lm_eval.py --data sst2 --model M`.
 
-Both answer the same prompts with the same weights in fp32 and one thread, in turns: a part of the rows by one, then by
-the other. lm-eval is an environment's own: `pip install lm-eval`.
+M is the folder of a language model. Both answer the same prompts with the same weights in fp32 and one thread, in turns: a part of the rows by one, then by
+the other. lm-eval needs an environment of its own: `pip install lm-eval`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -60,47 +61,41 @@ def main() -> None:
     parser.add_argument("--method", default="prompt:shots=16:template=sentiment")
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--parts", type=int, default=5)
-    parser.add_argument(
-        "--batch", type=int, nargs="+", default=[1, 16], help="batch sizes of lm-eval; 1 is its default"
-    )
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 16], help="of lm-eval; its default is 1")
     parser.add_argument("--runs", default="runs")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "beside_lm_eval.json")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     method = parse_method(chosen.method)
-    task = gw.Task.from_file(
-        chosen.data / "train.tsv", validation=chosen.data / "dev.tsv", test=chosen.data / "test.tsv"
-    )
+    files = {split: chosen.data / f"{split}.tsv" for split in ("train", "dev", "test")}
+    task = gw.Task.from_file(files["train"], validation=files["dev"], test=files["test"])
     settings = RunSettings(f"hf:{chosen.model}", runs=chosen.runs, precision="fp32")
     session = open_session(task, [method], settings)
-    fitted, fit_seconds = timed(lambda: method.method.fit(workbench(session, method, Recipe(), 0)))
+    fitted, fit_seconds = timed(partial(method.method.fit, workbench(session, method, Recipe(), 0)))
     examples = session.dataset.test.examples[: chosen.rows]
     peers = {f"lm-eval, batches of {size}": harness(chosen.model, size) for size in chosen.batch}
     times: dict[str, list[float]] = {name: [] for name in ("graftwork", *peers)}
     apart: dict[str, float] = dict.fromkeys(peers, 0.0)
     for part in np.array_split(np.arange(len(examples)), chosen.parts):
         rows = [examples[i] for i in part]
-        ours, seconds = timed(lambda: fitted.logits(rows))
+        ours, seconds = timed(partial(fitted.logits, rows))
         times["graftwork"].append(seconds)
         for name, peer in peers.items():
-            found, seconds = timed(lambda: peer.loglikelihood(asked(fitted, rows), disable_tqdm=True))
+            found, seconds = timed(partial(peer.loglikelihood, asked(fitted, rows), disable_tqdm=True))
             times[name].append(seconds)
             theirs = np.array([value for value, _ in found]).reshape(ours.shape)
             apart[name] = max(apart[name], float(np.abs(theirs - ours).max()))
+    ratios = {name: [a / b for a, b in zip(times[name], times["graftwork"], strict=True)] for name in peers}
+    told = ("shots_asked", "shots_dropped", "prompt_tokens", "tokens_read_once")
     content = {
         "method": method.label,
         "data": chosen.data.name,
         "rows": len(examples),
-        "facts": {
-            name: fitted.facts[name] for name in ("shots_asked", "shots_dropped", "prompt_tokens", "tokens_read_once")
-        },
+        "facts": {name: fitted.facts[name] for name in told},
         "largest_difference": apart,
         "fit_seconds": fit_seconds,
         "seconds_of_parts": times,
-        "times_as_fast": {
-            name: statistics.median(a / b for a, b in zip(times[name], times["graftwork"], strict=True))
-            for name in peers
-        },
+        "times_as_fast": {name: statistics.median(listed) for name, listed in ratios.items()},
         "versions": {"lm_eval": version("lm_eval")},
         "precision": "fp32",
         "environment": environment(),
