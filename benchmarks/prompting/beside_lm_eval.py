@@ -1,7 +1,7 @@
 """Likelihoods and speed of `prompt` beside lm-evaluation-harness: `python beside_lm_eval.py --data sst2 --model M`.
 
-M is the folder of a language model. Both answer the same prompts with the same weights in fp32 and one thread, in turns: a part of the rows by one, then by
-the other. lm-eval needs an environment of its own: `pip install lm-eval`.
+M is the folder of a language model. Both answer the same prompts with the same weights in fp32 and one thread, in
+turns: a part of the rows by one, then by the other. lm-eval needs an environment of its own: `pip install lm-eval`.
 """
 
 from __future__ import annotations

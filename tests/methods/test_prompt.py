@@ -276,6 +276,15 @@ def test_a_template_that_is_wrong_is_an_error(text: str, error: type, told: str,
     assert str(path) in str(found.value)
 
 
+def test_a_stored_template_is_checked_as_a_file_is(write: Write) -> None:
+    data, backbone = tiny_dataset("classification", pair=True), opened(write())
+    facts = fitted_on(backbone, data, Prompt(shots=1)).facts
+    setting = Setting(data.task, kinds.get("classification"), backbone)
+    told = facts | {"template": facts["template"] | {"example": "{text_a.__class__} {text_b}"}}
+    with pytest.raises(ConfigError, match="lacks its field"):
+        Prompt().restore(setting, {}, told)
+
+
 def test_it_says_where_it_does_not_fit(write: Write, tmp_path: Path) -> None:
     data, card = tiny_dataset("classification"), opened(write()).card
     assert Prompt().unfit(data.task, card) == "" == Prompt(template="category").unfit(data.task, None)

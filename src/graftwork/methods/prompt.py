@@ -42,9 +42,7 @@ class Prompted:
     model: NextTokenModel
     prompts: Prompts
     normalise: str
-    content_free: (
-        NDArray[np.float64] | None
-    )  # (C,) log-probabilities of the labels without content; None: no calibration
+    content_free: NDArray[np.float64] | None  # (C,) log-probabilities of labels without content; None: not calibrated
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
@@ -75,8 +73,6 @@ class Prompted:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (N, C), or (W, 1) for choices: the log-likelihood of each answer."""
-        if not examples:
-            return np.zeros((0, len(self.prompts.words)))
         return self._scores(examples, self.asked(examples)[0])
 
     def _scores(self, examples: Sequence[Example], asked: Sequence[Asked]) -> Logits:
@@ -95,7 +91,7 @@ class Prompted:
         ]
         if self.prompts.of_choices:
             return Ragged.of([[(score,) for score in row] for row in divided], np.float64)
-        logits = np.array(divided, dtype=np.float64)
+        logits = np.array(divided, dtype=np.float64).reshape(len(examples), len(self.prompts.words))
         return logits if self.content_free is None else logits - self.content_free
 
     def _lengths(self, example: Example, asked: Asked) -> list[int]:

@@ -12,7 +12,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.io.files import read_toml
 
-DRAWN = "drawn"  # the name that stands for a built-in template drawn by the seed
+BY_SEED = "drawn"  # the name that stands for a built-in template drawn by the seed
 BUILT_IN = Path(__file__).with_suffix(".toml")
 FORMS: Mapping[str, tuple[str, ...]] = {"text": ("text",), "pair": ("text_a", "text_b"), "choice": ("text",)}
 KEYS = ("instruction", "example", "answer", "separator", "words")
@@ -23,6 +23,7 @@ SEPARATOR = "\n\n"  # between the instruction, the shots and the example
 class Template:
     """A template; its texts have fields: {text}, or {text_a} and {text_b}; {label} or {choice}; {labels}."""
 
+    form: str  # one of `FORMS`
     name: str
     example: str  # what is asked of an example, each of its texts a field
     answer: str  # all of it is scored
@@ -32,8 +33,9 @@ class Template:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Template:
-        """Build a template from `as_json`."""
-        return cls(**told)
+        """Build a template from `as_json`. Raises `ConfigError` for one that lacks its fields or has others."""
+        texts = {key: value for key, value in told.items() if key not in ("form", "name")}
+        return _checked(told["name"], texts, told["form"], f"the template {told['name']!r}")
 
     def as_json(self) -> dict[str, Any]:
         """Return the template as JSON."""
@@ -95,7 +97,7 @@ def templates_for(named: str, task: Task) -> list[Template]:
     found = read_templates(path or BUILT_IN).get(form, [])
     if path is not None and not found:
         raise ConfigError("the file has no template that fits the task", where=str(path), expected=f"[{form}.NAME]")
-    if path is None and named != DRAWN:
+    if path is None and named != BY_SEED:
         found = [template for template in found if template.name == named] or _unknown(named, form, found)
     elif path is None:
         found = [template for template in found if not template.words]
@@ -134,7 +136,7 @@ def _checked(name: str, told: Mapping[str, Any], form: str, where: str) -> Templ
     _require_fields(texts.get("instruction", ""), (), listing, f"{where}, instruction")
     _require_fields(texts.get("example", ""), FORMS[form], (*FORMS[form], *listing), f"{where}, example")
     _require_fields(texts.get("answer", ""), (target,), (target,), f"{where}, answer")
-    return Template(name=name, words=words, **texts)
+    return Template(form=form, name=name, words=words, **texts)
 
 
 def _require_fields(text: str, needed: Sequence[str], known: Sequence[str], where: str) -> None:
