@@ -27,6 +27,7 @@ FILES = {  # task -> its files of train, validation and test; the last two may b
 }
 NAMED = {"sst2": "sentiment", "trec6": "question_type", "boolq": "yes_no", "mrpc": "same_meaning"}
 OF_COPA = {"cause": "because", "effect": "so"}  # as lm-evaluation-harness asks it
+VARIANTS = ("drawn", "calibrated", "named")  # the template: drawn by the seed, also calibrated, made for the task
 TUNED = ("linear_probe", "adapter", "full")
 
 Row = dict[str, str]
@@ -59,10 +60,12 @@ def drawn(name: str, sizes: dict[str, int], folder: Path) -> gw.Task:
     return gw.Task.from_file(paths["train"], name=name, validation=paths["validation"], test=paths["test"], **given)
 
 
-def prompts(name: str, shots: list[int]) -> list[str]:
+def prompts(name: str, shots: list[int], variants: list[str]) -> list[str]:
     """Return the methods that prompt: templates drawn by the seed, calibrated too, and the one made for the task."""
-    variants = [""] if name == "copa" else ["", ":calibrate=contextual", f":template={NAMED[name]}"]
-    return [f"prompt:shots={number}{variant}" for number in shots for variant in variants]
+    settings = {"drawn": ""}
+    if name in NAMED:
+        settings |= {"calibrated": ":calibrate=contextual", "named": f":template={NAMED[name]}"}
+    return [f"prompt:shots={number}{settings[one]}" for number in shots for one in variants if one in settings]
 
 
 def main() -> None:
@@ -70,6 +73,7 @@ def main() -> None:
     parser = flags(__doc__, FILES)
     parser.add_argument("--model", required=True, help="folder of a language model")
     parser.add_argument("--shots", type=int, nargs="+", default=[0, 4, 16])
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--seeds", type=int, default=5)
     for split, rows in (("train", 1000), ("validation", 200), ("test", 500)):
         parser.add_argument(f"--{split}", type=int, default=rows, help=f"rows of {split} at most")
@@ -81,7 +85,10 @@ def main() -> None:
     sizes = {"train": chosen.train, "validation": chosen.validation, "test": chosen.test}
     for name in chosen.names:
         task = drawn(name, sizes, runs / "rows")
-        for backbone, methods in ((f"hf:{model}", prompts(name, chosen.shots)), ("minilm", chosen.tuned)):
+        for backbone, methods in (
+            (f"hf:{model}", prompts(name, chosen.shots, chosen.variants)),
+            ("minilm", chosen.tuned),
+        ):
             out = results / f"{name}_{'minilm' if backbone == 'minilm' else 'prompted'}"
             asked: dict[str, Any] = {"seeds": chosen.seeds, "jobs": 1, "out": out, "runs": runs, "backbone": backbone}
             compared(task, methods=["majority", *methods], **asked)
