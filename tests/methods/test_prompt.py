@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
 
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.example import Example
@@ -39,6 +39,25 @@ LLAMA: dict[str, Any] = {
     "vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "intermediate_size": 64, "max_position_embeddings": LENGTH, "initializer_range": 0.2,
 }  # fmt: skip
+WINDOWS: dict[str, Any] = {"sliding_window": 60, "head_dim": 8}
+UNGROUPED = {name: LLAMA[name] for name in LLAMA if name not in ("num_key_value_heads", "intermediate_size")}
+OTHERS: dict[str, dict[str, Any]] = {  # differing from Llama in what a head, a position or a mask depends on
+    "mistral": LLAMA | WINDOWS,
+    "qwen2": LLAMA | {"use_sliding_window": True, "sliding_window": 60, "max_window_layers": 1},
+    "qwen3": LLAMA,
+    "gemma": LLAMA | {"head_dim": 8},
+    "gemma2": LLAMA | WINDOWS | {"final_logit_softcapping": 2.0},
+    "gemma3_text": LLAMA | WINDOWS | {"sliding_window_pattern": 2},
+    "granite": LLAMA | {"logits_scaling": 3.0},
+    "olmo2": LLAMA,
+    "smollm3": LLAMA,
+    "phi": LLAMA,
+    "phi3": LLAMA,
+    "opt": UNGROUPED | {"ffn_dim": 64, "word_embed_proj_dim": 32, "init_std": 0.2},
+    "gpt_neox": LLAMA,
+    "bloom": {"vocab_size": VOCABULARY, "hidden_size": 32, "n_layer": 2, "n_head": 2, "initializer_range": 0.2},
+    "falcon": UNGROUPED | {"alibi": True},
+}
 CONFIGS = {
     "gpt2": GPT2,
     "tied": LlamaConfig(**LLAMA, tie_word_embeddings=True),
@@ -59,13 +78,14 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
             PreTrainedTokenizerFast(
                 tokenizer_object=tiny_tokenizer(), unk_token="[UNK]", eos_token="[SEP]", **padding
             ).save_pretrained(folder)
-            config = json.loads((folder / "tokenizer_config.json").read_text())
-            assert ("pad_token" in config) == pad
+            assert ("pad_token" in json.loads((folder / "tokenizer_config.json").read_text())) == pad
             tokenizer = json.loads((folder / "tokenizer.json").read_text()) | {"post_processor": None}
             (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
             with torch.random.fork_rng():
                 torch.manual_seed(0)
-                AutoModelForCausalLM.from_config(CONFIGS[name]).save_pretrained(folder)
+                told = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+                config = CONFIGS[name] if name in CONFIGS else AutoConfig.for_model(name, **OTHERS[name] | told)
+                AutoModelForCausalLM.from_config(config).save_pretrained(folder)
         return known[name, pad]
 
     return written
@@ -80,7 +100,7 @@ def opened(folder: Path) -> TransformerBackbone:
 @torch.no_grad()
 def alone(folder: Path, tokens: Sequence[int], answer: Sequence[int]) -> float:
     """The log-likelihood of an answer, by transformers, of one whole string."""
-    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     logits = network(torch.tensor([[*tokens, *answer]])).logits[0].log_softmax(dim=-1)
     return float(sum(logits[len(tokens) + place - 1, token] for place, token in enumerate(answer)))
 
@@ -89,7 +109,7 @@ def fitted_on(backbone: TransformerBackbone, data: Any, method: Prompt, seed: in
     return method.fit(replace(tiny_bench(data, backbone, seed=seed), **changes))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", [*CONFIGS, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_answers_are_scored_as_whole_strings_are(name: str, write: Write) -> None:
     folder = write(name, pad=name != "tied")
     model = opened(folder).language_model()

@@ -55,7 +55,74 @@ LLAMA = Layout(
     head="lm_head",
     options={"use_cache": False},
 )
+PHI = replace(
+    LLAMA,
+    roles={**LLAMA.roles, "attention.output": "self_attn.dense", "mlp.up": "mlp.fc1", "mlp.down": "mlp.fc2"},
+)
+PHI3 = replace(
+    LLAMA,
+    roles={
+        "attention": "self_attn",
+        "attention.qkv": "self_attn.qkv_proj",
+        "attention.output": "self_attn.o_proj",
+        "mlp.up": "mlp.gate_up_proj",  # fused with the gate
+        "mlp.down": "mlp.down_proj",
+    },
+)
+OPT = replace(
+    LLAMA,
+    roles={**LLAMA.roles, "attention.output": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"},
+    skipped=("embed_tokens", "project_in"),
+    learns_like={"final_layer_norm": "layers.*", "project_in": "embed_tokens"},  # registered out of order
+)
+NEOX = replace(
+    LLAMA,
+    embedding="embed_in",
+    roles={
+        "attention": "attention",
+        "attention.qkv": "attention.query_key_value",
+        "attention.output": "attention.dense",
+        "mlp.up": "mlp.dense_h_to_4h",
+        "mlp.down": "mlp.dense_4h_to_h",
+    },
+    skipped=("embed_in",),
+    head="embed_out",
+)
+BLOOM = replace(
+    NEOX,
+    blocks="h.*",
+    embedding="word_embeddings",
+    roles={
+        "attention.qkv": "self_attention.query_key_value",  # it computes its own softmax
+        "attention.output": "self_attention.dense",
+        "mlp.up": "mlp.dense_h_to_4h",
+        "mlp.down": "mlp.dense_4h_to_h",
+    },
+    skipped=("word_embeddings", "word_embeddings_layernorm"),
+    head="lm_head",
+    tuple_blocks=True,
+)
 
-LAYOUTS: Mapping[str, Layout] = {"gpt2": GPT2, "openai-gpt": OPENAI_GPT, "llama": LLAMA}
+LAYOUTS: Mapping[str, Layout] = {
+    "gpt2": GPT2,
+    "openai-gpt": OPENAI_GPT,
+    "llama": LLAMA,
+    "mistral": LLAMA,
+    "qwen2": LLAMA,
+    "qwen3": LLAMA,
+    "gemma": LLAMA,
+    "gemma2": LLAMA,
+    "gemma3_text": LLAMA,
+    "granite": LLAMA,
+    "olmo": LLAMA,
+    "olmo2": LLAMA,
+    "smollm3": LLAMA,
+    "phi": PHI,
+    "phi3": PHI3,
+    "opt": OPT,
+    "gpt_neox": NEOX,
+    "bloom": BLOOM,
+    "falcon": BLOOM,
+}
 
 backbones.register("hf_decoder")(TransformerFamily(LAYOUTS))

@@ -128,6 +128,33 @@ T5 = Layout(
     pooling="mean",  # no token stands for the whole text
     learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
 )
+UMT5 = replace(T5, learns_like={})  # every block has a table of its own
+EUROBERT = Layout(
+    "layers.*",
+    "embed_tokens",
+    {
+        "attention": "self_attn",
+        "attention.query": "self_attn.q_proj",
+        "attention.key": "self_attn.k_proj",
+        "attention.value": "self_attn.v_proj",
+        "attention.output": "self_attn.o_proj",
+        "mlp.up": "mlp.up_proj",  # mlp.gate_proj is the gate
+        "mlp.down": "mlp.down_proj",
+    },
+    skipped=("embed_tokens",),
+    pooling="mean",  # no token was trained to stand for the whole text
+)
+NOMIC_BERT = replace(
+    EUROBERT,
+    embedding="embeddings.word_embeddings",
+    roles={
+        **EUROBERT.roles,
+        "attention.norm": "post_attention_layernorm",
+        "mlp.norm": "post_mlp_layernorm",
+    },
+    skipped=("embeddings",),
+    token_types=True,
+)
 MBART = Layout(
     "layers.*",
     "embed_tokens",
@@ -167,6 +194,9 @@ LAYOUTS: Mapping[str, Layout] = {
     "xlnet": XLNET,
     "t5": T5,
     "mt5": T5,
+    "umt5": UMT5,
+    "eurobert": EUROBERT,
+    "nomic_bert": NOMIC_BERT,
     "bart": BART,
     "mbart": MBART,
 }

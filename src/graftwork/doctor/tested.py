@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 NAME = "graftwork"
 EXTRAS = {  # name -> what it brings
     "elmo": "ELMo's published weights, which are HDF5",
+    "gguf": "networks in llama.cpp's files",
     "hub": "data sets by name, hub:NAME",
     "images": "tasks over images",
     "parquet": "data in Parquet files",

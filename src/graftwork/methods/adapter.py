@@ -100,7 +100,7 @@ class Adapter:
         """Plug in the bottlenecks, and for Houlsby's placement trainable gains and biases of the norms."""
         for role in PLACEMENTS[self.placement]:
             model.plug(role, lambda site: Bottleneck(site, self.size))
-        if self.placement == "houlsby":
+        if self.placement == "houlsby" and model.backbone.sites("norm"):  # OLMo's norms have no weights
             model.plug("norm", Rescale)
 
     fit = fit_by_gradient

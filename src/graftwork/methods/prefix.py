@@ -68,6 +68,13 @@ class PrefixTuning:
 
 
 def _key_widths(backbone: Backbone) -> list[int]:
-    """The sizes H d of a position's key in every block; a fused map has queries, keys and values side by side."""
+    """The sizes H d of a position's key in every block; H may be below the number of heads of the queries.
+
+    A fused map has queries, as wide as what the output map takes, and keys and values of equal widths.
+    """
     keys, fused = backbone.sites("attention.key"), backbone.sites("attention.qkv")
-    return [site_size(site)[1] for site in keys.values()] or [site_size(site)[1] // 3 for site in fused.values()]
+    outputs = backbone.sites("attention.output")
+    return [site_size(site)[1] for site in keys.values()] or [
+        (site_size(site)[1] - site_size(output)[0]) // 2
+        for site, output in zip(fused.values(), outputs.values(), strict=True)
+    ]

@@ -122,6 +122,7 @@ def attend(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
+    softcap: float | None = None,
     **unused: object,  # arguments of the interface for other kernels
 ) -> tuple[Tensor, None]:
     """Implement transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d).
@@ -136,13 +137,16 @@ def attend(
         key, value = (heads.repeat_interleave(shared, dim=1) for heads in (key, value))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
-    if query.is_cuda:
+    plain = softcap is not None  # scores stay within it, by tanh (Gemma 2): no kernel here does that
+    if query.is_cuda and not plain:
         output = scaled_dot_product_attention(query, key, value, attention_mask, dropout, scale=scale)
-    elif by_key and dropout == 0.0:
+    elif by_key and dropout == 0.0 and not plain:
         real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, K)
         output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]
     else:
         scores = torch.matmul(query, key.transpose(2, 3)) * scale  # (S, H, T, K)
+        if softcap is not None:
+            scores = torch.tanh(scores / softcap) * softcap
         if attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
             scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
         output = torch.matmul(dropped(scores.softmax(dim=-1), dropout), value)

@@ -17,7 +17,7 @@ from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.transformer_reader import HeadPlace
 
-UNUSED = ("pooler", "masked_spec_embed", "decoder")  # for next-sentence prediction; pre-training on sounds; generation
+UNUSED = ("pooler", "masked_spec_embed", "project_out")  # next-sentence prediction; pre-training on sounds; words
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
 
 

@@ -33,7 +33,7 @@ class Layout:
     options: Mapping[str, bool] = field(default_factory=dict)  # further arguments of its forward
     learns_like: Mapping[str, str] = field(
         default_factory=dict
-    )  # as `Placed.learns_like`, for modules a network may have
+    )  # as `PlacesParts.learns_like`, for modules a network may have; like `blocks`: like the highest of them
 
     def first_position(self, pad: int) -> int:
         """Return the position of the first token, where `pad` is the padding token's id."""

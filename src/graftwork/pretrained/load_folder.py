@@ -84,7 +84,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
             module = fresh_of_folder(folder, config, random_seed, bf16)
     return assemble(
         name,
-        encoder_of(module) if has_decoder(config) else with_our_attention(module),
+        encoder_of(module) if has_decoder(config) else with_our_attention(getattr(module, "decoder", module)),  # OPT's
         tokenizer,
         layout,
         pad_id=pad_id,
@@ -164,7 +164,8 @@ def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
     """Load the network of a folder. Raises `IncompatibleModule` where tensors are missing."""
     module, missing_keys = weighted(auto_class(config), folder, config, torch.bfloat16 if bf16 else torch.float32)
-    missing = sorted(key for key in missing_keys if key.partition(".")[0] not in UNUSED)
+    unused = (*UNUSED, "decoder") if has_decoder(config) else UNUSED
+    missing = sorted(key for key in missing_keys if key.partition(".")[0] not in unused)
     require_whole(missing, folder)
     return in_bf16(module) if bf16 else module
 
@@ -213,7 +214,7 @@ def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
 
 @contextlib.contextmanager
 def transformers_errors(folder: Path) -> Iterator[None]:
-    """Convert errors of transformers for a bad folder to `StorageError`, and silence its logs in this block."""
+    """Convert errors of transformers for a bad folder or file to `StorageError`, and silence its logs in this block."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -223,11 +224,10 @@ def transformers_errors(folder: Path) -> Iterator[None]:
         raise
     except KNOWN as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise StorageError(
-            f"transformers can't open this folder: {reason[0]}",
-            where=str(folder),
-            do="use the files as save_pretrained writes them",
-        ) from error
+        what, do = ("folder", "use the files as save_pretrained writes them")
+        if folder.is_file():  # GGUF
+            what, do = ("file", "use the folder that it was made of")
+        raise StorageError(f"transformers can't open this {what}: {reason[0]}", where=str(folder), do=do) from error
     except BaseException as error:
         raise unreadable(error, folder) from error
     finally:

@@ -13,6 +13,7 @@ from graftwork.io.files import file_digest, header_of, read_json, require_finite
 from graftwork.io.json_limits import SMALL
 from graftwork.io.plain_files import inside
 from graftwork.pretrained.download_policy import may_fetch
+from graftwork.pretrained.gguf_file import gguf_in, unpacked
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.model_json import checked_json
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SENTENCE_TOWERS = 2  # sentence embedding networks encode each text of a pair separately
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+NO_WEIGHT = ".masked_bias"  # what stood for minus infinity in Pythia and older GPTs, infinite in fp16
 MODULES = "modules.json"
 MOST_SHARDS = 1_000
 MOST_BYTES = 64 << 20  # of a file other than weights
@@ -46,9 +48,12 @@ SENTENCE_POOLINGS = {
 def locate(source: str) -> Path:
     """Return the folder `source`, or the local copy of the hub's repository of that name.
 
-    The network is used only for a hub name that has no local copy. Raises `StorageError`.
+    A GGUF file, or a folder that has nothing else, is the folder that it is unpacked into. The network is used only for
+    a hub name that has no local copy. Raises `StorageError`.
     """
     folder = Path(source).expanduser()
+    if (packed := gguf_in(folder)) is not None:
+        return unpacked(packed)
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise StorageError(
@@ -128,7 +133,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
     """Memory-map the tensors of all weight files, all finite. Raises `StorageError` or `IncompatibleModule`."""
     stored: dict[str, Tensor] = {}
     for path in weight_files(folder):
-        tensors = safe_load(path)
+        tensors = {name: tensor for name, tensor in safe_load(path).items() if not name.endswith(NO_WEIGHT)}
         require_finite(tensors, path)
         twice = next((name for name in tensors if name in stored), None)
         if twice is not None:

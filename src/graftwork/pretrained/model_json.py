@@ -32,6 +32,8 @@ REPEATED = (  # repetition counts: building a million empty layers takes hours
 )  # fmt: skip
 MOST_REPEATED = 1024
 LARGEST = 1 << 24  # maximum size: the largest vocabularies are below 2^20
+WAVES = ("rope_theta", "rotary_emb_base", "rope_local_base_freq")  # of rotary positions: no size
+LONGEST_WAVE = 10**12
 LONGEST_TEXT, LONGEST_LIST = 1_000, 1_024
 
 
@@ -91,8 +93,9 @@ def require_modest(content: Mapping[str, Any], path: Path) -> None:
         for item in items:
             if isinstance(item, str) and len(item) > LONGEST_TEXT:
                 raise _absurd(key, f"a text of {len(item):,} characters", f"at most {LONGEST_TEXT:,}", path)
-            if isinstance(item, int | float) and not abs(item) <= LARGEST:
-                raise _absurd(key, clip(str(item)), f"at most {LARGEST:,}", path)
+            most = LONGEST_WAVE if key in WAVES else LARGEST
+            if isinstance(item, int | float) and not abs(item) <= most:
+                raise _absurd(key, clip(str(item)), f"at most {most:,}", path)
         if key in REPEATED:
             times *= max(1, sum(item for item in items if isinstance(item, int)))
     if times > MOST_REPEATED:

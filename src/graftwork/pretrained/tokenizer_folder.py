@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.auto import feature_extraction_auto, image_processing_auto, tokenization_auto
 
 from graftwork.errors import ConfigError, StorageError, clip
@@ -36,6 +36,7 @@ PATHS = {  # settings that name files and locations on the machine that saved th
 }  # fmt: skip
 KEPT_OF_CONFIG = ("model_type", "tokenizer_class", "_name_or_path")  # a tokenizer is selected by these
 BACKENDS = {"TokenizersBackend", "PythonBackend", "SentencePieceBackend", "PreTrainedTokenizer"}
+AS_IT_IS = ("TokenizersBackend", "PreTrainedTokenizerFast")
 
 
 @contextlib.contextmanager
@@ -66,7 +67,8 @@ def checked_copy(folder: Path) -> Iterator[Path]:
 def open_tokenizer(folder: Path) -> Any:
     """Open transformers' tokenizer of a folder. Raises `ConfigError` if it is not fast, and transformers' errors."""
     with checked_copy(folder) as copy:
-        outer = AutoTokenizer.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
+        reader = PreTrainedTokenizerFast if _as_it_is(copy) else AutoTokenizer
+        outer = reader.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
     if not outer.is_fast:
         raise ConfigError(
             "the tokenizer has no tokenizer.json, nor files that one can be made of",
@@ -74,6 +76,13 @@ def open_tokenizer(folder: Path) -> Any:
             do="save it with transformers, use_fast=True, and put its tokenizer.json here",
         )
     return outer
+
+
+def _as_it_is(copy: Path) -> bool:
+    """Return whether tokenizer.json says it all; of some architectures (Qwen2) transformers would build its own."""
+    path = copy / "tokenizer_config.json"
+    stated = checked_json(path).get("tokenizer_class") if path.is_file() else None
+    return stated in AS_IT_IS and (copy / TOKENIZER).is_file()
 
 
 def _text(path: Path) -> bytes:

@@ -23,6 +23,7 @@ from graftwork.pretrained.transformer_reader import HeadPlace, TransformerReader
 
 BlockOutput = Tensor | tuple[Tensor | None, ...]  # hidden states, or a tuple that begins with them
 HAS_BIAS = "has_relative_attention_bias"  # T5's first attention: it computes the position bias of all blocks
+BIAS = "relative_attention_bias"  # its table
 RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' classes that are no `nn.LayerNorm`
 
 
@@ -45,14 +46,19 @@ class TransformerBackbone:
         paths = [path for path, _ in self.module.named_modules()]
         self._block_paths = [path for path in paths if pattern.fullmatch(path)]
         self._skipped_paths = [path for path in self.layout.skipped if path in paths]
-        self.learns_like = {path: like for path, like in self.layout.learns_like.items() if path in paths}
-        first = next(iter(self._block_paths), "")
+        first, last = (next(iter(ordered), "") for ordered in (self._block_paths, reversed(self._block_paths)))
+        self.learns_like = {
+            path: last if like == self.layout.blocks else like
+            for path, like in self.layout.learns_like.items()
+            if path in paths
+        }
         self._roles = {  # of paths with | between them, the one that the network has
             role: next((path for path in choices.split("|") if f"{first}.{path}" in paths), choices)
             for role, choices in self.layout.roles.items()
         }
         biased = (path for path, part in self.module.named_modules() if getattr(part, HAS_BIAS, False))
-        self._biased_path = next(biased, None)
+        shared = (path for path in biased if f"{path}.{BIAS}" in self.layout.learns_like)  # each of UMT5 has its own
+        self._biased_path = next(shared, None)
 
     @property
     def rows_apart(self) -> bool:
@@ -131,7 +137,7 @@ class TransformerBackbone:
             f"{block}.{path}": part
             for block, owner in self.sites("block").items()
             for path, part in owner.named_modules()
-            if type(part).__name__.endswith(RMS_NORMS)
+            if type(part).__name__.endswith(RMS_NORMS) and [*part.parameters(recurse=False)]  # OLMo's have none
         }
 
     def copy(self) -> TransformerBackbone:
@@ -159,7 +165,7 @@ class TransformerBackbone:
             self.head.map_of(embedding.weight),
             self.tokenizer,
             self.pad_id,
-            self.card.max_length,
+            min(self.card.max_length, getattr(self.module.config, "sliding_window", None) or self.card.max_length),
             self.layout.options,
         )
 

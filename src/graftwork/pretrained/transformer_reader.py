@@ -29,11 +29,12 @@ class Head:
 
     weight: Tensor  # (V, D)
     bias: Tensor | None = None  # (V,)
+    divisor: float = 1.0  # of logits, as in Granite
     cap: float | None = None  # logits are cap · tanh(logits / cap), as in Gemma 2
 
     def __call__(self, states: Tensor) -> Tensor:
         """(N, D) -> (N, V) fp32."""
-        logits = linear(states.to(self.weight.dtype), self.weight, self.bias).float()
+        logits = linear(states.to(self.weight.dtype), self.weight, self.bias).float() / self.divisor
         return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
 
 
@@ -43,27 +44,28 @@ class HeadPlace:
 
     folder: Path | None  # None: tied
     name: str
+    divisor: float = 1.0
     cap: float | None = None
 
     def map_of(self, embedding: Tensor) -> Head:
         """Return the head of the network with this token embedding (V, D), in its precision and on its device."""
         if self.folder is None:
-            return Head(embedding, cap=self.cap)
+            return Head(embedding, None, self.divisor, self.cap)
         stored = stored_weights(self.folder)
         weight, bias = stored[f"{self.name}.weight"], stored.get(f"{self.name}.bias")
-        return Head(weight.to(embedding), None if bias is None else bias.to(embedding), self.cap)
+        return Head(weight.to(embedding), None if bias is None else bias.to(embedding), self.divisor, self.cap)
 
 
 def head_place(folder: Path, name: str, config: Any, fresh_weights: bool) -> HeadPlace | None:
     """Return the place of the head `name`; None for a network without one: no decoder, or saved or drawn alone."""
-    if not name:
-        return None
-    cap = getattr(config, "final_logit_softcapping", None)
+    if not name or getattr(config, "word_embed_proj_dim", config.hidden_size) != config.hidden_size:
+        return None  # where its embedding is narrower (OPT-350m), the map between them is not among what is opened
+    after = getattr(config, "logits_scaling", 1.0), getattr(config, "final_logit_softcapping", None)
     if getattr(config, "tie_word_embeddings", True):
-        return HeadPlace(None, name, cap)
+        return HeadPlace(None, name, *after)
     if fresh_weights or not any(f"{name}.weight" in header_of(path).numbers for path in weight_files(folder)):
         return None
-    return HeadPlace(folder, name, cap)
+    return HeadPlace(folder, name, *after)
 
 
 class AfterPieces(DynamicLayer):

@@ -143,7 +143,7 @@ def _check_stacks(model: Model, inputs: Inputs) -> None:
     """Check that stacked adapters give for each row the same output as each adapter alone."""
     seen: list[tuple[Stacks, tuple[Tensor, ...], Tensor]] = []
     hooks = [
-        adapter.register_forward_hook(lambda one, args, output: seen.append((one, args, output)))
+        adapter.register_forward_hook(lambda one, args, output: seen.append((one, args, output.clone())))
         for adapter in model.adapters.values()
         if isinstance(adapter, Stacks)
     ]
@@ -151,7 +151,8 @@ def _check_stacks(model: Model, inputs: Inputs) -> None:
         model(inputs)
         for adapter, (x, y), output in seen:
             weights = {name: torch.stack([weight] * len(x)) for name, weight in adapter.weights().items()}
-            stacked = adapter.adapt(x.flatten(1, -2), y.flatten(1, -2), weights).view(output.shape)
+            before, after = (one.reshape(len(one), -1, one.shape[-1]) for one in (x, y))  # OPT's may be (S T, D)
+            stacked = adapter.adapt(before, after, weights).view(output.shape)
             require(_alike(stacked, output), f"{type(adapter).__name__}: stacked it gives other answers")
     for hook in hooks:
         hook.remove()
