@@ -312,11 +312,12 @@ def test_states_are_the_networks_own(backbone: TransformerBackbone) -> None:
 
 
 @pytest.mark.parametrize("model_type", sorted(ALIKE))
-def test_those_alike_have_the_networks_own_states(
+def test_those_alike_have_the_networks_own_states_of_the_same_words(
     model_type: str, opened: Callable[[str], TransformerBackbone]
 ) -> None:
     test_states_are_the_networks_own(opened(model_type))
     test_starting_at_a_block_equals_the_whole_run(opened(model_type))
+    assert {4, 6, 7, 8} <= {*opened(model_type).encode(EXAMPLES).ids[0]}  # tokenizer.json is read as it is
 
 
 PLACED = {  # parts of no block or of all three -> how many blocks below the highest their rate is that of
@@ -333,8 +334,11 @@ PLACED = {  # parts of no block or of all three -> how many blocks below the hig
     "deberta": {"embeddings": 3, "encoder.rel_embeddings": 3},
     "mbart": {"embed_tokens": 3, "embed_positions": 3, "layernorm_embedding": 3, "layer_norm": 0},
     "llama": {"embed_tokens": 3, "norm": 0},
-    "opt": {"embed_tokens": 3, "embed_positions": 3, "project_in": 3, "final_layer_norm": 0},
-}
+    "opt": {
+        "decoder.embed_tokens": 3, "decoder.embed_positions": 3, "decoder.project_in": 3,
+        "decoder.final_layer_norm": 0,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("model_type", PLACED)

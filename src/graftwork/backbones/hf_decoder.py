@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from graftwork.pretrained.layout import Layout
+from graftwork.pretrained.layout import LLAMA_ROLES, Layout
 from graftwork.pretrained.load_folder import TransformerFamily
 from graftwork.registry import backbones
 
@@ -39,15 +39,7 @@ OPENAI_GPT = replace(
 LLAMA = Layout(
     "layers.*",
     "embed_tokens",
-    {
-        "attention": "self_attn",
-        "attention.query": "self_attn.q_proj",
-        "attention.key": "self_attn.k_proj",
-        "attention.value": "self_attn.v_proj",
-        "attention.output": "self_attn.o_proj",
-        "mlp.up": "mlp.up_proj",  # mlp.gate_proj is the gate
-        "mlp.down": "mlp.down_proj",
-    },
+    LLAMA_ROLES,
     skipped=("embed_tokens",),
     pooling="last",
     separate_by_end=True,
@@ -57,7 +49,7 @@ LLAMA = Layout(
 )
 PHI = replace(
     LLAMA,
-    roles={**LLAMA.roles, "attention.output": "self_attn.dense", "mlp.up": "mlp.fc1", "mlp.down": "mlp.fc2"},
+    roles={**LLAMA_ROLES, "attention.output": "self_attn.dense", "mlp.up": "mlp.fc1", "mlp.down": "mlp.fc2"},
 )
 PHI3 = replace(
     LLAMA,
@@ -71,9 +63,14 @@ PHI3 = replace(
 )
 OPT = replace(
     LLAMA,
-    roles={**LLAMA.roles, "attention.output": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"},
-    skipped=("embed_tokens", "project_in"),
-    learns_like={"final_layer_norm": "layers.*", "project_in": "embed_tokens"},  # registered out of order
+    blocks="decoder.layers.*",
+    embedding="decoder.embed_tokens",
+    roles={**LLAMA_ROLES, "attention.output": "self_attn.out_proj", "mlp.up": "fc1", "mlp.down": "fc2"},
+    skipped=("decoder.embed_tokens", "decoder.project_in"),
+    learns_like={  # registered out of order
+        "decoder.final_layer_norm": "decoder.layers.*",
+        "decoder.project_in": "decoder.embed_tokens",
+    },
 )
 NEOX = replace(
     LLAMA,

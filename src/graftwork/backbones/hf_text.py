@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from graftwork.pretrained.layout import BERT, Layout
+from graftwork.pretrained.layout import BERT, LLAMA_ROLES, Layout
 from graftwork.pretrained.load_folder import TransformerFamily
 from graftwork.registry import backbones
 
@@ -132,15 +132,7 @@ UMT5 = replace(T5, learns_like={})  # every block has a table of its own
 EUROBERT = Layout(
     "layers.*",
     "embed_tokens",
-    {
-        "attention": "self_attn",
-        "attention.query": "self_attn.q_proj",
-        "attention.key": "self_attn.k_proj",
-        "attention.value": "self_attn.v_proj",
-        "attention.output": "self_attn.o_proj",
-        "mlp.up": "mlp.up_proj",  # mlp.gate_proj is the gate
-        "mlp.down": "mlp.down_proj",
-    },
+    LLAMA_ROLES,
     skipped=("embed_tokens",),
     pooling="mean",  # no token was trained to stand for the whole text
 )
@@ -148,7 +140,7 @@ NOMIC_BERT = replace(
     EUROBERT,
     embedding="embeddings.word_embeddings",
     roles={
-        **EUROBERT.roles,
+        **LLAMA_ROLES,
         "attention.norm": "post_attention_layernorm",
         "mlp.norm": "post_mlp_layernorm",
     },

@@ -17,7 +17,7 @@ from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.transformer_reader import HeadPlace
 
-UNUSED = ("pooler", "masked_spec_embed", "project_out")  # next-sentence prediction; pre-training on sounds; words
+UNUSED = ("pooler", "masked_spec_embed", "decoder.project_out")  # next-sentence prediction; sounds; OPT's words
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
 
 
@@ -83,9 +83,11 @@ def _require_rows(tokenizer: Tokenizer, rows: int, name: str) -> None:
 
 def drop_unused(module: nn.Module) -> None:
     """Remove the parts of a network that are unused here."""
-    for name in UNUSED:
-        if getattr(module, name, None) is not None:
-            setattr(module, name, None)
+    for path in UNUSED:
+        inside, _, name = path.rpartition(".")
+        owner = getattr(module, inside, None) if inside else module
+        if getattr(owner, name, None) is not None:
+            setattr(owner, name, None)
 
 
 def _positions(config: Any, layout: Layout, name: str) -> int:

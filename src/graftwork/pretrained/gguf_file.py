@@ -50,18 +50,21 @@ def unpacked(file: Path) -> Path:
     Raises `StorageError` for a damaged file and an architecture that is not known, `MissingExtra`.
     """
     with storage_errors(file):
-        numbers = _checked(file)
         place = cache_folder().parent / "gguf" / file_digest(file)
         if (place / "config.json").is_file():
             return place
+        numbers = _checked(file)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with extra("gguf", "a GGUF file", where=str(file)):
         import_module("accelerate")  # transformers asks for both
         import_module("gguf")
     with storage_errors(place), tempfile.TemporaryDirectory(dir=place.parent, prefix=".") as made:
         _unpack(file, numbers, Path(made) / "network")
-        if not place.exists():  # another process may have been faster
+        try:
             os.rename(Path(made) / "network", place)
+        except OSError:
+            if not place.is_dir():  # another process was not just faster
+                raise
     return place
 
 

@@ -59,6 +59,15 @@ VIT_ROLES: Mapping[str, str] = {
     "mlp.up": "mlp.fc1",
     "mlp.down": "mlp.fc2",
 }
+LLAMA_ROLES: Mapping[str, str] = {
+    "attention": "self_attn",
+    "attention.query": "self_attn.q_proj",
+    "attention.key": "self_attn.k_proj",
+    "attention.value": "self_attn.v_proj",
+    "attention.output": "self_attn.o_proj",
+    "mlp.up": "mlp.up_proj",  # mlp.gate_proj is the gate
+    "mlp.down": "mlp.down_proj",
+}
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
 
 

@@ -84,7 +84,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
             module = fresh_of_folder(folder, config, random_seed, bf16)
     return assemble(
         name,
-        encoder_of(module) if has_decoder(config) else with_our_attention(getattr(module, "decoder", module)),  # OPT's
+        encoder_of(module) if has_decoder(config) else with_our_attention(module),
         tokenizer,
         layout,
         pad_id=pad_id,

@@ -29,6 +29,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "electra": SHAPE | {"embedding_size": 8},
     "distilbert": TOKENS | {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32},
     "mpnet": SHAPE,
+    "llama": SHAPE | {"num_attention_heads": 4, "num_key_value_heads": 2},
     "t5": TOKENS | {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 3, "num_heads": 2},
 }
 LARGE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 64}
@@ -43,7 +44,8 @@ def write_network(folder: Path, model_type: str, *, sentences: bool = False, **c
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     read = ["input_ids", "attention_mask"] + (["token_type_ids"] if model_type in ("bert", "electra") else [])
-    names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    names = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "eos_token": "[SEP]"}
+    names |= {"padding_side": "left"} if model_type == "llama" else {"pad_token": "[PAD]"}
     outer = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_input_names=read, **names)
     outer.save_pretrained(folder)
     with torch.random.fork_rng():

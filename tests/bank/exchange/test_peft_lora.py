@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -329,7 +330,7 @@ def run_readme(folder: Path, texts: list[str], network: Path) -> Tensor:
     return found
 
 
-@pytest.mark.parametrize("model_type", ["bert", "distilbert", "mpnet", "t5"])
+@pytest.mark.parametrize("model_type", ["bert", "distilbert", "mpnet", "t5", "llama"])
 def test_exported_lora_gives_our_logits_in_peft(
     model_type: str,
     write_network: WriteNetwork,
@@ -343,10 +344,22 @@ def test_exported_lora_gives_our_logits_in_peft(
     write_folder(module, tmp_path / "out", "peft")
     torch.testing.assert_close(run_readme(tmp_path / "out", texts, network), logits(module), atol=1e-5, rtol=1e-5)
     config = read_json(tmp_path / "out" / "adapter_config.json")
-    leaves = {"bert": ["query", "value"], "distilbert": ["q_lin", "v_lin"], "mpnet": ["q", "v"], "t5": ["q", "v"]}
+    leaves = {"bert": ["query", "value"], "distilbert": ["q_lin", "v_lin"], "mpnet": ["q", "v"], "t5": ["q", "v"],
+              "llama": ["q_proj", "v_proj"]}  # fmt: skip
     assert config["target_modules"] == leaves[model_type] and config["base_model_name_or_path"] == str(network)
     assert json.loads((tmp_path / "out" / "labels.json").read_text()) == ["no", "yes", "perhaps"]
     assert not list((tmp_path / "out").glob("*.bin"))
+
+
+def test_of_a_decoder_whose_tokenizer_puts_nothing_between_two_texts(
+    write_network: WriteNetwork, make_module: MakeModule, tmp_path: Path, logits: Logits, texts: list[str]
+) -> None:
+    network = shutil.copytree(write_network("llama"), tmp_path / "network")
+    tokenizer = json.loads((network / "tokenizer.json").read_text())
+    (network / "tokenizer.json").write_text(json.dumps(tokenizer | {"post_processor": None}))
+    module = make_module("lora", network, pair=True)
+    write_folder(module, tmp_path / "out", "peft")
+    torch.testing.assert_close(run_readme(tmp_path / "out", texts, network), logits(module), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("pair", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 from graftwork.bank.exchange.site_names import name_elsewhere
 from graftwork.core.method import THRESHOLDS_FACT
@@ -62,6 +63,10 @@ POOLED: Mapping[str, str] = {
         pooled = states[torch.arange(len(states)), batch["attention_mask"].sum(1) - 1]
         """,
 }
+PADDED = """tokenizer.padding_side = "right"
+tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+"""
+ENDED = "[one + tokenizer.eos_token + other for one, other in zip(TEXTS, OTHERS)]"
 UNIT = """
     pooled = pooled / pooled.norm(dim=-1, keepdim=True) * pooled.shape[-1] ** 0.5  # to unit mean square
     """
@@ -106,9 +111,11 @@ def snippet(format: str, module: TaskModule, *, whole: bool) -> str:
     apart = len(module.roles) == 2 and card.towers == 2
     parts = [IMPORTS[whole], LOAD[format, whole].replace("CLASSES", str(len(module.task.labels)))]
     texts = "TEXTS" if len(module.roles) == 1 else "TEXTS + OTHERS" if apart else "TEXTS, OTHERS"
+    texts = ENDED if texts == "TEXTS, OTHERS" and _joined_by_end(module.backbone) else texts
     cut = f"padding=True, truncation=True, max_length={card.max_length}"
     parts += [
-        f"tokenizer = AutoTokenizer.from_pretrained(BASE)\nbatch = tokenizer({texts}, {cut}, return_tensors='pt')\n"
+        f"tokenizer = AutoTokenizer.from_pretrained(BASE)\n{PADDED if card.pooling == 'last' else ''}"
+        f"batch = tokenizer({texts}, {cut}, return_tensors='pt')\n"
         f"with torch.no_grad():\n    {'logits' if whole else 'states'} = model(**batch)."
         f"{'logits' if whole else 'last_hidden_state'}\n"
     ]
@@ -135,6 +142,12 @@ def _write_head(folder: Path, module: TaskModule) -> None:
     if thresholds is not None:
         bias = bias + bias.new_tensor(thresholds)
     write_tensors(folder / HEAD, {"weight": delta["head.out.weight"], "bias": bias})
+
+
+def _joined_by_end(backbone: Any) -> bool:
+    """Return whether the end token stands between two texts where the tokenizer of a folder puts nothing."""
+    added = backbone.tokenizer.num_special_tokens_to_add
+    return (added(False), added(True)) == (0, 1)
 
 
 def _of_pairs(module: TaskModule) -> str:
