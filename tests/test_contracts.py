@@ -53,6 +53,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
     "top_layers": [{"k": 1}],
 }
 DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` has two blocks; these name no place
+DEFAULTS_DO_NOT_FIT |= {"prompt"}  # it is no language model: tests/methods/test_prompt.py has one
 BY_GRADIENT = {
     "adapter",
     "bitfit",

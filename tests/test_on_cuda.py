@@ -48,6 +48,7 @@ SETTINGS = {  # of methods whose defaults name no place in two blocks
     "peft_lora": "peft_lora:maps=attention.query+mlp.down:rank=2",
 }
 METHODS = [SETTINGS.get(name, name) for name in registry.methods.names() if registry.methods.get(name)().uses_backbone]
+OF_DECODERS = ("prompt",)  # methods that ask a language model
 QUICK = ("full", "lora", "linear_probe", "contrastive", "ulmfit")  # of these every change is tested
 KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice", "ranking")
 FAMILIES = [name for name in registry.backbones.names() if name != "minilm"]  # which is `hf_text` with other weights
@@ -160,9 +161,10 @@ def tiny(family: str, folder: Path) -> str:
     "method", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in METHODS]
 )
 def test_methods(method: str, tmp_path: Path) -> None:
-    backbone = open_backbone("tiny_text", precision="fp32")
+    name = tiny("hf_decoder" if method in OF_DECODERS else "tiny_text", tmp_path / "network")
+    backbone = open_backbone(name, precision="fp32")
     data = next(data for data in datasets(tmp_path, rows=12) if fits(method, data, backbone))
-    lives_on_cuda(method, data, "tiny_text", tmp_path)
+    lives_on_cuda(method, data, name, tmp_path)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "classification"])  # which every method meets

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.train.seeds import SOURCES, chosen_sources, derive, held_of, seeds_of
+from graftwork.train.seeds import DRAWN, SOURCES, chosen_sources, derive, held_of, seeds_of
 
 
 def test_seeds_are_the_same_on_every_machine() -> None:
@@ -38,6 +38,15 @@ def test_what_is_held_is_drawn_as_by_seed_0() -> None:
 
 def test_nothing_is_held_where_it_would_change_nothing() -> None:
     assert held_of(SOURCES, 3) == held_of(("order",), 0) == ()
+
+
+def test_what_some_methods_draw_besides_is_held_in_their_runs_alone() -> None:
+    assert held_of(("order",), 3) == ("init", "augmentation")  # as before there were any: it is part of a run's id
+    assert held_of(("order",), 3, DRAWN) == ("init", "augmentation", "templates", "shots")
+    assert held_of(("shots",), 3, DRAWN) == (*SOURCES, "templates")
+    assert seeds_of(3, (), DRAWN) == {source: derive(3, source) for source in (*SOURCES, *DRAWN)}
+    assert chosen_sources(None, DRAWN) == (*SOURCES, *DRAWN)
+    assert chosen_sources("templates,init") == ("init", "templates")
 
 
 def test_sources_are_named_and_others_explained() -> None:

@@ -24,6 +24,7 @@ GPT2 = Layout(
     skipped=("wte",),
     pooling="last",
     separate_by_end=True,
+    head="lm_head",
     options={"use_cache": False},
 )
 OPENAI_GPT = replace(
@@ -32,6 +33,7 @@ OPENAI_GPT = replace(
     roles={role: path for role, path in GPT2.roles.items() if role != "attention"},  # it computes its own softmax
     skipped=("tokens_embed",),
     tuple_blocks=True,
+    head="",  # it keeps no keys
     options={},
 )
 LLAMA = Layout(
@@ -42,6 +44,7 @@ LLAMA = Layout(
     pooling="last",
     separate_by_end=True,
     most_tokens=LONGEST,
+    head="lm_head",
     options={"use_cache": False},
 )
 PHI = replace(
@@ -80,6 +83,7 @@ NEOX = replace(
         "mlp.down": "mlp.dense_4h_to_h",
     },
     skipped=("embed_in",),
+    head="embed_out",
 )
 BLOOM = replace(
     NEOX,
@@ -92,6 +96,7 @@ BLOOM = replace(
         "mlp.down": "mlp.dense_4h_to_h",
     },
     skipped=("word_embeddings", "word_embeddings_layernorm"),
+    head="lm_head",
     tuple_blocks=True,
 )
 

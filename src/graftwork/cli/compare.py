@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 @option(
     "--vary",
     metavar="A,B,…",
-    help="What differs between seeds: init, order, augmentation. Everything else is as with seed 0.  [default: all]",
+    help="What differs between seeds: init, order, augmentation; templates, shots. Everything else is as with seed 0.  "
+    "[default: all]",
 )
 @option(
     "--exhaustive",

@@ -77,6 +77,8 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
     settings = ", ".join(f"{key} {value}" for key, value in method.items() if key not in ("name", "version"))
     lines = [f"run        {result['id']}  ({result['status']})", *_task_lines(folder / "module" / "module.json")]
     lines.append(f"method     {method['name']}{f' ({settings})' if settings else ''}, seed {result['seed']}")
+    if "template" in result["facts"]:
+        lines.append(f"prompt     {_prompt(result['facts'])}")
     if result["error"]:
         lines.append(f"error      {result['error']}")
     if "epochs" in recipe:
@@ -91,6 +93,16 @@ def run_lines(folder: Path, found: RunResult | None = None) -> list[str]:
         lines.append(f"test       {told}{_of_one(result)}")
     lines.append("price tag")
     return [*lines, *cost_lines(result["costs"]), *_prices_lines(result)]
+
+
+def _prompt(facts: Mapping[str, Any]) -> str:
+    """Describe the prompt of a run: its template, its shots, and its length."""
+    lost = facts["shots_dropped"]
+    dropped = f" ({lost} more did not fit into the context)" if lost else ""
+    return (
+        f"template {facts['template']['name']!r}, {several(len(facts['shots']), 'shot')}{dropped}; "
+        f"{facts['prompt_tokens']:,.0f} tokens, of which {facts['tokens_read_once']:,} are read once for all examples"
+    )
 
 
 def _is_pretraining(spec: Mapping[str, Any]) -> bool:

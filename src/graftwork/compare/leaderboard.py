@@ -35,7 +35,8 @@ from graftwork.registry import metrics
 from graftwork.run.session import Session, open_session
 from graftwork.run.sessions import Sessions
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
-from graftwork.train.seeds import chosen_sources
+from graftwork.train.seeds import DRAWN, SOURCES, chosen_sources
+from graftwork.train.wrapper_method import drawn_by
 
 SEEDS = 5
 FROM_RANDOM = "full"  # method that `no_transfer` runs on random weights if no method is named
@@ -82,8 +83,9 @@ def compare(
     its test score has no selection bias.
 
     Seeds determine initialisation, data order and augmentation together, which estimates the spread best (Bouthillier
-    et al. 2021, arXiv:2103.03098). `vary` names some of "init", "order" and "augmentation": the others are then drawn
-    as with seed 0, so that the board shows the effect of the named ones.
+    et al. 2021, arXiv:2103.03098); of prompts also templates and shots. `vary` names some of "init", "order",
+    "augmentation", "templates" and "shots": the others are then drawn as with seed 0, so that the board shows the
+    effect of the named ones.
 
     `jobs` runs are concurrent, each with its share of the threads (default: as many as there are threads, 4 GB of
     memory for each, at most 8; 1 on a GPU); results equal those of single runs with that number of threads.
@@ -101,7 +103,9 @@ def compare(
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
     setup, fraction = RunSettings.of(given), parse_worth(worth)
-    chosen, varied = chosen_methods(methods, no_transfer), chosen_sources(vary)
+    chosen = chosen_methods(methods, no_transfer)
+    drawn = tuple(source for source in DRAWN if any(source in drawn_by(item.method) for item in chosen))
+    varied = chosen_sources(vary, drawn)
     folder = Path(out) if out is not None else Path("boards") / task.name
     session = open_session(task, chosen, setup, out=folder)
     fitting, left_out = _fitting(chosen, session, asked=methods is not None)
@@ -110,7 +114,7 @@ def compare(
     for item in fitting:
         session.spec(item, recipe, 0)  # raises for an invalid recipe before the first run
     require_writable(folder)
-    page = _Page(session, folder, fraction, left_out, varied)
+    page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
     with crew_of(Sessions(session)) as crew:
         grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
     content = page.write(grid)
@@ -224,8 +228,17 @@ class _Clock:
 class _Page:
     """The files of a board, rewritten while runs finish."""
 
-    def __init__(self, session: Session, folder: Path, worth: float, notes: tuple[str, ...], varied: tuple[str, ...]):
-        self.session, self.folder, self.worth, self.notes, self.varied = session, folder, worth, notes, varied
+    def __init__(
+        self,
+        session: Session,
+        folder: Path,
+        worth: float,
+        notes: tuple[str, ...],
+        varied: tuple[str, ...],
+        sources: tuple[str, ...],
+    ):
+        self.session, self.folder, self.worth, self.notes = session, folder, worth, notes
+        self.varied, self.sources = varied, sources
         self.floor = floor_of(session.dataset)
         self._next = 0.0  # earliest time of the next writing, on the monotonic clock
 
@@ -261,6 +274,7 @@ class _Page:
             command=command_line(),
             floor=self.floor,
             varied=self.varied,
+            sources=self.sources,
             decision=decision,
         )
         board = leaderboard(

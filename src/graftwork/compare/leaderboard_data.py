@@ -69,6 +69,7 @@ class Findings:
     command: str = ""  # the user's command line
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the process that assembled the board
     varied: tuple[str, ...] = SOURCES  # sources of variation that differ between seeds; others are as with seed 0
+    sources: tuple[str, ...] = SOURCES  # all those that the methods have
 
 
 def leaderboard(
@@ -114,7 +115,7 @@ def leaderboard(
         "data_report": dict(findings.data_report),
         "race": None,  # always None; boards of older versions hold their race here
         "decision": None if findings.decision is None else dict(findings.decision),
-        "notes": [*_notes(rows, entries), *_held(findings.varied), *findings.notes],
+        "notes": [*_notes(rows, entries), *_held(findings.varied, findings.sources), *findings.notes],
         "statistics": {
             "draws": draws,
             "other_draws": min(draws, OTHER_DRAWS),
@@ -264,7 +265,7 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> lis
                 f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others; "
                 "in the verdicts they count as the majority class"
             )
-    notes += [note for row in rows if (note := _parted(row))]
+    notes += [note for row in rows for note in (_parted(row), _without_shots(row)) if note]
     return [*notes, *(_diverged(entry) for entry in entries if entry["n_diverged"])]
 
 
@@ -293,6 +294,15 @@ def _parted(row: RowRuns) -> str:
     return f"{row.method}: for want of memory {'; '.join(told)}" if told else ""
 
 
+def _without_shots(row: RowRuns) -> str:
+    """Return a note if shots of a prompt did not fit into the context, else an empty string."""
+    dropped = [lost for result, _ in row.runs if (lost := result.facts.get("shots_dropped", 0))]
+    if not dropped:
+        return ""
+    told = f"up to {max(dropped)} of its shots did not fit into the context, in {several(len(dropped), 'run')}"
+    return f"{row.method}: {told}"
+
+
 def _diverged(entry: Mapping[str, Any]) -> str:
     """Return a note on a row's runs that diverged or scored below the majority class."""
     of = entry["n_seeds"] + entry["n_failed"]
@@ -300,11 +310,11 @@ def _diverged(entry: Mapping[str, Any]) -> str:
     return f"{entry['method']}: {found}" + (", and so does their mean" if entry["below_majority"] else "")
 
 
-def _held(varied: Sequence[str]) -> list[str]:
+def _held(varied: Sequence[str], sources: Sequence[str]) -> list[str]:
     """Return a note if only some sources of variation differ between runs."""
-    if set(varied) == set(SOURCES):
+    held = [source for source in sources if source not in varied]
+    if not held:
         return []
-    held = [source for source in SOURCES if source not in varied]
     return [
         f"only {' and '.join(varied)} {'varies' if len(varied) == 1 else 'vary'} between runs, {' and '.join(held)} "
         f"{'is' if len(held) == 1 else 'are'} held as in seed 0: spreads, intervals and verdicts are of that alone"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
+    from graftwork.core.language_model import NextTokenModel
+
 Inputs = dict[str, "Tensor"]  # each (S, T): the network's arguments, and "words": True at the first token of a word
 ROLES = (
     "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
@@ -53,6 +55,7 @@ class BackboneCard:
     rate: int = 0  # samples per second, if it reads sounds
     lacks: tuple[str, ...] = ()  # roles without a site, as far as known
     biased: bool = True  # True if any of its linear maps or norms has a bias
+    continues: bool = False  # True if it is a left-to-right language model with its head: `ContinuesTexts`
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -283,6 +286,14 @@ class StopsEarly(Protocol):
 
     def states_up_to(self, inputs: Inputs, depth: int) -> tuple[Tensor, ...]:
         """Return the first `depth + 1` of `states`, 0 <= depth <= L."""
+
+
+@runtime_checkable
+class ContinuesTexts(Protocol):
+    """A backbone that may be a language model: where `card.continues`, it says how likely a text goes on in a way."""
+
+    def language_model(self) -> NextTokenModel:
+        """Return the network with its head, which is loaded now. Only where `card.continues`."""
 
 
 @runtime_checkable

@@ -308,6 +308,13 @@ class CutsWords(Protocol):
 
 
 @runtime_checkable
+class Draws(Protocol):
+    """A method that declares which sources of variation it draws besides those of every run (default: none)."""
+
+    DRAWS: ClassVar[tuple[str, ...]]
+
+
+@runtime_checkable
 class Over(Protocol):
     """A method that wraps another one."""
 

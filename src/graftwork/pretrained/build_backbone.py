@@ -15,6 +15,7 @@ from graftwork.io.files import digest
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.transformer_reader import HeadPlace
 
 UNUSED = ("pooler", "masked_spec_embed", "decoder.project_out")  # next-sentence prediction; sounds; OPT's words
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
@@ -30,8 +31,12 @@ def assemble(
     max_length: int,
     random_seed: int | None,
     identity: Mapping[str, Any],
+    head: HeadPlace | None = None,
 ) -> TransformerBackbone:
-    """Freeze a network and write its card; `identity` is JSON that identifies tokenizer, architecture and weights."""
+    """Freeze a network and write its card; `identity` is JSON that identifies tokenizer, architecture and weights.
+
+    `head` is where the head of a language model is found.
+    """
     config = module.config
     _require_rows(tokenizer, config.vocab_size, name)
     drop_unused(module)
@@ -57,8 +62,9 @@ def assemble(
         towers=layout.towers,
         shared_blocks=layout.shared_blocks,
         biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
+        continues=head is not None,
     )
-    opened = TransformerBackbone(card, module, tokenizer, pad_id, layout)
+    opened = TransformerBackbone(card, module, tokenizer, pad_id, layout, head)
     opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
     return opened
 

@@ -29,6 +29,7 @@ class Layout:
     time_first: bool = False  # inside, hidden states are (T, S, D)
     shared_blocks: bool = False  # every block has the same weights
     mixes_rows: bool = False  # some map's input is not per sequence (DeBERTa's relative positions)
+    head: str = ""  # of a left-to-right language model: the name of its head beside the network, "lm_head"
     options: Mapping[str, bool] = field(default_factory=dict)  # further arguments of its forward
     learns_like: Mapping[str, str] = field(
         default_factory=dict

@@ -42,6 +42,7 @@ from graftwork.pretrained.network_config import configuration, require_room
 from graftwork.pretrained.tokenizer_file import unreadable
 from graftwork.pretrained.tokenizer_folder import open_tokenizer
 from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.transformer_reader import head_place
 
 KNOWN = (  # errors that transformers raises for a bad folder
     OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
@@ -90,6 +91,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
         max_length=min(max_length or tokenizer_length, tokenizer_length),
         random_seed=random_seed,
         identity=identity,
+        head=head_place(folder, layout.head, config, fresh_weights=random_seed is not None),
     )
 
 

@@ -19,6 +19,7 @@ from graftwork.errors import ConfigError
 from graftwork.nn.pooling import pooled
 from graftwork.pretrained.layout import Layout, sites_of
 from graftwork.pretrained.tokenising import TextReader
+from graftwork.pretrained.transformer_reader import HeadPlace, TransformerReader
 
 BlockOutput = Tensor | tuple[Tensor | None, ...]  # hidden states, or a tuple that begins with them
 HAS_BIAS = "has_relative_attention_bias"  # T5's first attention: it computes the position bias of all blocks
@@ -28,13 +29,17 @@ RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' cl
 
 @dataclass
 class TransformerBackbone:
-    """Implements `Backbone` and `PlacesParts`. The tokenizer must cut at `card.max_length` and pad nothing."""
+    """Implements `Backbone`, `PlacesParts` and `ContinuesTexts`.
+
+    The tokenizer must cut at `card.max_length` and pad nothing.
+    """
 
     card: BackboneCard
     module: nn.Module  # a transformers model without a head
     tokenizer: Tokenizer
     pad_id: int
     layout: Layout
+    head: HeadPlace | None = None  # where the head of a language model is found
 
     def __post_init__(self) -> None:
         pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))
@@ -137,13 +142,32 @@ class TransformerBackbone:
 
     def copy(self) -> TransformerBackbone:
         """Return a backbone with its own weights; the immutable tokenizer is shared."""
-        return TransformerBackbone(self.card, copy.deepcopy(self.module), self.tokenizer, self.pad_id, self.layout)
+        module = copy.deepcopy(self.module)
+        return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout, self.head)
 
     def twin(self) -> TransformerBackbone:
         """Return new modules that share the weights: hooks on them do not affect other users of the weights."""
         shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
         module = copy.deepcopy(self.module, shared)
-        return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout)
+        return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout, self.head)
+
+    def language_model(self) -> TransformerReader:
+        """Return the network with its head, loaded on first use."""
+        return self._language_model
+
+    @cached_property
+    def _language_model(self) -> TransformerReader:
+        assert self.head is not None, f"{self.card.id} is no language model"
+        embedding: Any = self.module.get_submodule(self.layout.embedding)
+        return TransformerReader(
+            self.card.id,
+            self.module,
+            self.head.map_of(embedding.weight),
+            self.tokenizer,
+            self.pad_id,
+            min(self.card.max_length, getattr(self.module.config, "sliding_window", None) or self.card.max_length),
+            self.layout.options,
+        )
 
     def _from_block(self, start: int, entering: Tensor) -> nn.Module:
         """Return the network with stand-ins below block `start`; its own forward still prepares masks and positions."""

@@ -13,7 +13,7 @@ from graftwork.io.files import digest, file_digest, read_json, storage_errors
 from graftwork.receipts.differences import OUTCOME, RECORD, Difference, leaves, method_differences, short
 from graftwork.run.receipt import sealed
 from graftwork.run.store import read_predictions
-from graftwork.train.seeds import seeds_of
+from graftwork.train.seeds import DRAWN, seeds_of
 
 
 def read_spec(folder: Path) -> RunSpec:
@@ -91,7 +91,8 @@ def _of_the_spec(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) -> lis
     )
     run = receipt["identity"]["run"]
     randomness = receipt["randomness"]
-    if seeds_of(randomness["seed"], randomness["held"]) != randomness["derived"]:
+    drawn = [source for source in DRAWN if source in randomness["derived"]]
+    if seeds_of(randomness["seed"], randomness["held"], drawn) != randomness["derived"]:
         found.append(Difference("seed", RECORD, "seeds of other purposes", f"those of seed {said['seed']}"))
     engine = receipt["identity"]["engine"]
     if id_of(folder, engine) != run and not found:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import Named, named_from_config
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import digest, file_digest, finite, header_of, read_json, write_json
@@ -27,6 +27,7 @@ from graftwork.run.session import Session
 from graftwork.targets.words import FIRST_RULE
 from graftwork.train.method_files import lasting_files
 from graftwork.train.seeds import seeds_of
+from graftwork.train.wrapper_method import drawn_by
 
 NAME = "receipt.json"
 FORMAT = 1
@@ -165,7 +166,7 @@ def randomness_of(spec: RunSpec, split: int | None) -> dict[str, Any]:
     return {
         "seed": spec.seed,
         "held": list(spec.held),
-        "derived": seeds_of(spec.seed, spec.held),
+        "derived": seeds_of(spec.seed, spec.held, drawn_by(named_from_config(spec.method).method)),
         "split": split,
         "bootstrap": 0,
         "generators": dict(GENERATORS),

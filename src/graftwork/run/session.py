@@ -32,7 +32,7 @@ from graftwork.train.memo import MemoEntry
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import held_of
 from graftwork.train.stages import schedule_of
-from graftwork.train.wrapper_method import beginning, innermost, takes_a_recipe
+from graftwork.train.wrapper_method import beginning, drawn_by, innermost, takes_a_recipe
 from graftwork.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Session:
             recipe=(resolved if takes_a_recipe(method.method) else {}) | (self._rates(method) if uses else {}),
             seed=seed,
             numerics=self.numerics if uses else {"threads": self.numerics["threads"]},
-            held=() if recipe.varied is None else held_of(recipe.varied, seed),
+            held=() if recipe.varied is None else held_of(recipe.varied, seed, drawn_by(method.method)),
             words=self.word_rule(method),
         )
 

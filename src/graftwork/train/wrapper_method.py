@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graftwork.core.example import Example
 from graftwork.core.method import (
+    Draws,
     Fitted,
     FreshWeights,
     HasRate,
@@ -47,6 +48,12 @@ def takes_a_recipe(method: Method) -> bool:
     """Return whether the innermost method is trained at a learning rate for as long as a recipe says; all others take
     no steps, or have a plan of their own."""
     return method.uses_backbone and isinstance(innermost(method), HasRate)
+
+
+def drawn_by(method: Method) -> tuple[str, ...]:
+    """Return the sources of variation that the innermost method draws besides those of every run."""
+    below = innermost(method)
+    return below.DRAWS if isinstance(below, Draws) else ()
 
 
 def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:

@@ -1,0 +1,155 @@
+"""A transformers decoder as a language model: it reads after what was read before, and has its head."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn.functional import linear
+from transformers.cache_utils import Cache, DynamicLayer
+
+from graftwork.core.backbone import device_of
+from graftwork.core.language_model import Earlier, KeptKeys
+from graftwork.io.files import header_of
+from graftwork.pretrained.model_folder import stored_weights, weight_files
+from graftwork.pretrained.tokenising import padded
+
+
+@dataclass(frozen=True)
+class Head:
+    """The map from states to the logits of the next token."""
+
+    weight: Tensor  # (V, D)
+    bias: Tensor | None = None  # (V,)
+    divisor: float = 1.0  # of logits, as in Granite
+    cap: float | None = None  # logits are cap · tanh(logits / cap), as in Gemma 2
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """(N, D) -> (N, V) fp32."""
+        logits = linear(states.to(self.weight.dtype), self.weight, self.bias).float() / self.divisor
+        return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
+
+
+@dataclass(frozen=True)
+class HeadPlace:
+    """Where the head of a network is found: in its folder, or, where it is tied, in its token embedding."""
+
+    folder: Path | None  # None: tied
+    name: str
+    divisor: float = 1.0
+    cap: float | None = None
+
+    def map_of(self, embedding: Tensor) -> Head:
+        """Return the head of the network with this token embedding (V, D), in its precision and on its device."""
+        if self.folder is None:
+            return Head(embedding, None, self.divisor, self.cap)
+        stored = stored_weights(self.folder)
+        weight, bias = stored[f"{self.name}.weight"], stored.get(f"{self.name}.bias")
+        return Head(weight.to(embedding), None if bias is None else bias.to(embedding), self.divisor, self.cap)
+
+
+def head_place(folder: Path, name: str, config: Any, fresh_weights: bool) -> HeadPlace | None:
+    """Return the place of the head `name`; None for a network without one: no decoder, or saved or drawn alone."""
+    if not name or getattr(config, "word_embed_proj_dim", config.hidden_size) != config.hidden_size:
+        return None  # where its embedding is narrower (OPT-350m), the map between them is not among what is opened
+    after = getattr(config, "logits_scaling", 1.0), getattr(config, "final_logit_softcapping", None)
+    if getattr(config, "tie_word_embeddings", True):
+        return HeadPlace(None, name, *after)
+    if fresh_weights or not any(f"{name}.weight" in header_of(path).numbers for path in weight_files(folder)):
+        return None
+    return HeadPlace(folder, name, *after)
+
+
+class AfterPieces(DynamicLayer):
+    """The cache of one block: what was read before is joined to new keys while they are used, and never changed."""
+
+    def __init__(self, before: Sequence[tuple[Tensor, Tensor]]):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.before = before  # keys and values (S or 1, H, K, d)
+        self.new: tuple[Tensor, Tensor]  # (S, H, T, d) each
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Note new keys and values (S, H, T, d), and return them behind those read before."""
+        self.new = key_states, value_states
+        rows = len(key_states)
+        keys = [key.expand(rows, -1, -1, -1) for key, _ in self.before]
+        values = [value.expand(rows, -1, -1, -1) for _, value in self.before]
+        return torch.cat([*keys, key_states], dim=2), torch.cat([*values, value_states], dim=2)
+
+    def get_seq_length(self) -> int:
+        """Return the number of tokens read before."""
+        return sum(key.shape[2] for key, _ in self.before)
+
+
+@dataclass
+class TransformerReader:
+    """Implements `NextTokenModel`."""
+
+    name: str
+    module: nn.Module  # a transformers decoder without a head
+    head: Head
+    tokenizer: Tokenizer  # that of the backbone, which cuts
+    pad_id: int
+    context: int
+    options: Mapping[str, bool]  # further arguments of the network
+
+    @cached_property
+    def _whole(self) -> Tokenizer:
+        """A tokenizer that cuts nothing."""
+        tokenizer = copy.deepcopy(self.tokenizer)
+        tokenizer.no_truncation()
+        return tokenizer
+
+    @cached_property
+    def _front(self) -> list[int]:
+        """The special tokens before every text; those behind one are left out: the text goes on."""
+        plain, marked = (self._whole.encode("a", add_special_tokens=special).ids for special in (False, True))
+        return list(marked[: marked.index(plain[0])]) if plain and plain[0] in marked else []
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each text, after the special tokens in front; nothing is cut."""
+        found = self._whole.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [self._front + encoding.ids for encoding in found]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return first character and end of each token of a text; of special tokens (0, 0)."""
+        return [(0, 0)] * len(self._front) + list(self._whole.encode(text, add_special_tokens=False).offsets)
+
+    def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Pad on the right: (S, T) int64, and (S, T) bool, True where real."""
+        lengths = np.array([len(row) for row in rows])
+        real = np.arange(int(lengths.max())) < lengths[:, None]
+        device = device_of(self.module)
+        return padded([list(row) for row in rows], real, self.pad_id).to(device), torch.from_numpy(real).to(device)
+
+    def read(self, ids: Tensor, real: Tensor, after: Earlier | None = None) -> tuple[Tensor, Earlier]:
+        """Read tokens (S, T), padded on the right; return outputs (S, T, D) and all that has been read."""
+        pieces = after.pieces if after else ()
+        config: Any = self.module.config
+        layers = [
+            AfterPieces([(piece.keys[number], piece.values[number]) for piece in pieces])
+            for number in range(config.num_hidden_layers)
+        ]
+        begin = after.positions[:, None] if after else torch.zeros((1, 1), dtype=torch.int64, device=ids.device)
+        seen = [piece.real.expand(len(ids), -1) for piece in pieces]
+        output = self.module(
+            input_ids=ids,
+            attention_mask=torch.cat([*seen, real], dim=1).to(torch.int64),
+            position_ids=(begin + torch.arange(ids.shape[1], device=ids.device)).expand(len(ids), -1),
+            past_key_values=Cache(layers=list(layers)),
+            **self.options,
+        )
+        new = KeptKeys(tuple(layer.new[0] for layer in layers), tuple(layer.new[1] for layer in layers), real)
+        return output.last_hidden_state, Earlier((*pieces, new))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """(N, D) -> (N, V) fp32."""
+        return self.head(states)

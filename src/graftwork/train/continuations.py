@@ -1,0 +1,125 @@
+"""How likely texts go on in given ways: what all share is read once, what each has of its own once, and then the ways.
+
+The rule is that of lm-evaluation-harness (Gao et al. 2024, doi:10.5281/zenodo.12608602): a continuation is scored by
+the sum of log p over its tokens, which are those of context + continuation without those of the context; spaces at the
+end of the context belong to the continuation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graftwork.core.language_model import Earlier, NextTokenModel
+from graftwork.errors import ConfigError, IncompatibleModule, clip
+from graftwork.machine.memory import answers_in_halves
+from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.batches import by_length
+
+ROWS_AT_ONCE = 256  # of logits over the whole vocabulary
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A context and the ways in which it may go on, as tokens; none is empty."""
+
+    context: list[int]
+    continuations: list[list[int]]
+
+    @property
+    def most(self) -> int:
+        """The number of tokens that are read at most."""
+        return len(self.context) + max(map(len, self.continuations)) - 1
+
+    def behind(self, shared: int) -> Asked:
+        """Leave out the first tokens of the context, which were read before."""
+        return Asked(self.context[shared:], self.continuations)
+
+
+def asked_of(model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]]) -> list[Asked]:
+    """Tokenise contexts, each with its continuations. Raises `ConfigError` for a continuation without a token."""
+    moved = [(context.rstrip(), context[len(context.rstrip()) :]) for context in contexts]
+    heads = model.tokens([head for head, _ in moved])
+    whole = iter(
+        model.tokens(
+            [head + spaces + way for (head, spaces), ways in zip(moved, continuations, strict=True) for way in ways]
+        )
+    )
+    found = []
+    for head, ways in zip(heads, continuations, strict=True):
+        followed = [next(whole)[len(head) :] for _ in ways]
+        if not head or not all(followed):
+            what = "an answer adds no token to its prompt" if head else "a prompt has no token"
+            raise ConfigError(what, got=clip(ways[followed.index([])] if head else ""), expected="a word or more")
+        found.append(Asked(head, followed))
+    return found
+
+
+@torch.inference_mode()
+def read_before(model: NextTokenModel, tokens: Sequence[int]) -> Earlier:
+    """Read what prompts share."""
+    return model.read(*model.padded([tokens]))[1]
+
+
+@torch.inference_mode()
+def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earlier | None = None) -> list[list[float]]:
+    """Return the log-likelihood of every continuation of each context, which follows what was read `before`.
+
+    A continuation of one token costs nothing more than its context. Raises `IncompatibleModule` for what is no number.
+    """
+    found: list[list[float]] = [[] for _ in asked]
+    sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
+
+    def answer(rows: Sequence[int]) -> list[list[float]]:
+        return _of_batch(model, [asked[row] for row in rows], before)
+
+    for batch in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+        rows = batch.tolist()
+        for row, scores in zip(rows, chain.from_iterable(answers_in_halves(rows, answer)), strict=True):
+            found[row] = scores
+    if not np.isfinite(list(chain.from_iterable(found))).all():
+        raise IncompatibleModule(
+            "the language model's probabilities are no numbers",
+            where=model.name,
+            do="open it with --precision fp32; if that does not help, its weights are damaged",
+        )
+    return found
+
+
+def _of_batch(model: NextTokenModel, asked: Sequence[Asked], before: Earlier | None) -> list[list[float]]:
+    ids, real = model.padded([one.context for one in asked])
+    states, kept = model.read(ids, real, before)
+    last = states[torch.arange(len(asked), device=ids.device), real.sum(dim=1) - 1]  # (B, D)
+    firsts = [[way[0] for way in one.continuations] for one in asked]
+    scores = _log_probabilities(model, last, firsts)
+    longer = [(row, place) for row, one in enumerate(asked) for place, way in enumerate(one.continuations) if way[1:]]
+    rests = [asked[row].continuations[place] for row, place in longer]
+    for part in by_length(np.array([len(way) - 1 for way in rests], dtype=np.int64), TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+        chosen = part.tolist()
+        ids, real = model.padded([rests[i][:-1] for i in chosen])
+        states, _ = model.read(ids, real, kept.some([longer[i][0] for i in chosen]))
+        followed = [[token] for i in chosen for token in rests[i][1:]]
+        added = iter(_log_probabilities(model, states[real], followed))
+        for i in chosen:
+            row, place = longer[i]
+            scores[row][place] += sum(next(added)[0] for _ in rests[i][1:])
+    return scores
+
+
+def _log_probabilities(model: NextTokenModel, states: Tensor, tokens: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Return log p of the tokens that may follow each of the states (N, D), of which some are asked for each."""
+    found: list[list[float]] = []
+    for start in range(0, len(tokens), ROWS_AT_ONCE):
+        logits = model.logits(states[start : start + ROWS_AT_ONCE])  # (n, V)
+        chances = logits - logits.logsumexp(dim=1, keepdim=True)
+        wanted = tokens[start : start + ROWS_AT_ONCE]
+        rows = torch.tensor([row for row, listed in enumerate(wanted) for _ in listed], device=logits.device)
+        columns = torch.tensor(list(chain.from_iterable(wanted)), device=logits.device)
+        values = iter(chances[rows, columns].double().cpu().tolist())
+        found += [[next(values) for _ in listed] for listed in wanted]
+    return found
