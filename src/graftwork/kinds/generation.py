@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import IN_QUESTION
@@ -51,6 +51,7 @@ class Generation:
     per_word = False
     settings: type[Any] = GenerationSettings
     has_labels = False
+    writes: Literal[True] = True
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
