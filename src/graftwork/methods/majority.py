@@ -25,7 +25,7 @@ TEXT = "text"  # key in the facts: the most frequent text, as its kind stores it
 
 @dataclass
 class Constant(LooksUp):
-    """A fitted method with the same logits (C,) for every example; of texts the same text (1,), which is in the facts."""
+    """A fitted method with the same logits (C,) for every example, or the same text (1,), which is in the facts."""
 
     answer: NDArray[Any]
     facts: Mapping[str, Any]

@@ -36,7 +36,7 @@ class Memory(LooksUp):
         self._known = self._vectorizer.fit_transform(self.facts["sources"])  # sparse (R, F)
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return the targets (N,) of the nearest rows, the first of equals; the log-probability is that of the cosine."""
+        """Return the targets (N,) of the nearest rows, the first of equals; the cosine stands for the probability."""
         asked = self._vectorizer.transform([example.inputs["text"] for example in examples])
         texts, likeness = list[str](), list[float]()
         for start in range(0, len(examples), AT_ONCE):

@@ -48,9 +48,9 @@ def rows(path: Path) -> Iterator[Named | Bad]:
     """Yield every line with its text of each side. Raises `DataError` where one file has more lines than another."""
     found = sides(path)
     for lines in zip_longest(*(each_line(side) for side in found.values())):
-        wrong = next((line[1] for line in lines if line is not None and isinstance(line[1], DataError)), None)
-        number = next(line[0] for line in lines if line is not None)
-        if None in lines:
+        here = [line for line in lines if line is not None]
+        number, wrong = here[0][0], next((text for _, text in here if isinstance(text, DataError)), None)
+        if len(here) < len(found):
             counts = {side: sum(1 for _ in each_line(one)) for side, one in found.items()}
             raise DataError(
                 "parallel files have different numbers of lines",
@@ -59,11 +59,11 @@ def rows(path: Path) -> Iterator[Named | Bad]:
                 expected="line by line the same text",
                 do="mend the files: a line is missing, or stands twice",
             )
-        if isinstance(wrong, DataError):
+        if wrong is not None:
             yield Bad(path, number, wrong, number)
         else:
-            texts = {side: without_eol(line[1]) for side, line in zip(found, lines, strict=True)}
-            yield number, texts, 0, number
+            texts = [without_eol(text) for _, text in here if isinstance(text, str)]
+            yield number, dict(zip(found, texts, strict=True)), 0, number
 
 
 def told(path: Path) -> str:

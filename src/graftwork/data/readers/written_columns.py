@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.task import Task
@@ -36,7 +37,7 @@ _INPUTS = ("text", "text_a", "image", "sound")  # settings that name an input
 def with_usual_columns(task: Task, table: Table) -> Task:
     """Return `task` with the columns that it does not name set to those with the usual names, as far as there are any.
 
-    Raises `DataError` where several pairs of columns could be meant, or the direction of parallel files is not told.
+    Raises `DataError` where none or several pairs of columns could be meant.
     """
     here, given = set(table.header), [getattr(task, role) for role in _INPUTS if getattr(task, role)]
     if given and task.label:
@@ -44,7 +45,7 @@ def with_usual_columns(task: Task, table: Table) -> Task:
     found = [(inputs, target) for inputs, targets in USUAL for target in targets if here >= {*inputs, target}]
     if given:
         usual = {target for _, targets in USUAL for target in targets} & here - {*given, task.text_b}
-        return task.resolved(label=usual.pop()) if len(usual) == 1 else _directed(task, table)
+        return task.resolved(label=usual.pop()) if len(usual) == 1 else _unfound(task, table)
     if task.label:
         others = [inputs for inputs, _ in USUAL if here >= set(inputs) and task.label not in inputs]
         found = [(inputs, task.label) for inputs in others]
@@ -59,24 +60,31 @@ def with_usual_columns(task: Task, table: Table) -> Task:
             do="say which: --text COLUMN --label COLUMN, or --text-a, --text-b and --label",
         )
     if not found:
-        return _directed(task, table)
+        _unfound(task, table)
     inputs, target = found[0]
     media = next((role for role, names in MEDIA_COLUMNS.items() if inputs[0] in names), "text")
     roles = dict(zip(("text_a", "text_b") if len(inputs) > 1 else (media,), inputs, strict=True))
     return task.resolved(label=target, **roles)
 
 
-def _directed(task: Task, table: Table) -> Task:
-    """Return the task unchanged. Raises `DataError` for parallel files without a direction."""
-    if not is_parallel(table.path):
-        return task
-    one, other, *_ = table.header
+def _unfound(task: Task, table: Table) -> NoReturn:
+    """Raise `DataError` for what is to be named: the direction of parallel files, the target, or both columns."""
+    if is_parallel(table.path):
+        one, other, *_ = table.header
+        raise DataError(
+            "parallel files, and nothing says which is to be written",
+            where=str(table.path.parent),
+            got=f"the sides {', '.join(table.header)}",
+            expected="the side that is read and the one that is written",
+            do=f"say the direction: --text {one} --label {other}, or --text {other} --label {one}",
+        )
+    named = next((f"{role} is {getattr(task, role)!r}; " for role in (*_INPUTS, "label") if getattr(task, role)), "")
     raise DataError(
-        "parallel files, and nothing says which is to be written",
-        where=str(table.path.parent),
-        got=f"the sides {', '.join(table.header)}",
-        expected="the side that is read and the one that is written",
-        do=f"say the direction: --text {one} --label {other}, or --text {other} --label {one}",
+        "no columns have the usual names of a text and its target",
+        where=f"{table.path}:1",
+        got=f"{named}columns: {', '.join(table.header)}",
+        expected="source and target, text and summary, question and answer, or the like",
+        do="name them: --text COLUMN --label COLUMN; of several references --label A,B",
     )
 
 
