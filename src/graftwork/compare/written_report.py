@@ -10,7 +10,7 @@ import numpy as np
 
 from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.core.example import text_of
-from graftwork.core.kind import Writes
+from graftwork.core.kind import WritesTexts
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
 from graftwork.run.store import read_logits
@@ -28,7 +28,7 @@ def written_content(dataset: Dataset, rows: Sequence[RowRuns], store: Path, head
     `store` has the runs. Texts are ordered by what the metric `headline` gives each of them alone. Counts are those of
     `fluency`, also of the references: what people wrote shows how much is much.
     """
-    if not isinstance(kinds.get(dataset.task.kind), Writes):
+    if not isinstance(kinds.get(dataset.task.kind), WritesTexts):
         return None
     examples = dataset.test.examples
     trained = Known.of(example.target[0] for example in dataset.train.examples)
@@ -67,8 +67,8 @@ def written_lines(board: Mapping[str, Any]) -> list[str]:
     """Return a sentence on what counts as new, and one for the texts of each method; none without texts."""
     cells = written_cells(board)
     told = [
-        f"{name}: new {triples} % of word triples, {numbers} % of numbers; texts with a triple twice {repeating}, empty "
-        f"{empty}, cut {cut}"
+        f"{name}: new {triples} % of word triples, {numbers} % of numbers; texts with a triple twice {repeating}, "
+        f"empty {empty}, cut {cut}"
         for name, triples, numbers, repeating, empty, cut in cells
     ]
     return [NEW, *told] if told else []

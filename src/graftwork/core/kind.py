@@ -142,7 +142,7 @@ class OwnOutputs(Protocol):
 
 
 @runtime_checkable
-class Writes(Protocol):
+class WritesTexts(Protocol):
     """A kind whose targets are texts: a tuple of references for each example, of which the first is trained on."""
 
     writes: Literal[True]

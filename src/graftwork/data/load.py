@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, plain, text_of
-from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, SettlesTogether, Writes
+from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, SettlesTogether, WritesTexts
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import SPLITS, Dataset, Split, Task
@@ -100,7 +100,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
-    made = _how_made(files, records, task, "" if isinstance(kind, Writes) else ", the same share of every class")
+    made = _how_made(files, records, task, "" if isinstance(kind, WritesTexts) else ", the same share of every class")
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
 
@@ -242,7 +242,7 @@ def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Dat
     words = task.text if kind.per_word else None
     rows = table.readings([*columns.values(), *labels], label=labels, words=words)
     if len(labels) > 1:
-        joined = with_references if isinstance(kind, Writes) else with_labels
+        joined = with_references if isinstance(kind, WritesTexts) else with_labels
         rows = joined(rows, labels, table.path)
     elif isinstance(kind, Scales) and has_decimal_commas(table.separation):
         rows = with_points(rows)

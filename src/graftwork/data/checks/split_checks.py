@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graftwork.core.example import Example, Input, text_of
-from graftwork.core.kind import Writes
+from graftwork.core.kind import WritesTexts
 from graftwork.core.media import Media
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
@@ -45,7 +45,7 @@ def report(
     split, `dropped` how many rows were removed from train because they occur, exactly or nearly, in another split,
     `rejected` how many unreadable rows of each split's file were set aside.
     """
-    train, writes = splits["train"].examples, isinstance(kinds.get(task.kind), Writes)
+    train, writes = splits["train"].examples, isinstance(kinds.get(task.kind), WritesTexts)
     everything = [example for split in splits.values() for example in split.examples]
     listed = {name: split.examples for name, split in splits.items()}
     found: dict[str, Any] = {
@@ -64,10 +64,7 @@ def report(
         "order": stretches(train),
         "cues": cues(train, task.labels),
     }
-    if dropped:
-        found["dropped"] = dict(dropped)
-    if rejected:
-        found["rejected"] = dict(rejected)
+    found |= {name: dict(rows) for name, rows in {"dropped": dropped, "rejected": rejected}.items() if rows}
     found = {name: value for name, value in found.items() if value != {} or name == "classes"}
     if task.labels:
         found["majority_share"] = {

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from graftwork.core.kind import Writes
+from graftwork.core.kind import WritesTexts
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
@@ -59,7 +59,7 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
         raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
     if per_word and task.reads != "text":
         raise ConfigError(f"the kind {task.kind!r} answers words", got=f"--{task.reads}", do="set --text")
-    if isinstance(kinds.get(task.kind), Writes):
+    if isinstance(kinds.get(task.kind), WritesTexts):
         task = with_usual_columns(task, table)
     roles = _text_columns(task, table, per_word)
     labels = _label_columns(task, table, tuple(roles.values()))
@@ -82,7 +82,7 @@ def _label_columns(task: Task, table: Table, inputs: Sequence[str]) -> tuple[str
     if task.label is None and usual is None and may_be_several and (found := found_labels(table, inputs)):
         return found
     label = task.label or usual or TARGETS[kind.per_word][0]
-    names = names_of(label, table.header) if may_be_several or isinstance(kind, Writes) else (label,)
+    names = names_of(label, table.header) if may_be_several or isinstance(kind, WritesTexts) else (label,)
     if task.label is None and usual is None and may_be_several:
         marked = marked_columns(table, [name for name in table.header if name not in inputs])
         more = f"; of labels with a column each: --label {APART.join(marked)}" if len(marked) > 1 else ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from graftwork.core.kind import Kind, OfChoices, Scales, Writes
+from graftwork.core.kind import Kind, OfChoices, Scales, WritesTexts
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
 from graftwork.data.readers.choice_labels import letter_of
@@ -27,7 +27,7 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
     """Yield what is to be known of how the training file is read, for a task whose columns are known."""
     label = task.label or ""
     labels = names_of(label, table.header)
-    if isinstance(kind, Writes):
+    if isinstance(kind, WritesTexts):
         inputs = [name for role in INPUTS if (name := getattr(task, role)) is not None]
         yield f"Read is {' and '.join(inputs)}, to be written {' or '.join(labels)}."
     elif len(labels) > 1:
