@@ -20,7 +20,7 @@ from graftwork.registry import kinds, metrics
 
 KIND = kinds.get("generation")
 TASK = Task("t", Path(), kind="generation")
-WORDS = "the cat sat on a mat and der Hund lief über die Straße , schnell . 12 它".split()
+WORDS = ("the", "cat", "sat", "mat", "and", "der", "Hund", "über", "die", "Straße", ",", "schnell", ".", "12", "它")
 Drawn = tuple[list[tuple[str, ...]], list[str]]
 
 
