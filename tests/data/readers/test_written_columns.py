@@ -53,13 +53,14 @@ def test_what_is_told_goes_first(tmp_path: Path) -> None:
     back = read(path, text="target", label="source").task
     assert (back.text, back.label) == ("target", "source")
     assert read(path, text="note", label="target").task.text == "note"
+    assert read(path, text="note").task.label == "target"
     assert read(path, label="note").task.text == "source"
     with pytest.raises(DataError, match="text is 'note'"):
         read(write(tmp_path, "note,other"), text="note")
 
 
 def test_no_usual_names_and_too_many_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no columns have the usual names") as refused:
+    with pytest.raises(DataError, match="no columns, or several, have the usual names") as refused:
         read(write(tmp_path, "a,b"))
     assert "columns: a, b" in refused.value.got and "--label A,B" in refused.value.do
     with pytest.raises(DataError, match="more than one pair") as refused:
@@ -117,3 +118,9 @@ def test_scripts_beside_data_are_no_languages(tmp_path: Path) -> None:
     write(tmp_path, "source,target").rename(tmp_path / "train.csv")
     parallel(tmp_path, ["train.py", "train.sh"])
     assert read(tmp_path).task.data.name == "train.csv"
+
+
+def test_another_kind_is_told_of_this_one(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no column 'text'") as refused:
+        load(Task.from_file(write(tmp_path, "source,target")))
+    assert "to write target, a text, of source: --kind generation" in refused.value.do
