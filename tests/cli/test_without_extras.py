@@ -13,6 +13,7 @@ import pytest
 MODULES = {
     "elmo": ["h5py"],
     "gguf": ["gguf"],
+    "generation": ["rouge_score", "sacrebleu"],
     "hub": ["datasets"],
     "images": ["PIL"],
     "parquet": ["pyarrow"],

@@ -113,7 +113,7 @@ def test_scores_are_of_texts() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(DataError, match="nothing to learn"):
         KIND.resolve(BLANK, [golds(), golds()])
-    with pytest.raises(ConfigError, match="'span_f1' scores stretches of a text"):
+    with pytest.raises(ConfigError, match="'span_f1' scores texts and stretches of a text"):
         metrics.get("span_f1").statistics(np.array([1]), np.array([1]), BLANK)
 
 

@@ -11,6 +11,7 @@ from graftwork.core.metric import unscorable
 from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.targets.passages import Golds
+from graftwork.targets.text_scores import are_texts, references_and_texts
 
 Like = Callable[[Sequence[str], str, bool], float]  # (right texts, predicted text, may have no answer) -> score
 
@@ -18,11 +19,14 @@ Like = Callable[[Sequence[str], str, bool], float]  # (right texts, predicted te
 def likeness(targets: Numbers, predictions: Numbers, task: Task, metric: str, like: Like) -> NDArray[np.float64]:
     """Return the similarity (N, 1) of each predicted answer to the right ones, by `like`.
 
-    Rows of a prediction are (is start, is end, …), the first row for "no answer". Raises `ConfigError` naming the
-    `metric` where answers are not spans of a text.
+    Answers are written texts, or rows (is start, is end, …), the first row for "no answer". Raises `ConfigError` naming
+    the `metric` for anything else.
     """
+    if are_texts(targets) and are_texts(predictions):
+        pairs = zip(*references_and_texts(targets, predictions, task, metric), strict=True)
+        return np.array([like(golds, text, False) for golds, text in pairs], dtype=np.float64).reshape(-1, 1)
     if not isinstance(targets, Ragged) or not isinstance(predictions, Ragged) or targets.about is None:
-        raise unscorable(metric, "stretches of a text", task)
+        raise unscorable(metric, "texts and stretches of a text", task)
     texts = zip(targets.about, found_texts(predictions, targets.about), strict=True)
     scores = [like(golds.texts, text, task.settings.unanswerable) for golds, text in texts]
     return np.array(scores, dtype=np.float64).reshape(-1, 1)

@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.kind import Kind, OwnOutputs
 from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
 from graftwork.core.method import IdentityAtStart, Setting, unfit
 from graftwork.core.model import Model, Stacks
 from graftwork.core.named_methods import Named, method_from_config, named, parse_method
-from graftwork.core.ragged import flat
+from graftwork.core.ragged import Numbers, flat
 from graftwork.core.task import Dataset
 from graftwork.errors import IncompatibleModule
 from graftwork.io.files import canonical
@@ -35,7 +36,7 @@ from graftwork.train.loop import Attaches, build_model
 from graftwork.train.optimiser import FlatAdamW
 
 STEPS = 10  # after which the loss must have fallen
-KINDS = ("classification", "tagging", "span", "choice")
+KINDS = ("classification", "tagging", "span", "choice", "generation")
 
 
 def check_method(
@@ -184,10 +185,7 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
     require(not differing, f"the same seed gave another delta: {differing[:3]}")
     examples = data.test.examples
     answers = fitted.logits(examples)
-    logits, wanted = flat(answers), (len(flat(data.test.targets)), setting.kind.outputs(data.task))
-    require(type(answers) is type(data.test.targets), f"answers are {type(answers).__name__}")
-    require(logits.shape == wanted, f"logits are {logits.shape}, not {wanted}")
-    require(bool(np.isfinite(logits).all()), "logits are not finite")
+    _check_answers(answers, data, setting.kind)
     flops, grade = fitted.flops(examples)
     require(flops >= 0 and grade in GRADES, f"answering takes {flops} FLOP, graded {grade!r}")
     about = {"run": "", "method": made.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0, "scores": {}}
@@ -199,8 +197,22 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
             restored = TaskModule.load(folder).fitted
         except IncompatibleModule as error:
             raise AssertionError(f"a restored module is refused: {error}") from error
-        require(np.array_equal(flat(restored.logits(examples)), logits), "a restored module gives other answers")
+        require(np.array_equal(flat(restored.logits(examples)), flat(answers)), "a restored module gives other answers")
         require(restored.trained_parameters == fitted.trained_parameters, "a restored module counts other parameters")
+
+
+def _check_answers(answers: Numbers, data: Dataset, kind: Kind) -> None:
+    """Check that there is a finite answer to each example; outputs of the kind's own must be the same once stored."""
+    targets, logits = data.test.targets, flat(answers)
+    require(type(answers) is type(targets), f"answers are {type(answers).__name__}")
+    if isinstance(kind, OwnOutputs):
+        require(len(answers) == len(targets), f"{len(answers)} answers to {len(targets)} examples")
+        again = kind.from_lists(json.loads(json.dumps(answers.tolist(), allow_nan=False)))
+        require(kind.difference(again, answers) == 0, "stored and read, the answers are others")
+        return
+    wanted = (len(flat(targets)), kind.outputs(data.task))
+    require(logits.shape == wanted, f"logits are {logits.shape}, not {wanted}")
+    require(bool(np.isfinite(logits).all()), "logits are not finite")
 
 
 def digest_of(module: nn.Module) -> str:

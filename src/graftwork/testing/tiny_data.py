@@ -34,6 +34,7 @@ SAMPLES: tuple[Sample, ...] = (
     ["-1.5", "0.25", "3", "0.25"],
     [("B-red", "I-red", "O"), ("O", "B-blue", "I-blue"), ("O", "O", "O"), ("B-blue", "B-red", "I-red")],
     [("1", "0", "0"), ("0", "0", "1"), ("0", "1", "0"), ("0", "0", "1")],
+    [("A cat sat on the mat.", "The cat was on a mat."), "The dog ran away.", "No, it is not here."],
 )
 
 
@@ -42,6 +43,7 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
 
     Texts contain good and bad words. The class says which (for pairs: whether both texts agree), the labels are all
     that occur, the number is half the count of good words minus bad ones, and the spans are adjacent good or bad words.
+    The text to write is one of two sentences, by the class.
     Questions ask for the good or the bad word of a text. The right choice contains good words, as its text does.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
@@ -89,6 +91,7 @@ def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -
     good, bad, target = {
         "classification": (2 * once, 2 - 2 * once, "good" if once else "bad"),
         "multilabel": (2 * once, 2 * twice, "|".join(["good"] * once + ["bad"] * twice)),
+        "generation": (2 * once, 2 - 2 * once, f"so it was a {'good' if once else 'bad'} film"),
         "regression": (number % 4, number // 4 % 3, str((number % 4 - number // 4 % 3) / 2)),
     }[kind]
     if not pair:

@@ -1,0 +1,145 @@
+"""Generation: a text, a pair of texts or a sound in, a text out, such as a translation or a summary."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from graftwork.core.example import Example
+from graftwork.core.kind_settings import IN_QUESTION
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError, clip
+from graftwork.registry import kinds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+METRICS = ("chrf", "bleu", "rougel", "exact_match")
+
+
+@dataclass(frozen=True)
+class GenerationSettings:
+    """The settings of generation: how a network searches for the text that it writes."""
+
+    beams: int = field(default=1, metadata=IN_QUESTION)  # beams of the search; 1 takes the likeliest token each time
+    length_penalty: float = field(default=1.0, metadata=IN_QUESTION)
+    # power of the length that a beam's log-probability is divided by; the higher, the longer the texts
+    no_repeat: int = field(default=0, metadata=IN_QUESTION)
+    # length of the token n-grams that may not come twice in a text; 0: any may
+    longest: int = field(default=128, metadata=IN_QUESTION)  # tokens that a text may have, at most
+
+    def __post_init__(self) -> None:
+        for name, least in (("beams", 1), ("no_repeat", 0), ("longest", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"{name} must be a whole number", got=repr(value), expected=f"{least} or more")
+        if not math.isfinite(self.length_penalty):
+            raise ConfigError("length_penalty must be a number", got=repr(self.length_penalty))
+
+
+class Generation:
+    """Targets are tuples of references, encoded as (N,) objects; outputs are (N,) of `WRITTEN`. It `OwnOutputs`.
+
+    The first reference is the one that is trained on; a prediction is a tuple of one text.
+    """
+
+    per_word = False
+    settings: type[Any] = GenerationSettings
+    has_labels = False
+    writes: Literal[True] = True
+    mends = ""
+
+    def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
+        """Return the references as they stand in the file. Raises `DataError` where there is none, or an empty one."""
+        references = text if isinstance(text, tuple) else (text,)
+        if not references or not all(reference.strip() for reference in references):
+            several = isinstance(text, tuple) and len(text) > 1
+            raise DataError(
+                "a reference is empty" if several else "the target is empty",
+                where=where,
+                got=clip(" | ".join(references)),
+                expected="a text with something in it",
+                do="take the empty reference out of the list" if several else "remove the row or fill the target in",
+            )
+        return references
+
+    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
+        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
+        return target, 0
+
+    def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
+        """Fill in the metrics: those that can count most of the targets."""
+        if task.metrics:
+            return task
+        from graftwork.targets.text_scores import counts_in_rouge
+        from graftwork.targets.words import APART
+
+        texts = [references[0] for references in targets]
+        unspaced = 2 * sum(APART.search(text) is not None for text in texts) > len(texts)
+        counted = {"bleu": not unspaced, "rougel": not unspaced and 2 * sum(map(counts_in_rouge, texts)) > len(texts)}
+        return task.resolved(metrics=tuple(name for name in METRICS if counted.get(name, True)))
+
+    def strata(self, targets: Sequence[Any]) -> list[Hashable]:
+        """Return one stratum for all rows: texts have no classes."""
+        return [0] * len(targets)
+
+    def encode(self, targets: Sequence[Any], task: Task) -> NDArray[np.object_]:
+        """Return (N,) tuples of references."""
+        import numpy as np
+
+        encoded = np.empty(len(targets), dtype=object)
+        encoded[:] = targets
+        return encoded
+
+    def outputs(self, task: Task) -> int:
+        """Return 1: an answer is one text."""
+        return 1
+
+    def constant(self, targets: NDArray[np.object_], task: Task) -> NDArray[Any]:
+        """Return (1,) of `WRITTEN`: the most frequent first reference, the earliest of equals, with its share."""
+        from graftwork.targets.written_texts import written
+
+        ((text, count),) = Counter(references[0] for references in targets).most_common(1)
+        return written([text], [math.log(count / len(targets))], [False])
+
+    def predictions(self, outputs: NDArray[Any], task: Task) -> NDArray[np.object_]:
+        """(N,) of `WRITTEN` -> (N,) tuples of one text."""
+        return self.encode([(text,) for text in outputs["text"]], task)
+
+    def decode(self, outputs: NDArray[Any], task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """(N,) of `WRITTEN` -> `{"text", "probability", "log_probability", "cut"}` per example.
+
+        The probability is that of the whole text, the product over its tokens; `cut` is true where the text was ended
+        by `longest`.
+        """
+        return [
+            {"text": text, "probability": math.exp(chance), "log_probability": chance, "cut": cut}
+            for text, chance, cut in outputs.tolist()
+        ]
+
+    def sentence(self, answer: Mapping[str, Any]) -> str:
+        """Format the text in one line; whether it is empty or was cut."""
+        told = " ".join(answer["text"].split()) or "(nothing)"
+        return f"{told}   (cut at the longest length)" if answer["cut"] else told
+
+    def from_lists(self, rows: Sequence[Any]) -> NDArray[Any]:
+        """Convert the `tolist` of (N,) of `WRITTEN` from JSON. Raises `ValueError` or `TypeError` for anything else."""
+        from graftwork.targets.written_texts import written_from_lists
+
+        return written_from_lists(rows)
+
+    def difference(self, found: NDArray[Any], expected: NDArray[Any]) -> float:
+        """Return the largest difference of log-probabilities, relative where they are beyond 1; infinite for others."""
+        import numpy as np
+
+        if found.shape != expected.shape or any((found[name] != expected[name]).any() for name in ("text", "cut")):
+            return math.inf
+        ours, theirs = found["log_probability"], expected["log_probability"]
+        return float((np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))).max(initial=0.0))
+
+
+kinds.register("generation")(Generation())

@@ -1,0 +1,27 @@
+"""ROUGE-L: F1 of the longest series of words that a written text and its reference have in the same order
+(Lin 2004, aclanthology.org/W04-1013)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.ragged import Numbers
+from graftwork.core.task import Task
+from graftwork.registry import metrics
+from graftwork.targets.text_scores import rouge_f1
+
+
+class RougeL:
+    """Equal to the F-measure `rougeL` of Google's rouge-score without stemming, averaged over texts."""
+
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """Texts -> (N, 1), 0 … 1. Raises `ConfigError` for anything else."""
+        return rouge_f1("rougel", "rougeL", targets, predictions, task)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 1) -> (…)."""
+        return means[..., 0]
+
+
+metrics.register("rougel")(RougeL())
