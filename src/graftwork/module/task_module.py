@@ -37,6 +37,7 @@ from graftwork.pretrained.download_policy import kept_only
 from graftwork.pretrained.media_files import identify, small_copy
 from graftwork.pretrained.open_backbone import lasting_card, open_backbone
 from graftwork.registry import kinds
+from graftwork.targets.written_texts import are_written
 from graftwork.units import named_scores, show
 
 FORMAT = 1
@@ -96,7 +97,7 @@ class TaskModule:
         if description["backbone"] is None:
             backbone = None
         elif backbone is None:
-            backbone = known_backbone(folder, description, device)
+            backbone = known_backbone(folder, description, device, are_written(kinds.get(task.kind)))
         else:
             _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
         setting = Setting(task, kinds.get(task.kind), backbone)
@@ -181,10 +182,11 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {role: restored(role, given) for role, given in stored.items()}
 
 
-def known_backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
+def known_backbone(folder: Path, description: Mapping[str, Any], device: str, writes: bool = False) -> Backbone:
     """Return the frozen backbone of a module or a bank, reusing one that is already open on `device`.
 
-    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` is used in messages.
+    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` is used in messages;
+    `writes` as in `open_backbone`.
     Raises `IncompatibleModule` if the name now refers to another backbone, and as `open_backbone`.
     """
     stored, precision = BackboneCard(**description["backbone"]), description["precision"]
@@ -192,7 +194,8 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     backbone = _OPEN.get(key)
     if backbone is None:
         with kept_only():
-            backbone = open_backbone(stored.id, precision=precision, device=device, seed=description["backbone_seed"])
+            seed = description["backbone_seed"]
+            backbone = open_backbone(stored.id, precision=precision, device=device, seed=seed, writes=writes)
         _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone
