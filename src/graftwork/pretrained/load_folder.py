@@ -131,9 +131,7 @@ def fresh(config: PreTrainedConfig, seed: int, bf16: bool, make: Any = None) -> 
     return in_bf16(half)
 
 
-def fresh_of_folder(
-    folder: Path, config: PreTrainedConfig, seed: int, bf16: bool, make: Any = None
-) -> PreTrainedModel:
+def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool, make: Any = None) -> PreTrainedModel:
     """Apply `fresh` to a folder's configuration. Raises `StorageError` if it is too large to be drawn."""
     make = make or auto_class(config)
     require_room(partial(make.from_config, config, attn_implementation="eager"), None, folder / "config.json")

@@ -151,7 +151,8 @@ def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer,
     banned = stated.get("bad_words_ids") or []
     return SpecialTokens(
         start=tokens("decoder_start_token_id", needed=True)[0],
-        first=tokens("forced_bos_token_id", needed=False)[:1] or _front(tokenizer, tokens("bos_token_id", needed=False)),
+        first=tokens("forced_bos_token_id", needed=False)[:1]
+        or _front(tokenizer, tokens("bos_token_id", needed=False)),
         ends=tokens("eos_token_id", needed=True),
         pad=(tokens("pad_token_id", needed=False) or (pad,))[0],
         banned=(*(tuple(one) for one in banned), *((one,) for one in tokens("suppress_tokens", needed=False))),

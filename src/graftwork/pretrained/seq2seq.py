@@ -63,9 +63,7 @@ class Seq2SeqBackbone:
     most: int | None  # maximum number of tokens of a text; None: no limit
 
     def __post_init__(self) -> None:
-        self.learns_like = {
-            path: like for path, like in self.layout.learns_like.items() if _has(self.module, path)
-        }
+        self.learns_like = {path: like for path, like in self.layout.learns_like.items() if _has(self.module, path)}
 
     @property
     def rows_apart(self) -> bool:
@@ -133,9 +131,7 @@ class Seq2SeqBackbone:
 
     def _over(self, module: PreTrainedModel) -> Seq2SeqBackbone:
         tokenizers = (self.reading_tokenizer, self.tokenizer)
-        return Seq2SeqBackbone(
-            self.card, module, self.reading_card, *tokenizers, self.layout, self.special, self.most
-        )
+        return Seq2SeqBackbone(self.card, module, self.reading_card, *tokenizers, self.layout, self.special, self.most)
 
     def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
         """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""
@@ -164,7 +160,8 @@ class Seq2SeqBackbone:
     def write(self, states: Tensor, mask: Tensor, search: Search) -> list[Written]:
         """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
         special = self.special
-        found: Any = self.module.generate(
+        network: Any = self.module
+        found = network.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
             generation_config=GenerationConfig(

@@ -238,7 +238,9 @@ class _Execution:
             seed=self.spec.seed,
             recipe=self.spec.recipe,
             order=partial(epoch_batches, self.spec.recipe, seeds_of(self.spec.seed, self.spec.held)["order"]),
-            passes=frozen.of(reading_part(backbone), data.digest) if backbone is not None and frozen is not None else None,
+            passes=frozen.of(reading_part(backbone), data.digest)
+            if backbone is not None and frozen is not None
+            else None,
             score=Scorer(data.task.metrics[0], self.setting, data.validation),
             log=self._log,
             progress=self.progress,

@@ -34,7 +34,6 @@ from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
 from graftwork.train.text_loop import FittedWriter, TextAim, kept_states
 from graftwork.train.training_state import TrainingState, snapshot
 
-
 T = TypeVar("T")
 
 

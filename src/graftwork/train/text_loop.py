@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -99,7 +98,9 @@ class TextAim:
             return self.counting(counter, model, inputs, targets, work)
 
         batches = by_length(lengths, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
-        return sum(part for rows in batches for part in answers_in_halves(rows.tolist(), chance)) / self.weight(self.held)
+        return sum(part for rows in batches for part in answers_in_halves(rows.tolist(), chance)) / self.weight(
+            self.held
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return what the receipt tells of the targets."""
@@ -155,7 +156,8 @@ def write(model: Model, encoded: Encoded, search: Search) -> NDArray[Any]:
     The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
     whatever the search forbade or preferred on the way.
     """
-    writer, found = writer_of(model), {}
+    writer = writer_of(model)
+    found: dict[int, tuple[str, float, bool]] = {}
     order = by_length(encoded.lengths * search.beams, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
 
     def answer(rows: Sequence[int]) -> list[tuple[str, float, bool]]:
