@@ -76,6 +76,14 @@ def _counts(found: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
     rows |= {"nearly a row of validation": {"test": near["test_in_validation"]["rows"]}} if near else {}
     if "media" not in found:
         rows["without letters or digits"] = found["without_letters"]
+    for key, title in {
+        "median_words": "words of a target, median",
+        "max_words": "words of a target, at most",
+        "distinct": "distinct targets",
+        "copies": "targets that are the source",
+    }.items():
+        if "texts" in found:
+            rows[title] = {name: facts[key] for name, facts in found["texts"].items()}
     by_backbone = {"cut": "cut by the backbone", "windows": "read in several windows"}
     return rows | {title: found[key] for key, title in by_backbone.items() if key in found}
 

@@ -119,8 +119,10 @@ def task_flags(function: F) -> F:
         ),
         option(
             "--label",
+            "--target",
             metavar="COL",
-            help="Column of the target, or A,B,… of a column per label.  [default: label; for tagging tags or upos]",
+            help="Column of the target, or A,B,… of a column per label or reference.  [default: label; for tagging "
+            "tags or upos; for generation target, summary and the like]",
         ),
         option(
             "--kind",

@@ -18,6 +18,7 @@ from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
+from graftwork.compare.written_report import written_content
 from graftwork.core.meter import Cost
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, named, of_a, parse_method
@@ -271,7 +272,8 @@ class _Page:
             findings=findings,
             draws=draws,
         )
-        return board | {"notes": [*board["notes"], *shortcuts(board)]}
+        texts = written_content(session.dataset, rows, session.store.root, task.metrics[0])
+        return board | {"notes": [*board["notes"], *shortcuts(board)]} | ({"written": texts} if texts else {})
 
 
 def command_line() -> str:

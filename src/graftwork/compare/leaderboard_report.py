@@ -27,6 +27,7 @@ from graftwork.compare.sentences import (
     verdicts,
     warnings,
 )
+from graftwork.compare.written_report import NEW, examples_of, written_cells
 from graftwork.io.files import finite, write_text
 from graftwork.units import metric_title, percent, scaled, show
 
@@ -70,6 +71,9 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             verdicts=verdicts(board),
             few=few_runs(board) is not None,
             pairs=[{"aso": None} | pair | {"sentence": sentence(pair)} for pair in board["differences"]],
+            written=examples_of(board),
+            written_cells=written_cells(board),
+            written_new=NEW,
             warnings=warnings(board),
             data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
             runs=[_run(run, board["headline_metric"]) for run in runs],

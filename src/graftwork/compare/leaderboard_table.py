@@ -22,6 +22,7 @@ from graftwork.compare.sentences import (
     verdicts,
     warnings,
 )
+from graftwork.compare.written_report import written_lines
 from graftwork.units import percent
 
 FAILED = "Not finished"
@@ -148,6 +149,7 @@ def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
         ("Verdicts" if few_runs(board) is None else "Verdicts (not enough runs)", verdicts(board)),
         ("The race", [*race_lines(board), board["race"]["rule"]] if board.get("race") else []),
         (FAILED, failed),
+        ("What was written", written_lines(board)),
         ("Price of the search", [spent] if spent else []),
         ("Notes", list(board.get("notes", []))),
         ("About the data", warnings(board)),

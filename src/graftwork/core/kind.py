@@ -141,6 +141,13 @@ class OwnOutputs(Protocol):
         """
 
 
+@runtime_checkable
+class WritesTexts(Protocol):
+    """A kind whose targets are texts: a tuple of references for each example, of which the first is trained on."""
+
+    writes: Literal[True]
+
+
 def outputs_from(kind: Kind | None, rows: Sequence[Any]) -> Numbers:
     """Convert outputs from JSON: logits, or those of the kind's own."""
     return kind.from_lists(rows) if isinstance(kind, OwnOutputs) else from_lists(rows)

@@ -14,7 +14,7 @@ from graftwork.core.backbone import Backbone, Features, Inputs, device_of, learn
 from graftwork.core.kind import Kind
 from graftwork.core.length_buckets import read_in_buckets
 from graftwork.core.task import Task
-from graftwork.core.writing import Writes, reading_part
+from graftwork.core.writing import TOKENS, Writes, reading_part
 from graftwork.errors import ConfigError
 from graftwork.nn.short_attention import register_key_hook
 
@@ -222,12 +222,23 @@ class Model(nn.Module):
         return min(self.start, reading_part(self.backbone).card.blocks)  # states of a decoder depend on what is written
 
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
-        """Compute logits (B, C), or (W, C), from inputs (S, T) and, if available, the states entering block `start`."""
+        """Compute logits (B, C), or (W, C), from inputs (S, T) and, if available, the states entering block `prefix`.
+
+        A network that writes gives the log-probabilities (S, U) of the `TOKENS` (S, U) among the inputs.
+        """
+        if isinstance(self.backbone, Writes):
+            read = self.read({name: given for name, given in inputs.items() if name != TOKENS}, entering)
+            return self.backbone.log_probabilities(read, inputs["attention_mask"], inputs[TOKENS])
         start = self.start if entering is not None else 0
         features = read_in_buckets(self.backbone, inputs, start, entering, self.towers)
         joined = join_towers(features.pooled, self.towers)
         logits: Tensor = self.head(Features(features.sequence, features.mask, joined))
         return logits
+
+    def read(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
+        """Compute the output (S, T, D) of the part that reads, from the states entering block `prefix` if given."""
+        start = (self.prefix or 0) if entering is not None else 0
+        return reading_part(self.backbone).features(inputs, start, entering).sequence
 
     def delta(self) -> dict[str, nn.Parameter]:
         """Return every trainable parameter by name."""

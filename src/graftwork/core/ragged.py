@@ -97,13 +97,18 @@ def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Number
     """
     counts = [answers_of(example) for example in examples]
     if None in counts or not examples:
-        return np.tile(answer, (len(examples), 1))
+        return _tiled(answer, len(examples))
     return _of_counts(answer, np.array(counts, dtype=np.int64))
 
 
 def repeated_as(answer: NDArray[np.float64], targets: Numbers) -> Numbers:
     """As `repeated`, for the examples with these encoded targets."""
-    return _of_counts(answer, targets.counts) if isinstance(targets, Ragged) else np.tile(answer, (len(targets), 1))
+    return _of_counts(answer, targets.counts) if isinstance(targets, Ragged) else _tiled(answer, len(targets))
+
+
+def _tiled(answer: NDArray[Any], rows: int) -> NDArray[Any]:
+    """(C,) -> (rows, C); one output with fields of its own, (1,) -> (rows,)."""
+    return np.repeat(answer, rows) if answer.dtype.names else np.tile(answer, (rows, 1))
 
 
 def _of_counts(answer: NDArray[np.float64], rows: NDArray[np.int64]) -> Ragged:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from graftwork.core.task import Task
 
+TOKENS = "tokens"  # among the inputs of a model: those of the texts that are to be written, (S, U)
 NOTHING = -100  # in place of a token, where a shorter text of a batch has none
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, plain, text_of
-from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, SettlesTogether
+from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, SettlesTogether, WritesTexts
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import SPLITS, Dataset, Split, Task
@@ -28,6 +28,7 @@ from graftwork.data.readers.separators import has_decimal_commas, with_points
 from graftwork.data.readers.table import Table
 from graftwork.data.readers.whole_file_formats import ROUNDED, told
 from graftwork.data.readers.word_cells import check_words, refuse_numbered
+from graftwork.data.readers.written_columns import with_references
 from graftwork.data.settled_rows import settled
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
 from graftwork.data.splits.split_folder import with_split_files
@@ -99,7 +100,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
-    made = _how_made(files, records, task)
+    made = _how_made(files, records, task, "" if isinstance(kind, WritesTexts) else ", the same share of every class")
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
 
@@ -241,7 +242,8 @@ def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[Dat
     words = task.text if kind.per_word else None
     rows = table.readings([*columns.values(), *labels], label=labels, words=words)
     if len(labels) > 1:
-        rows = with_labels(rows, labels, table.path)
+        joined = with_references if isinstance(kind, WritesTexts) else with_labels
+        rows = joined(rows, labels, table.path)
     elif isinstance(kind, Scales) and has_decimal_commas(table.separation):
         rows = with_points(rows)
     return rows, ("words",) if kind.per_word else tuple(columns)
@@ -383,7 +385,7 @@ def digest(splits: Mapping[str, Split]) -> str:
     return hashed.hexdigest()
 
 
-def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], task: Task) -> str:
+def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], task: Task, shares: str) -> str:
     """Describe in words, with counts, where the splits come from."""
     noun = task.reads
     counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
@@ -393,5 +395,5 @@ def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]]
         return f"{'; '.join(given)}."
     return (
         f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {noun}"
-        f"{seed_words(task)}, the same share of every class, equal {noun}s in one split."
+        f"{seed_words(task)}{shares}, equal {noun}s in one split."
     )

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import IN_QUESTION
@@ -27,10 +27,9 @@ class GenerationSettings:
 
     beams: int = field(default=1, metadata=IN_QUESTION)  # beams of the search; 1 takes the likeliest token each time
     length_penalty: float = field(default=1.0, metadata=IN_QUESTION)
-    # power of the length that a beam's log-probability is divided by; above 1 favours longer texts
-    no_repeat: int = field(
-        default=0, metadata=IN_QUESTION
-    )  # length of token n-grams that may not come twice; 0: any may
+    # power of the length that a beam's log-probability is divided by; the higher, the longer the texts
+    no_repeat: int = field(default=0, metadata=IN_QUESTION)
+    # length of the token n-grams that may not come twice in a text; 0: any may
     longest: int = field(default=128, metadata=IN_QUESTION)  # tokens that a text may have, at most
 
     def __post_init__(self) -> None:
@@ -51,6 +50,7 @@ class Generation:
     per_word = False
     settings: type[Any] = GenerationSettings
     has_labels = False
+    writes: Literal[True] = True
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,19 @@ from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
 from graftwork.core.ragged import repeated
 from graftwork.core.task import Task
 from graftwork.registry import methods
+from graftwork.targets.written_texts import written_from_lists
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+TEXT = "text"  # key in the facts: the most frequent text, as its kind stores it
+
 
 @dataclass
 class Constant(LooksUp):
-    """A fitted method with the same logits (C,) for every example."""
+    """A fitted method with the same logits (C,) for every example, or the same text (1,), which is in the facts."""
 
-    answer: NDArray[np.float64]
+    answer: NDArray[Any]
     facts: Mapping[str, Any]
 
     def logits(self, examples: Sequence[Example]) -> Logits:
@@ -33,13 +36,15 @@ class Constant(LooksUp):
 
     def delta(self) -> dict[str, NDArray[np.float64]]:
         """Return the constant logits."""
-        return {"logits": self.answer}
+        return {} if TEXT in self.facts else {"logits": self.answer}
 
 
 @methods.register("majority")
 @dataclass(frozen=True)
 class Majority(Baseline):
-    """The most frequent class of the training split, its frequent labels, or its mean."""
+    """The most frequent class of the training split, its frequent labels, its mean, or its most frequent text."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return an empty string: every task fits."""
@@ -48,10 +53,11 @@ class Majority(Baseline):
     def fit(self, bench: Workbench) -> Constant:
         """Compute the best constant answer on the training targets."""
         answer = bench.setting.kind.constant(bench.train.targets, bench.setting.task)  # (C,)
-        return Constant(answer, {})
+        return Constant(answer, {TEXT: answer.tolist()} if answer.dtype.names else {})
 
     def restore(
         self, setting: Setting, delta: Mapping[str, Tensor | NDArray[Any]], facts: Mapping[str, Any]
     ) -> Constant:
         """Rebuild the method from its stored constant."""
-        return Constant(np.asarray(delta["logits"]), facts)
+        answer = written_from_lists(facts[TEXT]) if TEXT in facts else np.asarray(delta["logits"])
+        return Constant(answer, facts)

@@ -34,7 +34,7 @@ class Bleu:
         missed = right < 1e-12
         halvings = np.cumsum(missed, axis=-1)  # smoothing: the k-th order without a hit counts 1 / 2^k of a hit in all
         hits = np.where(missed, 0.5**halvings / np.maximum(means[..., -1:], 1.0), right)
-        defined = (total > 1e-12).all(axis=-1) & ~missed.all(axis=-1)
+        defined = np.asarray((total > 1e-12).all(axis=-1) & ~missed.all(axis=-1))
         precisions = np.where(defined[..., None], ratio(hits, total), 1.0)
         shortness = np.exp(np.minimum(0.0, 1.0 - ratio(reference, length)))
         return np.where(defined, shortness * np.exp(np.log(precisions).mean(axis=-1)), 0.0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.kind import OwnOutputs
+from graftwork.core.kind import OwnOutputs, WritesTexts
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
 from graftwork.core.named_methods import method_from_config
@@ -37,7 +37,6 @@ from graftwork.pretrained.download_policy import kept_only
 from graftwork.pretrained.media_files import identify, small_copy
 from graftwork.pretrained.open_backbone import lasting_card, open_backbone
 from graftwork.registry import kinds
-from graftwork.targets.written_texts import are_written
 from graftwork.units import named_scores, show
 
 FORMAT = 1
@@ -97,7 +96,7 @@ class TaskModule:
         if description["backbone"] is None:
             backbone = None
         elif backbone is None:
-            backbone = known_backbone(folder, description, device, are_written(kinds.get(task.kind)))
+            backbone = known_backbone(folder, description, device, isinstance(kinds.get(task.kind), WritesTexts))
         else:
             _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
         setting = Setting(task, kinds.get(task.kind), backbone)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
+from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import CutsWords, Decays
 from graftwork.core.named_methods import Named, named_from_config
@@ -29,7 +30,6 @@ from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.settings import OpenedBy, RunSettings
 from graftwork.run.store import RunStore
 from graftwork.targets.words import FIRST_RULE, rule_of
-from graftwork.targets.written_texts import are_written
 from graftwork.train.memo import MemoEntry
 from graftwork.train.recipe import OF_TEXTS, resolve
 from graftwork.train.seeds import held_of
@@ -139,7 +139,7 @@ def open_shared(methods: Sequence[Named], setup: RunSettings, kind: str = "") ->
     loading = Stopwatch()
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
-        writes = bool(kind) and are_written(kinds.get(kind))
+        writes = bool(kind) and isinstance(kinds.get(kind), WritesTexts)
         opened = open_backbone(setup.backbone, precision=precision, device=device, writes=writes)
     return OpenBackbone(opened, loading.read(), frozen, files)
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.kind import Kind, OwnOutputs
+from graftwork.core.kind import WritesTexts
+from graftwork.core.task import Task
+from graftwork.registry import kinds
 
 WRITTEN = np.dtype([("text", object), ("log_probability", np.float64), ("cut", np.bool_)])
 # the text; the sum of its tokens' natural log-probabilities, its end's included; whether it was cut at the length limit
@@ -28,6 +30,15 @@ def written_from_lists(rows: Sequence[Any]) -> NDArray[Any]:
     return np.array([tuple(row) for row in rows], dtype=WRITTEN)
 
 
-def are_written(kind: Kind) -> bool:
-    """Return whether the outputs of a kind are `WRITTEN`, so that its backbone should write if it can."""
-    return isinstance(kind, OwnOutputs) and getattr(kind.from_lists([]), "dtype", None) == WRITTEN
+def certainly(texts: Sequence[str]) -> NDArray[Any]:
+    """Return (N,) of `WRITTEN`: these texts with probability 1, whole."""
+    return written(texts, [0.0] * len(texts), [False] * len(texts))
+
+
+def without_one_text(task: Task) -> str:
+    """Return why a baseline that writes a text of one text does not fit the task; "" where it does."""
+    if not isinstance(kinds.get(task.kind), WritesTexts):
+        return f"it writes texts, and the answers of kind {task.kind} are none"
+    if task.reads != "text":
+        return f"it reads texts, and this task reads {task.reads}s"
+    return "it reads one text, and this task has two" if task.text_a is not None else ""

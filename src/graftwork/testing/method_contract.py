@@ -16,13 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.kind import Kind, OwnOutputs
 from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
 from graftwork.core.method import IdentityAtStart, Setting, unfit
 from graftwork.core.model import Model, Stacks
 from graftwork.core.named_methods import Named, method_from_config, named, parse_method
-from graftwork.core.ragged import flat
+from graftwork.core.ragged import Numbers, flat
 from graftwork.core.task import Dataset
+from graftwork.core.writing import TOKENS, Writes
 from graftwork.errors import IncompatibleModule
 from graftwork.io.files import canonical
 from graftwork.module.task_module import TaskModule, save_module, self_test_examples
@@ -33,9 +35,10 @@ from graftwork.testing.tiny_data import pooled, tiny_bench, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
 from graftwork.train.loop import Attaches, build_model
 from graftwork.train.optimiser import FlatAdamW
+from graftwork.train.text_loop import padded_tokens
 
 STEPS = 10  # after which the loss must have fallen
-KINDS = ("classification", "tagging", "span", "choice")
+KINDS = ("classification", "tagging", "span", "choice", "generation")
 
 
 def check_method(
@@ -47,11 +50,12 @@ def check_method(
 ) -> None:
     """Check the promises of every method, with the hyper-parameters `settings`, on the toy tasks that it fits.
 
-    `of_kinds`: the kinds of text tasks to try. Raises `AssertionError`.
+    `of_kinds`: the kinds of text tasks to try; for generation alone the backbone is opened to write. Raises `AssertionError`.
     """
     made = named(name, settings or {})
     _check_words(made)
-    opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
+    writes = tuple(of_kinds) == ("generation",)
+    opened = open_backbone(backbone, precision="fp32", writes=writes) if made.method.uses_backbone else None
     with tempfile.TemporaryDirectory() as folder:
         tasks = [tiny_dataset(kind) for kind in of_kinds]
         tasks += [tiny_media(Path(folder) / role, role) for role in MEDIA]
@@ -91,11 +95,16 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset) -> None
     require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
     if method.IDENTITY_AT_START if isinstance(method, IdentityAtStart) else True:
         require(torch.equal(pooled(model.backbone, inputs), before), "attaching changed the features")
-    targets = torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
-    _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
-    _check_copies(model, inputs)
-    _check_stacks(model, inputs)
-    _check_stored(model, _fresh(method, setting, encoded.towers, seed=1), inputs)
+    if isinstance(backbone, Writes):
+        texts = [references[0] for references in data.train.targets]
+        asked = inputs | {TOKENS: padded_tokens(backbone.encode_texts(texts, 32)[0])}
+        _check_learning(model, method.learning_rate, lambda: -model(asked).mean())
+    else:
+        asked, targets = inputs, torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
+        _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
+    _check_copies(model, asked)
+    _check_stacks(model, asked)
+    _check_stored(model, _fresh(method, setting, encoded.towers, seed=1), asked)
     model.unplug()
     if not any(name.startswith("network.") for name in delta):
         require(torch.equal(pooled(model.backbone, inputs), before), "unplugging left something behind")
@@ -183,10 +192,7 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
     require(not differing, f"the same seed gave another delta: {differing[:3]}")
     examples = data.test.examples
     answers = fitted.logits(examples)
-    logits, wanted = flat(answers), (len(flat(data.test.targets)), setting.kind.outputs(data.task))
-    require(type(answers) is type(data.test.targets), f"answers are {type(answers).__name__}")
-    require(logits.shape == wanted, f"logits are {logits.shape}, not {wanted}")
-    require(bool(np.isfinite(logits).all()), "logits are not finite")
+    _check_answers(answers, data, setting.kind)
     flops, grade = fitted.flops(examples)
     require(flops >= 0 and grade in GRADES, f"answering takes {flops} FLOP, graded {grade!r}")
     about = {"run": "", "method": made.config, "recipe": {}, "precision": "fp32", "backbone_seed": 0, "scores": {}}
@@ -198,8 +204,22 @@ def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None
             restored = TaskModule.load(folder).fitted
         except IncompatibleModule as error:
             raise AssertionError(f"a restored module is refused: {error}") from error
-        require(np.array_equal(flat(restored.logits(examples)), logits), "a restored module gives other answers")
+        require(np.array_equal(flat(restored.logits(examples)), flat(answers)), "a restored module gives other answers")
         require(restored.trained_parameters == fitted.trained_parameters, "a restored module counts other parameters")
+
+
+def _check_answers(answers: Numbers, data: Dataset, kind: Kind) -> None:
+    """Check that there is a finite answer to each example; outputs of the kind's own must be the same once stored."""
+    targets, logits = data.test.targets, flat(answers)
+    require(type(answers) is type(targets), f"answers are {type(answers).__name__}")
+    if isinstance(kind, OwnOutputs):
+        require(len(answers) == len(targets), f"{len(answers)} answers to {len(targets)} examples")
+        again = kind.from_lists(json.loads(json.dumps(answers.tolist(), allow_nan=False)))
+        require(kind.difference(again, answers) == 0, "stored and read, the answers are others")
+        return
+    wanted = (len(flat(targets)), kind.outputs(data.task))
+    require(logits.shape == wanted, f"logits are {logits.shape}, not {wanted}")
+    require(bool(np.isfinite(logits).all()), "logits are not finite")
 
 
 def digest_of(module: nn.Module) -> str:

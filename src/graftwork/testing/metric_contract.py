@@ -22,7 +22,7 @@ from graftwork.testing.tiny_data import SAMPLES, Sample, sample_targets
 TASKS: tuple[tuple[str, Sample], ...] = (
     ("classification", SAMPLES[1]), ("classification", ["no", "yes", "no"]), ("multilabel", SAMPLES[0]),
     ("regression", SAMPLES[2]), ("tagging", SAMPLES[3]), ("tagging", [("no", "yes"), ("yes", "yes")]),
-    ("choice", SAMPLES[4]), ("ranking", SAMPLES[4]), ("span", ()),
+    ("choice", SAMPLES[4]), ("ranking", SAMPLES[4]), ("span", ()), ("generation", SAMPLES[5]),
 )  # fmt: skip
 
 

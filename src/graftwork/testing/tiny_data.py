@@ -17,6 +17,7 @@ from graftwork.core.kind import AsksPassages, Kind
 from graftwork.core.method import Scorer, Setting, Workbench
 from graftwork.core.run import Recipe
 from graftwork.core.task import SPLITS, Dataset, Split, Task
+from graftwork.core.writing import reading_part
 from graftwork.data.load import digest
 from graftwork.data.splits.batch_order import bucket
 from graftwork.errors import DataError
@@ -34,6 +35,7 @@ SAMPLES: tuple[Sample, ...] = (
     ["-1.5", "0.25", "3", "0.25"],
     [("B-red", "I-red", "O"), ("O", "B-blue", "I-blue"), ("O", "O", "O"), ("B-blue", "B-red", "I-red")],
     [("1", "0", "0"), ("0", "0", "1"), ("0", "1", "0"), ("0", "0", "1")],
+    [("A cat sat on the mat.", "The cat was on a mat."), "The dog ran away.", "No, it is not here."],
 )
 
 
@@ -42,6 +44,7 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
 
     Texts contain good and bad words. The class says which (for pairs: whether both texts agree), the labels are all
     that occur, the number is half the count of good words minus bad ones, and the spans are adjacent good or bad words.
+    The text to write is one of two sentences, by the class.
     Questions ask for the good or the bad word of a text. The right choice contains good words, as its text does.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
@@ -89,6 +92,7 @@ def _tiny_row(kind: str, pair: bool, number: int, random: np.random.Generator) -
     good, bad, target = {
         "classification": (2 * once, 2 - 2 * once, "good" if once else "bad"),
         "multilabel": (2 * once, 2 * twice, "|".join(["good"] * once + ["bad"] * twice)),
+        "generation": (2 * once, 2 - 2 * once, f"so it was a {'good' if once else 'bad'} film"),
         "regression": (number % 4, number // 4 % 3, str((number % 4 - number // 4 % 3) / 2)),
     }[kind]
     if not pair:
@@ -120,7 +124,7 @@ def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, 
         seed=seed,
         recipe=recipe,
         order=lambda lengths, epoch: bucket(lengths, recipe["batch_size"], derive(seed, "order"), epoch),
-        passes=FrozenStore().of(backbone, dataset.digest) if backbone else None,
+        passes=FrozenStore().of(reading_part(backbone), dataset.digest) if backbone else None,
         score=Scorer(dataset.task.metrics[0], setting, dataset.validation),
     )
 

@@ -19,7 +19,7 @@ from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Workbench
 from graftwork.core.model import Model
-from graftwork.core.writing import NOTHING, Search, Writes, Written
+from graftwork.core.writing import NOTHING, TOKENS, Search, Writes, Written
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import written
 from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
@@ -34,15 +34,6 @@ def writer_of(model: Model) -> Writes:
     """Return the backbone of a model that writes."""
     assert isinstance(model.backbone, Writes)
     return model.backbone
-
-
-def states_of(model: Model, inputs: Inputs, entering: Tensor | None) -> Tensor:
-    """Return the encoder's output (S, T, D) for inputs (S, T), from the states entering block `model.prefix` if given.
-
-    These are copied, as autograd and a search may not take those of inference.
-    """
-    start = (model.prefix or 0) if entering is not None else 0
-    return writer_of(model).reading.features(inputs, start, entering).sequence
 
 
 def padded_tokens(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -113,8 +104,8 @@ class TextAim:
 
     def _chances(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
         longest = int((targets != NOTHING).sum(dim=1).max())
-        states = states_of(model, inputs, entering)
-        return writer_of(model).log_probabilities(states, inputs["attention_mask"], targets[:, :longest])
+        chances: Tensor = model(inputs | {TOKENS: targets[:, :longest]}, entering)  # (S, U)
+        return chances
 
 
 def kept_states(model: Model, inputs: Inputs, sequences: Sequence[int], frozen: FrozenPass | None) -> Tensor | None:
@@ -162,7 +153,7 @@ def write(model: Model, encoded: Encoded, search: Search) -> NDArray[Any]:
 
     def answer(rows: Sequence[int]) -> list[tuple[str, float, bool]]:
         inputs = model.backbone.collate(encoded, encoded.sequences(rows))
-        states, mask = states_of(model, inputs, None), inputs["attention_mask"]
+        states, mask = model.read(inputs), inputs["attention_mask"]
         texts: list[Written] = writer.write(states, mask, search)
         tokens = padded_tokens([text.tokens for text in texts]).to(model.device)
         chances = writer.log_probabilities(states, mask, tokens).double().sum(dim=1).tolist()

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from graftwork.core.example import Example, Input, text_of
+from graftwork.core.kind import WritesTexts
 from graftwork.core.media import Media
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Split, Task
 from graftwork.data.checks.cues import cue_warnings, cues
 from graftwork.data.checks.label_checks import RARE_ROWS, label_warnings, positive_class
 from graftwork.data.checks.repeats import EXAMPLES, Inputs, inputs_of, near_report
+from graftwork.data.checks.text_checks import text_report, text_warnings
 from graftwork.data.readers.choice_tables import choice_report, choice_warnings
+from graftwork.registry import kinds
 from graftwork.targets.labels import labels_of
 from graftwork.targets.words import APART, WORD
 from graftwork.units import several
@@ -42,7 +45,7 @@ def report(
     split, `dropped` how many rows were removed from train because they occur, exactly or nearly, in another split,
     `rejected` how many unreadable rows of each split's file were set aside.
     """
-    train = splits["train"].examples
+    train, writes = splits["train"].examples, isinstance(kinds.get(task.kind), WritesTexts)
     everything = [example for split in splits.values() for example in split.examples]
     listed = {name: split.examples for name, split in splits.items()}
     found: dict[str, Any] = {
@@ -55,16 +58,13 @@ def report(
         "duplicates_within": {name: duplicates(split.examples) for name, split in splits.items()},
         "duplicates_across": duplicates_across(splits),
         "test_in_validation": repeated(splits["validation"].examples, splits["test"].examples),
-        "near_duplicates": near_report(listed, task.reads),
+        "near_duplicates": near_report(listed, task.reads, compared=not writes),
         "conflicts": conflicts(everything),
         "sorted": is_sorted(train),
         "order": stretches(train),
         "cues": cues(train, task.labels),
     }
-    if dropped:
-        found["dropped"] = dict(dropped)
-    if rejected:
-        found["rejected"] = dict(rejected)
+    found |= {name: dict(rows) for name, rows in {"dropped": dropped, "rejected": rejected}.items() if rows}
     found = {name: value for name, value in found.items() if value != {} or name == "classes"}
     if task.labels:
         found["majority_share"] = {
@@ -75,6 +75,8 @@ def report(
         found["label_in_text"] = label_in_text(train)
         if told := positive_class(task, found["classes"]["train"]):
             found["positive"] = told
+    elif writes:
+        found["texts"] = text_report(splits, task.settings.longest)
     elif train and "choices" in train[0].inputs:
         found["choices"] = choice_report(splits)
     elif train and isinstance(train[0].target, float):
@@ -285,6 +287,8 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
     for name, count in found["without_letters"].items():
         if count:
             yield f"Texts without a letter or digit: {_rows(count)} of {name}."
+    if "texts" in found:
+        yield from text_warnings(found["texts"], rows, task)
     if "choices" in found:
         yield from choice_warnings(found["choices"])
     for name, media in found.get("media", {}).items():

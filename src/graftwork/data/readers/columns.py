@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from graftwork.core.kind import WritesTexts
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
@@ -14,6 +15,7 @@ from graftwork.data.readers import annotation_exports, spacy_examples, whole_fil
 from graftwork.data.readers.label_columns import APART, found_labels, marked_columns, names_of
 from graftwork.data.readers.separated import NAMES
 from graftwork.data.readers.table import Table, open_table
+from graftwork.data.readers.written_columns import with_usual_columns
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.registry import kinds
 
@@ -57,6 +59,8 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
         raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
     if per_word and task.reads != "text":
         raise ConfigError(f"the kind {task.kind!r} answers words", got=f"--{task.reads}", do="set --text")
+    if isinstance(kinds.get(task.kind), WritesTexts):
+        task = with_usual_columns(task, table)
     roles = _text_columns(task, table, per_word)
     labels = _label_columns(task, table, tuple(roles.values()))
     twice = [name for name, count in Counter([*roles.values(), *labels]).items() if count > 1]
@@ -78,7 +82,7 @@ def _label_columns(task: Task, table: Table, inputs: Sequence[str]) -> tuple[str
     if task.label is None and usual is None and may_be_several and (found := found_labels(table, inputs)):
         return found
     label = task.label or usual or TARGETS[kind.per_word][0]
-    names = names_of(label, table.header) if may_be_several else (label,)
+    names = names_of(label, table.header) if may_be_several or isinstance(kind, WritesTexts) else (label,)
     if task.label is None and usual is None and may_be_several:
         marked = marked_columns(table, [name for name in table.header if name not in inputs])
         more = f"; of labels with a column each: --label {APART.join(marked)}" if len(marked) > 1 else ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from graftwork.core.kind import Kind, OfChoices, Scales
+from graftwork.core.kind import Kind, OfChoices, Scales, WritesTexts
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
 from graftwork.data.readers.choice_labels import letter_of
@@ -18,6 +18,7 @@ from graftwork.data.readers.separators import has_decimal_commas, is_decimal_com
 from graftwork.data.readers.table import Table
 
 SAMPLE = 100  # rows that are looked at
+INPUTS = ("text", "text_a", "text_b", *MEDIA)
 ENOUGH = 20  # rows in which a number of the first choice is expected
 _QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')
 
@@ -26,7 +27,10 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
     """Yield what is to be known of how the training file is read, for a task whose columns are known."""
     label = task.label or ""
     labels = names_of(label, table.header)
-    if len(labels) > 1:
+    if isinstance(kind, WritesTexts):
+        inputs = [name for role in INPUTS if (name := getattr(task, role)) is not None]
+        yield f"Read is {' and '.join(inputs)}, to be written {' or '.join(labels)}."
+    elif len(labels) > 1:
         yield f"The labels are columns, with 1 in the rows where each holds: {', '.join(labels)}."
         if without := [name for name in labels if name not in task.labels]:
             yield f"Of these, no row of train has {', '.join(without)}: left out."

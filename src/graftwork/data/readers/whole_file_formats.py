@@ -15,6 +15,7 @@ from graftwork.data.readers import (
     fasttext_lines,
     hub_datasets,
     label_studio_min,
+    parallel_files,
     parquet,
     prodigy,
     saved_sets,
@@ -57,7 +58,7 @@ def format_of(path: Path, spans: bool = True) -> FileFormat | None:
         return _of_json(path)
     if suffix in NO_TABLES and fasttext_lines.is_fasttext(path):
         return FASTTEXT
-    return BY_SUFFIX.get(suffix)
+    return PARALLEL if parallel_files.is_parallel(path) else BY_SUFFIX.get(suffix)
 
 
 def told(path: Path) -> str:
@@ -105,6 +106,7 @@ DOCCANO = FileFormat(lambda path: ("tokens", "tags"), _named(annotation_exports.
 PRODIGY = FileFormat(prodigy.header_of, _named(prodigy.rows), prodigy.told)
 SPACY = FileFormat(spacy_examples.header_of, _named(spacy_examples.rows), spacy_examples.told)
 FASTTEXT = FileFormat(lambda path: ("text", "label"), _named(fasttext_lines.rows), lambda path: "lines of fastText")
+PARALLEL = FileFormat(parallel_files.header_of, _named(parallel_files.rows), parallel_files.told)
 STUDIO = FileFormat(annotation_exports.label_studio_header, _named(annotation_exports.label_studio_rows))
 STUDIO_MIN = FileFormat(label_studio_min.header_of, label_studio_min.rows, label_studio_min.told)
 SPANS_OF_LINES = (DOCCANO, PRODIGY, SPACY)  # JSONL that is read in another way where the label is another key

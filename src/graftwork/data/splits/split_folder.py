@@ -9,6 +9,7 @@ from pathlib import Path
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.brat import is_brat
 from graftwork.data.readers.hub_datasets import has_labels, is_hub
+from graftwork.data.readers.parallel_files import sides
 from graftwork.data.readers.saved_sets import is_saved
 from graftwork.data.readers.table import suffix_of
 from graftwork.data.readers.whole_file_formats import FOLDER, format_of
@@ -31,6 +32,8 @@ def with_split_files(task: Task) -> Task:
     found: dict[str, Path] = {}
     for split, path in _splits_in(task.data):
         if split in found:
+            if path in sides(found[split]).values():  # another side of parallel files
+                continue
             raise DataError(
                 f"the folder has two files for {split}",
                 where=str(task.data),

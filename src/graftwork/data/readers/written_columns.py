@@ -1,0 +1,112 @@
+"""The usual columns of texts and of the texts that are to be written of them: source and target, text and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
+from graftwork.core.task import Task
+from graftwork.data.readers.parallel_files import is_parallel
+from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.table import Table
+from graftwork.errors import DataError, clip
+
+_SAID = ("transcript", "transcription", "text", "sentence", "caption")  # what is said in a sound, or seen in an image
+USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns, and the targets that go with them
+    (("source",), ("target", "targets", "translation", "reference", "references")),
+    (("src",), ("tgt", "trg", "ref")),
+    (("text",), ("summary", "target", "targets", "label")),
+    (("article",), ("highlights", "summary")),
+    (("document",), ("summary",)),
+    (("dialogue",), ("summary",)),
+    (("question", "context"), ("answer", "answers")),
+    (("question",), ("answer", "answers")),
+    (("instruction", "input"), ("output", "response")),
+    (("instruction",), ("output", "response")),
+    (("input",), ("output", "target", "targets")),
+    (("prompt",), ("completion", "response")),
+    (("text_a", "text_b"), ("target", "label")),
+    *(((column,), _SAID) for column in MEDIA_COLUMNS["sound"] + MEDIA_COLUMNS["image"]),
+)
+_INPUTS = ("text", "text_a", "image", "sound")  # settings that name an input
+
+
+def with_usual_columns(task: Task, table: Table) -> Task:
+    """Return `task` with the columns that it does not name set to those with the usual names, as far as there are any.
+
+    Raises `DataError` where none or several pairs of columns could be meant.
+    """
+    here, given = set(table.header), [getattr(task, role) for role in _INPUTS if getattr(task, role)]
+    if given and task.label:
+        return task
+    found = [(inputs, target) for inputs, targets in USUAL for target in targets if here >= {*inputs, target}]
+    if given:
+        usual = {target for _, targets in USUAL for target in targets} & here - {*given, task.text_b}
+        return task.resolved(label=usual.pop()) if len(usual) == 1 else _unfound(task, table)
+    if task.label:
+        others = [inputs for inputs, _ in USUAL if here >= set(inputs) and task.label not in inputs]
+        found = [(inputs, task.label) for inputs in others]
+    found = [one for one in found if not any(set(one[0]) < set(other[0]) for other in found)]  # a pair before one of it
+    found = [one for one in found if one[1] != "label"] or found
+    if len(set(found)) > 1:
+        raise DataError(
+            "more than one pair of columns could be the text and its target",
+            where=f"{table.path}:1",
+            got="; ".join(f"{' and '.join(inputs)} -> {target}" for inputs, target in dict.fromkeys(found)),
+            expected="one text, or a pair, and one target",
+            do="say which: --text COLUMN --label COLUMN, or --text-a, --text-b and --label",
+        )
+    if not found:
+        _unfound(task, table)
+    inputs, target = found[0]
+    media = next((role for role, names in MEDIA_COLUMNS.items() if inputs[0] in names), "text")
+    roles = dict(zip(("text_a", "text_b") if len(inputs) > 1 else (media,), inputs, strict=True))
+    return task.resolved(label=target, **roles)
+
+
+def _unfound(task: Task, table: Table) -> NoReturn:
+    """Raise `DataError` for what is to be named: the direction of parallel files, the target, or both columns."""
+    if is_parallel(table.path):
+        one, other, *_ = table.header
+        raise DataError(
+            "parallel files, and nothing says which is to be written",
+            where=str(table.path.parent),
+            got=f"the sides {', '.join(table.header)}",
+            expected="the side that is read and the one that is written",
+            do=f"say the direction: --text {one} --label {other}, or --text {other} --label {one}",
+        )
+    named = next((f"{role} is {getattr(task, role)!r}; " for role in (*_INPUTS, "label") if getattr(task, role)), "")
+    raise DataError(
+        "no columns have the usual names of a text and its target",
+        where=f"{table.path}:1",
+        got=f"{named}columns: {', '.join(table.header)}",
+        expected="source and target, text and summary, question and answer, or the like",
+        do="name them: --text COLUMN --label COLUMN; of several references --label A,B",
+    )
+
+
+def with_references(rows: Iterator[DataRow | Bad], names: Sequence[str], path: Path) -> Iterator[DataRow | Bad]:
+    """Replace the last cells of every row, a reference in each column of `names`, by a tuple of those that are there.
+
+    A row with none in the first column is bad: that is the one to train on.
+    """
+    for row in rows:
+        if isinstance(row, Bad):
+            yield row
+            continue
+        first, *others = row.cells[-len(names) :]
+        if isinstance(first, str) and first.strip():
+            kept = tuple(cell for cell in (first, *others) if isinstance(cell, str) and cell.strip())
+            yield replace(row, cells=(*row.cells[: -len(names)], kept))
+            continue
+        error = DataError(
+            "the first reference is empty" if isinstance(first, str) else "a reference is no text",
+            where=f"{path}:{row.line}",
+            got=f"{names[0]} = {clip(str(first))}",
+            expected=f"a text in {names[0]}; the cells of {', '.join(names[1:])} may be empty",
+            do="fill it in, or name another column first",
+        )
+        yield Bad(path, row.line, error, row.last)
