@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
@@ -164,6 +164,7 @@ class Seq2SeqBackbone:
         found = network.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
+            past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),  # by itself T5 counts encoder blocks
             generation_config=GenerationConfig(
                 do_sample=False,
                 num_beams=search.beams,

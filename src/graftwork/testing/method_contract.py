@@ -50,7 +50,8 @@ def check_method(
 ) -> None:
     """Check the promises of every method, with the hyper-parameters `settings`, on the toy tasks that it fits.
 
-    `of_kinds`: the kinds of text tasks to try; for generation alone the backbone is opened to write. Raises `AssertionError`.
+    `of_kinds`: the kinds of text tasks to try; for generation alone the backbone is opened to write. Raises
+    `AssertionError`.
     """
     made = named(name, settings or {})
     _check_words(made)
