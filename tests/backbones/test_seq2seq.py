@@ -33,7 +33,7 @@ from backbones.test_t5 import PIECES, SHAPE
 from graftwork.core.example import Example
 from graftwork.core.method import unfit
 from graftwork.core.model import Model
-from graftwork.core.writing import TOKENS, Search, Writes, reading_part
+from graftwork.core.writing import TOKENS, TextSearch, TextWriter, reading_part
 from graftwork.errors import ConfigError
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
@@ -41,7 +41,7 @@ from graftwork.methods.top_layers import TopLayers
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.registry import kinds
-from graftwork.testing import check_method, tiny_dataset
+from graftwork.testing import check_backbone, check_method, tiny_dataset
 from graftwork.train.text_loop import padded_tokens
 
 TEXTS = ["the film was so good", "sad", "it was a warm film is it so fine or cold", "a bad film"]
@@ -64,7 +64,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
 }
 SLOW = {"mt5", "pegasus", "mbart"}
 STATED: dict[str, dict[str, Any]] = {"bart": {"forced_bos_token_id": 3}, "marian": {"bad_words_ids": [[0]]}}
-SEARCHES = (Search(1, 1.0, 0, 12), Search(3, 0.6, 2, 12))
+SEARCHES = (TextSearch(1, 1.0, 0, 12), TextSearch(3, 0.6, 2, 12))
 
 
 def save_seq2seq(folder: Path, name: str) -> Path:
@@ -96,7 +96,7 @@ def save_seq2seq(folder: Path, name: str) -> Path:
 def opened(folder: Path) -> Seq2SeqBackbone:
     """Opened to write, in fp32."""
     backbone = open_backbone(f"hf:{folder}", precision="fp32", writes=True)
-    assert isinstance(backbone, Seq2SeqBackbone) and isinstance(backbone, Writes)
+    assert isinstance(backbone, Seq2SeqBackbone) and isinstance(backbone, TextWriter)
     return backbone
 
 
@@ -146,6 +146,7 @@ def test_losses_states_and_texts_are_those_of_transformers(name: str, tmp_path: 
 def test_the_encoder_by_itself_is_the_backbone_of_other_tasks(folder: Path) -> None:
     writer, encoder = opened(folder), open_backbone(f"hf:{folder}", precision="fp32")
     assert reading_part(writer).card == encoder.card and not encoder.card.writes and reading_part(encoder) is encoder
+    check_backbone(writer.reading, absent=("attention", "attention.qkv"))
     assert writer.card.revision != encoder.card.revision and writer.card.writes and writer.card.blocks == 5
     inputs = encoder.collate(encoder.encode(EXAMPLES), range(4))
     for ours, theirs in zip(writer.states(inputs), encoder.states(inputs), strict=True):

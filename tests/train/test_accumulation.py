@@ -60,7 +60,7 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch) -> Short:
     return patched
 
 
-@pytest.mark.parametrize("kind", kinds.names())
+@pytest.mark.parametrize("kind", [kind for kind in kinds.names() if not isinstance(kinds.get(kind), OwnOutputs)])
 @pytest.mark.parametrize("method", [Full(), pytest.param(Lora(), marks=pytest.mark.slow)], ids=["full", "lora"])
 def test_parts_make_the_step_of_the_whole_batch(kind: str, method: Attaches) -> None:
     whole, said = bench_of(kind)
@@ -141,6 +141,7 @@ def test_a_bound_below_one_example_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 LIMITED = """
 import resource, sys
 import torch
+from graftwork.core.kind import OwnOutputs
 from graftwork.core.example import Example
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.methods.full import Full

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from backbones.test_seq2seq import opened, save_seq2seq
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.task import Dataset
-from graftwork.core.writing import NOTHING, Search
+from graftwork.core.writing import NOTHING, TextSearch
 from graftwork.machine.memory import Cut, Memory
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
@@ -78,7 +77,7 @@ def test_texts_do_not_depend_on_their_batch(backbone: Seq2SeqBackbone) -> None:
     fitted = fit_by_gradient(Lora(rank=2), bench_of(backbone, epochs=1))
     examples = toy().validation.examples
     encoded = backbone.encode(examples)
-    for search in (Search(1, 1.0, 0, 8), Search(2, 1.0, 0, 8)):
+    for search in (TextSearch(1, 1.0, 0, 8), TextSearch(2, 1.0, 0, 8)):
         together = write(fitted.model, encoded, search)
         alone = np.concatenate([write(fitted.model, encoded.some([row]), search) for row in range(len(examples))])
         assert together["text"].tolist() == alone["text"].tolist() and together["cut"].tolist() == alone["cut"].tolist()
@@ -88,14 +87,5 @@ def test_texts_do_not_depend_on_their_batch(backbone: Seq2SeqBackbone) -> None:
 
 def test_longer_texts_are_marked_as_cut(backbone: Seq2SeqBackbone) -> None:
     fitted = fit_by_gradient(Lora(rank=2), bench_of(backbone, epochs=1))
-    found = write(fitted.model, backbone.encode(toy().validation.examples), Search(1, 1.0, 0, 1))
+    found = write(fitted.model, backbone.encode(toy().validation.examples), TextSearch(1, 1.0, 0, 1))
     assert found["cut"].any()
-
-
-@pytest.mark.slow
-def test_an_interrupted_training_goes_on_as_if_it_were_not(backbone: Seq2SeqBackbone, tmp_path: Path) -> None:
-    bench = bench_of(backbone, epochs=2)
-    fitted = fit_by_gradient(Lora(rank=2), bench)
-    again = fit_by_gradient(Lora(rank=2), bench_of(backbone, epochs=2))
-    for name, weight in fitted.delta().items():
-        assert torch.equal(torch.as_tensor(weight), torch.as_tensor(again.delta()[name]))

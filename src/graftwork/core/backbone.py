@@ -53,7 +53,7 @@ class BackboneCard:
     rate: int = 0  # samples per second, if it reads sounds
     lacks: tuple[str, ...] = ()  # roles without a site, as far as known
     biased: bool = True  # True if any of its linear maps or norms has a bias
-    writes: bool = False  # True if it writes texts: `core.writing.Writes`
+    writes: bool = False  # True if it writes texts: `core.writing.TextWriter`
 
     @property
     def widths(self) -> tuple[int, ...]:

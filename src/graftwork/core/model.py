@@ -14,7 +14,7 @@ from graftwork.core.backbone import Backbone, Features, Inputs, device_of, learn
 from graftwork.core.kind import Kind
 from graftwork.core.length_buckets import read_in_buckets
 from graftwork.core.task import Task
-from graftwork.core.writing import TOKENS, Writes, reading_part
+from graftwork.core.writing import TOKENS, TextWriter, reading_part
 from graftwork.errors import ConfigError
 from graftwork.nn.short_attention import register_key_hook
 
@@ -122,7 +122,7 @@ class Model(nn.Module):
         self.network = backbone.module
         self.adapters = nn.ModuleDict()  # place (`place_of`), dots as slashes -> adapter
         self.head: nn.Module = nn.Identity()  # a network that writes has its own
-        if not isinstance(backbone, Writes):
+        if not isinstance(backbone, TextWriter):
             read = backbone.card.read_widths(kind.per_word)[-1]
             self.head = kind.build_head(task, joined_width(read, towers)).to(self.device)
         self.start = backbone.card.blocks  # the lowest block that changes; L: only the head does
@@ -165,8 +165,8 @@ class Model(nn.Module):
         self._move_to(self.backbone.copy())
         blocks = list(self.backbone.sites("block"))
         below = {path: len(blocks) - 1 - place for place, path in enumerate(blocks)}
-        writes = isinstance(self.backbone, Writes)
-        below = dict(self.backbone.below_top) if isinstance(self.backbone, Writes) else below
+        writes = isinstance(self.backbone, TextWriter)
+        below = dict(self.backbone.below_top) if isinstance(self.backbone, TextWriter) else below
         self.rates = _decaying(self.network, below, decay, learns_like(self.backbone))
         self.train_from(first)
         for table in self.backbone.sites("embedding").values():
@@ -226,7 +226,7 @@ class Model(nn.Module):
 
         A network that writes gives the log-probabilities (S, U) of the `TOKENS` (S, U) among the inputs.
         """
-        if isinstance(self.backbone, Writes):
+        if isinstance(self.backbone, TextWriter):
             read = self.read({name: given for name, given in inputs.items() if name != TOKENS}, entering)
             return self.backbone.log_probabilities(read, inputs["attention_mask"], inputs[TOKENS])
         start = self.start if entering is not None else 0

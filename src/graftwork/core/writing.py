@@ -18,7 +18,7 @@ NOTHING = -100  # in place of a token, where a shorter text of a batch has none
 
 
 @dataclass(frozen=True)
-class Search:
+class TextSearch:
     """How a text is searched for: settings of a task whose answers are texts."""
 
     beams: int  # 1: the likeliest token each time
@@ -27,14 +27,14 @@ class Search:
     longest: int  # maximum number of tokens
 
     @classmethod
-    def of(cls, task: Task) -> Search:
+    def of(cls, task: Task) -> TextSearch:
         """Read the settings of a task."""
         settings = task.settings
         return cls(settings.beams, settings.length_penalty, settings.no_repeat, settings.longest)
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenTokens:
     """What was written for one sequence."""
 
     tokens: list[int]  # with the end's, if it ended
@@ -42,7 +42,7 @@ class Written:
 
 
 @runtime_checkable
-class Writes(Protocol):
+class TextWriter(Protocol):
     """A backbone that reads with its encoder and writes with its decoder (U tokens of a text).
 
     Its `card.blocks` counts the blocks of both: `sites("block")` has those of the encoder, then those of the decoder.
@@ -66,7 +66,7 @@ class Writes(Protocol):
         `states` (S, T, D) are the output of `reading`, with mask (S, T).
         """
 
-    def write(self, states: Tensor, mask: Tensor, search: Search) -> list[Written]:
+    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
         """Write a text for each sequence; `states` and `mask` as above, computed once."""
 
     def text_of(self, tokens: Sequence[int]) -> str:
@@ -75,4 +75,4 @@ class Writes(Protocol):
 
 def reading_part(backbone: Backbone) -> Backbone:
     """Return the encoder of a backbone that writes, whose states can be kept; else the backbone itself."""
-    return backbone.reading if isinstance(backbone, Writes) else backbone
+    return backbone.reading if isinstance(backbone, TextWriter) else backbone

@@ -18,7 +18,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
 from graftwork.core.example import Example
-from graftwork.core.writing import NOTHING, Search, Written
+from graftwork.core.writing import NOTHING, TextSearch, WrittenTokens
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 
@@ -51,7 +51,7 @@ class SpecialTokens:
 
 @dataclass
 class Seq2SeqBackbone:
-    """Implements `Backbone`, `PlacesParts` and `Writes`. It searches with transformers' own `generate`."""
+    """Implements `Backbone`, `PlacesParts` and `TextWriter`. It searches with transformers' own `generate`."""
 
     card: BackboneCard
     module: PreTrainedModel  # with its language-model head
@@ -157,7 +157,7 @@ class Seq2SeqBackbone:
         lost = cross_entropy(logits.flatten(0, 1).float(), tokens.flatten(), ignore_index=NOTHING, reduction="none")
         return -lost.view(tokens.shape)
 
-    def write(self, states: Tensor, mask: Tensor, search: Search) -> list[Written]:
+    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
         """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
         special = self.special
         network: Any = self.module
@@ -181,7 +181,7 @@ class Seq2SeqBackbone:
         written = []
         for row in found[:, 1:].tolist():
             before = list(takewhile(lambda token: token not in special.ends, row))
-            written.append(Written(row[: len(before) + 1], ended=len(before) < len(row)))
+            written.append(WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row)))
         return written
 
     def text_of(self, tokens: Sequence[int]) -> str:

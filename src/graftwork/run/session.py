@@ -17,7 +17,7 @@ from graftwork.core.named_methods import Named, named_from_config
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import Dataset, Task, texts_of
-from graftwork.core.writing import Writes, reading_part
+from graftwork.core.writing import TextWriter, reading_part
 from graftwork.data.load import load
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.io.cache_folder import CacheFolder, cache_folder
@@ -99,7 +99,7 @@ class Session:
         schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
         begun = beginning(method.method, self.backbone.card if self.backbone else None)
         resolved = resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
-        return resolved | (OF_TEXTS if isinstance(self.backbone, Writes) else {})
+        return resolved | (OF_TEXTS if isinstance(self.backbone, TextWriter) else {})
 
     def _rates(self, method: Named) -> dict[str, Any]:
         """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.

@@ -24,7 +24,7 @@ from graftwork.core.model import Model, Stacks
 from graftwork.core.named_methods import Named, method_from_config, named, parse_method
 from graftwork.core.ragged import Numbers, flat
 from graftwork.core.task import Dataset
-from graftwork.core.writing import TOKENS, Writes
+from graftwork.core.writing import TOKENS, TextWriter
 from graftwork.errors import IncompatibleModule
 from graftwork.io.files import canonical
 from graftwork.module.task_module import TaskModule, save_module, self_test_examples
@@ -96,7 +96,7 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset) -> None
     require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
     if method.IDENTITY_AT_START if isinstance(method, IdentityAtStart) else True:
         require(torch.equal(pooled(model.backbone, inputs), before), "attaching changed the features")
-    if isinstance(backbone, Writes):
+    if isinstance(backbone, TextWriter):
         texts = [references[0] for references in data.train.targets]
         asked = inputs | {TOKENS: padded_tokens(backbone.encode_texts(texts, 32)[0])}
         _check_learning(model, method.learning_rate, lambda: -model(asked).mean())

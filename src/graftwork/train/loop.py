@@ -21,7 +21,7 @@ from graftwork.core.hidden_states import BatchPart, Seen
 from graftwork.core.method import FrozenPass, HasRate, Logits, NetworkMethod, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.ragged import flat
-from graftwork.core.writing import Writes
+from graftwork.core.writing import TextWriter
 from graftwork.errors import GraftworkError
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.linear_head import PooledHead
@@ -189,7 +189,7 @@ class LogitAim:
 
 def fitted_of(model: Model, facts: Mapping[str, Any]) -> FittedModel | FittedWriter:
     """Return what answers with a trained model."""
-    return FittedWriter(model, facts) if isinstance(model.backbone, Writes) else FittedModel(model, facts)
+    return FittedWriter(model, facts) if isinstance(model.backbone, TextWriter) else FittedModel(model, facts)
 
 
 def fit_by_gradient(method: Attaches, bench: Workbench) -> Any:
@@ -205,7 +205,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> Any:
     training, passes = _begun(model, bench, plan, rate)
     facts |= fitted_on(bench, passes["train"].encoded)
     facts["head_start"] = dict(training.head_start)
-    writes = isinstance(model.backbone, Writes)
+    writes = isinstance(model.backbone, TextWriter)
     aim: Aim = TextAim(model, bench) if writes else LogitAim(model, bench, facts.get("blind"))
     facts |= _train(training, passes, aim) | aim.facts()
     facts |= _augmented_fact(model, bench, plan) | bench.memory.facts()

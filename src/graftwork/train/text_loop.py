@@ -19,7 +19,7 @@ from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Workbench
 from graftwork.core.model import Model
-from graftwork.core.writing import NOTHING, TOKENS, Search, Writes, Written
+from graftwork.core.writing import NOTHING, TOKENS, TextSearch, TextWriter, WrittenTokens
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import written
 from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
@@ -30,9 +30,9 @@ from graftwork.train.training_state import snapshot
 T = TypeVar("T")
 
 
-def writer_of(model: Model) -> Writes:
+def writer_of(model: Model) -> TextWriter:
     """Return the backbone of a model that writes."""
-    assert isinstance(model.backbone, Writes)
+    assert isinstance(model.backbone, TextWriter)
     return model.backbone
 
 
@@ -46,7 +46,7 @@ class TextAim:
     """What a network that writes is trained towards: the first reference of each example. An `Aim`."""
 
     def __init__(self, model: Model, bench: Workbench):
-        writer, self.search = writer_of(model), Search.of(bench.setting.task)
+        writer, self.search = writer_of(model), TextSearch.of(bench.setting.task)
 
         def tokens(targets: Any) -> tuple[Tensor, int]:
             rows, cut = writer.encode_texts([references[0] for references in targets], self.search.longest)
@@ -129,7 +129,7 @@ class FittedWriter:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (N,) of `WRITTEN`; batches hold near-equal lengths."""
-        return write(self.model, self.model.backbone.encode(examples), Search.of(self.model.task))
+        return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task))
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """Return the trained parameters by name."""
@@ -141,7 +141,7 @@ class FittedWriter:
 
 
 @torch.no_grad()
-def write(model: Model, encoded: Encoded, search: Search) -> NDArray[Any]:
+def write(model: Model, encoded: Encoded, search: TextSearch) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
 
     The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
@@ -154,7 +154,7 @@ def write(model: Model, encoded: Encoded, search: Search) -> NDArray[Any]:
     def answer(rows: Sequence[int]) -> list[tuple[str, float, bool]]:
         inputs = model.backbone.collate(encoded, encoded.sequences(rows))
         states, mask = model.read(inputs), inputs["attention_mask"]
-        texts: list[Written] = writer.write(states, mask, search)
+        texts: list[WrittenTokens] = writer.write(states, mask, search)
         tokens = padded_tokens([text.tokens for text in texts]).to(model.device)
         chances = writer.log_probabilities(states, mask, tokens).double().sum(dim=1).tolist()
         told = zip(texts, chances, strict=True)
