@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from graftwork.core.backbone import Inputs
+from graftwork.core.kind import OwnOutputs
 from graftwork.core.method import Workbench
 from graftwork.core.model import Model
 from graftwork.machine.memory import Cut, Memory, OutOfMemory
