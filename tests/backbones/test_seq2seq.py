@@ -8,28 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer
-from tokenizers.decoders import Metaspace as Spaces
-from tokenizers.models import Unigram
-from tokenizers.pre_tokenizers import Metaspace
-from tokenizers.processors import TemplateProcessing
 from transformers import (
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
-    BartConfig,
     DynamicCache,
     EncoderDecoderCache,
-    GenerationConfig,
-    MarianConfig,
-    MBartConfig,
-    MT5Config,
-    PegasusConfig,
-    PreTrainedConfig,
-    PreTrainedTokenizerFast,
-    T5Config,
 )
 
-from backbones.test_t5 import PIECES, SHAPE
 from graftwork.core.example import Example
 from graftwork.core.method import unfit
 from graftwork.core.model import Model
@@ -42,55 +27,14 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.registry import kinds
 from graftwork.testing import check_backbone, check_method, tiny_dataset
+from graftwork.testing.tiny_writers import WRITERS, write_seq2seq
 from graftwork.train.text_loop import padded_tokens
 
 TEXTS = ["the film was so good", "sad", "it was a warm film is it so fine or cold", "a bad film"]
 WANTED = ["a good film", "so sad", "it is warm", "bad"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
-SIZES: dict[str, Any] = {
-    "vocab_size": len(PIECES) + 4, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 32,
-    "decoder_ffn_dim": 32, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "init_std": 0.4,
-    "max_position_embeddings": 48, "pad_token_id": 0, "eos_token_id": 1, "forced_eos_token_id": None,
-}  # fmt: skip
-T5_SIZES: dict[str, Any] = SHAPE | {"num_layers": 2, "num_decoder_layers": 3, "decoder_start_token_id": 0}
-CONFIGS: dict[str, PreTrainedConfig] = {
-    "t5": T5Config(**T5_SIZES, initializer_factor=3.0),
-    "t5 gated": T5Config(**T5_SIZES, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-    "mt5": MT5Config(**T5_SIZES),
-    "bart": BartConfig(**SIZES, decoder_start_token_id=1, bos_token_id=3),
-    "mbart": MBartConfig(**SIZES, decoder_start_token_id=5, bos_token_id=3),
-    "marian": MarianConfig(**SIZES, decoder_start_token_id=0, decoder_vocab_size=len(PIECES) + 4),
-    "pegasus": PegasusConfig(**SIZES, decoder_start_token_id=0),
-}
 SLOW = {"mt5", "pegasus", "mbart"}
-STATED: dict[str, dict[str, Any]] = {"bart": {"forced_bos_token_id": 3}, "marian": {"bad_words_ids": [[0]]}}
 SEARCHES = (TextSearch(1, 1.0, 0, 12), TextSearch(3, 0.6, 2, 12))
-
-
-def save_seq2seq(folder: Path, name: str) -> Path:
-    """An encoder-decoder as save_pretrained writes it, whose head prefers no token by far."""
-    tokenizer = Tokenizer(Unigram(PIECES, unk_id=2))
-    tokenizer.pre_tokenizer, tokenizer.decoder = Metaspace(), Spaces()
-    tokenizer.post_processor = TemplateProcessing(
-        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
-    )
-    names = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
-    config = CONFIGS[name]
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        network = AutoModelForSeq2SeqLM.from_config(config)
-        if name == "t5 gated":
-            network.lm_head.weight = torch.nn.Parameter(torch.randn_like(network.lm_head.weight))
-    names_of_tokens = {
-        name: getattr(config, name) for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id")
-    }
-    network.generation_config = GenerationConfig(**names_of_tokens, **STATED.get(name, {}))
-    network.save_pretrained(folder)
-    if name == "t5 gated":  # as it stands in the folders of T5 1.1
-        content = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps(content | {"tie_word_embeddings": False}))
-    return folder
 
 
 def opened(folder: Path) -> Seq2SeqBackbone:
@@ -108,12 +52,12 @@ def until_end(row: list[int]) -> list[int]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A gated T5, which no test changes."""
-    return save_seq2seq(tmp_path_factory.mktemp("t5"), "t5 gated")
+    return write_seq2seq(tmp_path_factory.mktemp("t5"), "t5 gated")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CONFIGS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in WRITERS])
 def test_losses_states_and_texts_are_those_of_transformers(name: str, tmp_path: Path) -> None:
-    backbone = opened(save_seq2seq(tmp_path, name))
+    backbone = opened(write_seq2seq(tmp_path, name))
     theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path, attn_implementation="eager").eval()
     inputs = backbone.collate(backbone.encode(EXAMPLES), range(4))
     given = AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt")
@@ -199,7 +143,7 @@ def test_long_texts_are_cut_without_an_end(folder: Path) -> None:
 
 def test_a_folder_that_does_not_say_how_texts_begin_is_refused(tmp_path: Path) -> None:
     for name in ("config.json", "generation_config.json"):
-        path = save_seq2seq(tmp_path, "t5") / name
+        path = write_seq2seq(tmp_path, "t5") / name
         told = json.loads(path.read_text())
         path.write_text(json.dumps({key: value for key, value in told.items() if key != "decoder_start_token_id"}))
     (tmp_path / "generation_config.json").unlink()
@@ -224,7 +168,7 @@ def test_methods(name: str, settings: dict[str, Any], folder: Path) -> None:
 
 @pytest.mark.slow
 def test_biases_of_both_halves_train(tmp_path: Path) -> None:
-    check_method("bitfit", backbone=f"hf:{save_seq2seq(tmp_path, 'bart')}", of_kinds=("generation",))
+    check_method("bitfit", backbone=f"hf:{write_seq2seq(tmp_path, 'bart')}", of_kinds=("generation",))
 
 
 def test_what_writes_nothing_does_not_fit() -> None:

@@ -142,7 +142,6 @@ def test_a_bound_below_one_example_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 LIMITED = """
 import resource, sys
 import torch
-from graftwork.core.kind import OwnOutputs
 from graftwork.core.example import Example
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.methods.full import Full

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from backbones.test_seq2seq import opened, save_seq2seq
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.task import Dataset
 from graftwork.core.writing import NOTHING, TextSearch
 from graftwork.machine.memory import Cut, Memory
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
+from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.registry import kinds
 from graftwork.targets.written_texts import WRITTEN
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 from graftwork.train.text_loop import padded_tokens, write
 
@@ -27,7 +28,10 @@ from graftwork.train.text_loop import padded_tokens, write
 @pytest.fixture(scope="module")
 def backbone(tmp_path_factory: pytest.TempPathFactory) -> Seq2SeqBackbone:
     """A tiny gated T5."""
-    return opened(save_seq2seq(tmp_path_factory.mktemp("t5"), "t5 gated"))
+    folder = write_seq2seq(tmp_path_factory.mktemp("t5"))
+    backbone = open_backbone(f"hf:{folder}", precision="fp32", writes=True)
+    assert isinstance(backbone, Seq2SeqBackbone)
+    return backbone
 
 
 def toy(**settings: Any) -> Dataset:
