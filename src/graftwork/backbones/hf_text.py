@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from graftwork.pretrained.layout import BERT, LLAMA_ROLES, Layout
+from graftwork.pretrained.layout import BERT, LLAMA_ROLES, MBART_ROLES, T5_ROLES, Layout
 from graftwork.pretrained.load_folder import TransformerFamily
 from graftwork.registry import backbones
 
@@ -116,14 +116,7 @@ XLNET = Layout(
 T5 = Layout(
     "encoder.block.*",
     "encoder.embed_tokens",
-    {
-        "attention.query": "layer.0.SelfAttention.q",
-        "attention.key": "layer.0.SelfAttention.k",
-        "attention.value": "layer.0.SelfAttention.v",
-        "attention.output": "layer.0.SelfAttention.o",
-        "mlp.up": "layer.1.DenseReluDense.wi|layer.1.DenseReluDense.wi_1",  # in a gated one wi_0 is the gate
-        "mlp.down": "layer.1.DenseReluDense.wo",
-    },
+    T5_ROLES,
     skipped=("encoder.embed_tokens",),
     pooling="mean",  # no token stands for the whole text
     learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
@@ -131,14 +124,7 @@ T5 = Layout(
 MBART = Layout(
     "layers.*",
     "embed_tokens",
-    {
-        "attention.query": "self_attn.q_proj",
-        "attention.key": "self_attn.k_proj",
-        "attention.value": "self_attn.v_proj",
-        "attention.output": "self_attn.out_proj",
-        "mlp.up": "fc1",
-        "mlp.down": "fc2",
-    },
+    MBART_ROLES,
     skipped=("embed_tokens",),
     pooling="mean",  # no token stands for the whole text
     learns_like={"layernorm_embedding": "embed_tokens"},  # it is registered behind the blocks

@@ -26,7 +26,7 @@ from torch.nn.functional import linear
 from graftwork.budget.batch_lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.budget.pilot import Clock, Trace, fit_pilot
 from graftwork.core.backbone import Backbone
-from graftwork.core.method import Fitted, Setting
+from graftwork.core.method import Fitted, NetworkMethod, Setting
 from graftwork.core.model import Model, joined_width
 from graftwork.core.named_methods import Named
 from graftwork.core.ragged import flat
@@ -40,7 +40,7 @@ from graftwork.run import answer_speed
 from graftwork.run.session import Session
 from graftwork.train.flops import counted
 from graftwork.train.linear_fit import kept_targets
-from graftwork.train.loop import Attaches, NetworkMethod, build_model
+from graftwork.train.loop import Attaches, build_model
 from graftwork.train.probe import Probe
 from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive

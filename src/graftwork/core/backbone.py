@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class BackboneCard:
     lacks: tuple[str, ...] = ()  # roles without a site, as far as known
     biased: bool = True  # True if any of its linear maps or norms has a bias
     continues: bool = False  # True if it is a left-to-right language model with its head: `ContinuesTexts`
+    writes: bool = False  # True if it writes texts: `core.writing.TextWriter`
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -330,6 +331,13 @@ def real_positions(mask: Tensor, state: Tensor) -> Tensor:
 def device_of(network: nn.Module) -> torch.device:
     """Return the device of a network's weights, which are all on one device."""
     return next(network.parameters()).device
+
+
+@runtime_checkable
+class WritingFamily(Protocol):
+    """A family of backbones that write texts: opened only for tasks whose answers are texts."""
+
+    writes: Literal[True]
 
 
 class BackboneFamily(Protocol):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from graftwork.core.hidden_states import BatchPart, Seen
+    from graftwork.core.model import Model
 
 LATER: Mapping[str, Any] = {"later": True}
 # metadata of a hyper-parameter added after the method's release: part of a run's identity only if it is not the
@@ -256,9 +257,20 @@ class OfKinds(Protocol):
 def unfit(method: Method, task: Task, card: BackboneCard | None) -> str:
     """Return the reason that a method can't be used for a task here, or an empty string."""
     named = method.KINDS if isinstance(method, OfKinds) else ()
-    if isinstance(kinds.get(task.kind), OwnOutputs) and task.kind not in named:
+    own = isinstance(kinds.get(task.kind), OwnOutputs)
+    if own and task.kind not in named:
         return f"it gives logits, and the answers of kind {task.kind} are made of something else"
+    if own and isinstance(method, NetworkMethod) and card is not None and not card.writes:
+        return f"{card.id} writes no texts, as the decoders of T5 and BART do"
     return method.unfit(task, card)
+
+
+@runtime_checkable
+class NetworkMethod(Protocol):
+    """A method that changes the network by adapters or trained blocks."""
+
+    def attach(self, model: Model) -> None:
+        """Insert adapters or unfreeze blocks; afterwards `model.delta()` is final."""
 
 
 @runtime_checkable

@@ -14,6 +14,7 @@ from graftwork.core.backbone import Backbone, Features, Inputs, device_of, learn
 from graftwork.core.kind import Kind
 from graftwork.core.length_buckets import read_in_buckets
 from graftwork.core.task import Task
+from graftwork.core.writing import TOKENS, TextWriter, reading_part
 from graftwork.errors import ConfigError
 from graftwork.nn.short_attention import register_key_hook
 
@@ -117,11 +118,13 @@ class Model(nn.Module):
 
     def __init__(self, backbone: Backbone, kind: Kind, task: Task, towers: int):
         super().__init__()
-        self.backbone, self.towers = backbone, towers
+        self.backbone, self.task, self.towers = backbone, task, towers
         self.network = backbone.module
         self.adapters = nn.ModuleDict()  # place (`place_of`), dots as slashes -> adapter
-        read = backbone.card.read_widths(kind.per_word)[-1]
-        self.head = kind.build_head(task, joined_width(read, towers)).to(self.device)
+        self.head: nn.Module = nn.Identity()  # a network that writes has its own
+        if not isinstance(backbone, TextWriter):
+            read = backbone.card.read_widths(kind.per_word)[-1]
+            self.head = kind.build_head(task, joined_width(read, towers)).to(self.device)
         self.start = backbone.card.blocks  # the lowest block that changes; L: only the head does
         self._shared = True  # True if the modules are shared with other users
         self.rates: dict[str, float] = {}  # parameter -> factor on the learning rate, where not 1
@@ -154,16 +157,20 @@ class Model(nn.Module):
     def own_blocks(self, first: int, decay: float = 1.0) -> None:
         """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included.
 
-        Each block has `decay` x the learning rate of the block above it, the embeddings the lowest. Blocks that share
-        their weights change together, including the lowest one.
+        In an encoder-decoder the decoder's blocks stand above the encoder's. Each block has `decay` x the learning
+        rate of the block above it, the embeddings the lowest; an encoder's highest block has the full rate too. Blocks
+        that share their weights change together, including the lowest one.
         """
         assert not self._hooks, "blocks are owned before adapters are plugged into them"
         self._move_to(self.backbone.copy())
         blocks = list(self.backbone.sites("block"))
-        self.rates = _decaying(self.network, blocks, decay, learns_like(self.backbone))
+        below = {path: len(blocks) - 1 - place for place, path in enumerate(blocks)}
+        writes = isinstance(self.backbone, TextWriter)
+        below = dict(self.backbone.below_top) if isinstance(self.backbone, TextWriter) else below
+        self.rates = _decaying(self.network, below, decay, learns_like(self.backbone))
         self.train_from(first)
         for table in self.backbone.sites("embedding").values():
-            if first == 0 and isinstance(table, nn.Embedding):
+            if first == 0 and isinstance(table, nn.Embedding) and not writes:  # its head may be the same table
                 table.sparse = True  # only rows used in a batch have a gradient
 
     def train_from(self, first: int) -> None:
@@ -210,15 +217,28 @@ class Model(nn.Module):
         Also None if the network can't start from cached states: it is then computed in full.
         """
         card = self.backbone.card
-        return self.start if 0 < self.start < card.blocks and not card.shared_blocks else None
+        if not 0 < self.start < card.blocks or card.shared_blocks:
+            return None
+        return min(self.start, reading_part(self.backbone).card.blocks)  # states of a decoder depend on what is written
 
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
-        """Compute logits (B, C), or (W, C), from inputs (S, T) and, if available, the states entering block `start`."""
+        """Compute logits (B, C), or (W, C), from inputs (S, T) and, if available, the states entering block `prefix`.
+
+        A network that writes gives the log-probabilities (S, U) of the `TOKENS` (S, U) among the inputs.
+        """
+        if isinstance(self.backbone, TextWriter):
+            read = self.read({name: given for name, given in inputs.items() if name != TOKENS}, entering)
+            return self.backbone.log_probabilities(read, inputs["attention_mask"], inputs[TOKENS])
         start = self.start if entering is not None else 0
         features = read_in_buckets(self.backbone, inputs, start, entering, self.towers)
         joined = join_towers(features.pooled, self.towers)
         logits: Tensor = self.head(Features(features.sequence, features.mask, joined))
         return logits
+
+    def read(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
+        """Compute the output (S, T, D) of the part that reads, from the states entering block `prefix` if given."""
+        start = (self.prefix or 0) if entering is not None else 0
+        return reading_part(self.backbone).features(inputs, start, entering).sequence
 
     def delta(self) -> dict[str, nn.Parameter]:
         """Return every trainable parameter by name."""
@@ -254,18 +274,22 @@ class Model(nn.Module):
                 parameter.copy_(delta[name])
 
 
-def _decaying(network: nn.Module, blocks: list[str], decay: float, placed: Mapping[str, str]) -> dict[str, float]:
+def _decaying(
+    network: nn.Module, blocks: Mapping[str, int], decay: float, placed: Mapping[str, str]
+) -> dict[str, float]:
     """Return parameter -> factor on the learning rate: 1 for the highest block, times `decay` for each block below.
+
+    `blocks` has the number of blocks above each.
 
     A parameter outside the blocks has the factor of its part in `placed`, else of the block that it is registered
     after, or below all blocks: embeddings have the lowest, a final norm that of the highest block.
     """
     rates = {}
-    share = decay ** len(blocks)
+    share = decay ** (max(blocks.values(), default=-1) + 1)
     for name, _ in network.named_parameters():
-        place = next((i for i, path in enumerate(blocks) if name.startswith(f"{path}.")), None)
-        if place is not None:
-            share = decay ** (len(blocks) - 1 - place)
+        above = next((above for path, above in blocks.items() if name.startswith(f"{path}.")), None)
+        if above is not None:
+            share = decay**above
         rates[name] = share
     for path, like in placed.items():
         known = next(share for name, share in rates.items() if name.startswith(f"{like}."))

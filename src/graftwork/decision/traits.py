@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graftwork.core.example import text_of
+from graftwork.core.method import NetworkMethod
 from graftwork.core.metric import BelowZero
 from graftwork.core.named_methods import Named
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.train.loop import NetworkMethod
 from graftwork.train.wrapper_method import innermost
 
 MAJORITY = "majority"

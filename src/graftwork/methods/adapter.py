@@ -86,6 +86,7 @@ class Adapter:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:

@@ -56,6 +56,7 @@ class BitFit:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the backbone's linear maps or norms have biases."""

@@ -87,4 +87,5 @@ class Contrastive:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedModel:
         """Rebuild the model from its stored weights."""
-        return restore_by_attaching(self, setting, delta, facts)
+        restored: FittedModel = restore_by_attaching(self, setting, delta, facts)
+        return restored

@@ -27,6 +27,7 @@ class Full:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     LADDER: ClassVar[Entries] = AS_IT_COMES
     CURVE: ClassVar[Entries] = AS_IT_COMES
 

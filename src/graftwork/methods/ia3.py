@@ -48,6 +48,7 @@ class IA3:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     BOARD: ClassVar[Entries] = ()  # no board has taught the prior of it: on a board only where it is named
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:

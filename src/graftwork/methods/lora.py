@@ -24,6 +24,7 @@ class Lora:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the backbone has attention maps."""

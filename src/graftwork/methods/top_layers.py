@@ -23,6 +23,7 @@ class TopLayers:
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     LADDER: ClassVar[Entries] = ({"k": 1}, {}, {"k": 3})
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:

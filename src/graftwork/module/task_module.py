@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.kind import OwnOutputs
+from graftwork.core.kind import OwnOutputs, WritesTexts
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
 from graftwork.core.named_methods import method_from_config
@@ -96,7 +96,7 @@ class TaskModule:
         if description["backbone"] is None:
             backbone = None
         elif backbone is None:
-            backbone = known_backbone(folder, description, device)
+            backbone = known_backbone(folder, description, device, isinstance(kinds.get(task.kind), WritesTexts))
         else:
             _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
         setting = Setting(task, kinds.get(task.kind), backbone)
@@ -181,10 +181,11 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {role: restored(role, given) for role, given in stored.items()}
 
 
-def known_backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
+def known_backbone(folder: Path, description: Mapping[str, Any], device: str, writes: bool = False) -> Backbone:
     """Return the frozen backbone of a module or a bank, reusing one that is already open on `device`.
 
-    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` is used in messages.
+    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` is used in messages;
+    `writes` as in `open_backbone`.
     Raises `IncompatibleModule` if the name now refers to another backbone, and as `open_backbone`.
     """
     stored, precision = BackboneCard(**description["backbone"]), description["precision"]
@@ -192,7 +193,8 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     backbone = _OPEN.get(key)
     if backbone is None:
         with kept_only():
-            backbone = open_backbone(stored.id, precision=precision, device=device, seed=description["backbone_seed"])
+            seed = description["backbone_seed"]
+            backbone = open_backbone(stored.id, precision=precision, device=device, seed=seed, writes=writes)
         _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone

@@ -68,6 +68,22 @@ VIT_ROLES: Mapping[str, str] = {
     "mlp.up": "mlp.fc1",
     "mlp.down": "mlp.fc2",
 }
+T5_ROLES: Mapping[str, str] = {
+    "attention.query": "layer.0.SelfAttention.q",
+    "attention.key": "layer.0.SelfAttention.k",
+    "attention.value": "layer.0.SelfAttention.v",
+    "attention.output": "layer.0.SelfAttention.o",
+    "mlp.up": "layer.1.DenseReluDense.wi|layer.1.DenseReluDense.wi_1",  # in a gated one wi_0 is the gate
+    "mlp.down": "layer.1.DenseReluDense.wo",
+}
+MBART_ROLES: Mapping[str, str] = {
+    "attention.query": "self_attn.q_proj",
+    "attention.key": "self_attn.k_proj",
+    "attention.value": "self_attn.v_proj",
+    "attention.output": "self_attn.out_proj",
+    "mlp.up": "fc1",
+    "mlp.down": "fc2",
+}
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
 
 

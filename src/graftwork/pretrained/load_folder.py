@@ -77,7 +77,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
         if has_decoder(config):
             config.decoder_layers = 0  # BART's is built beside the encoder
         require_modest({"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}, folder / "config.json")
-        tokenizer, pad_id, tokenizer_length = _tokenizer(folder, layout)
+        tokenizer, pad_id, tokenizer_length = tokenizer_of(folder, layout)
         if random_seed is None:
             module = pretrained(folder, config, bf16)
         else:
@@ -117,9 +117,12 @@ def encoder_of(network: Any) -> PreTrainedModel:
     return encoder
 
 
-def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
-    """Build the architecture with weights drawn from `seed`, the same ones in either precision."""
-    make = auto_class(config)
+def fresh(config: PreTrainedConfig, seed: int, bf16: bool, make: Any = None) -> PreTrainedModel:
+    """Build the architecture with weights drawn from `seed`, the same ones in either precision.
+
+    `make` is the Auto class of transformers, by default that of `auto_class`.
+    """
+    make = make or auto_class(config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module: PreTrainedModel = make.from_config(config, dtype=torch.float32, attn_implementation="eager")
@@ -130,12 +133,11 @@ def fresh(config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
     return in_bf16(half)
 
 
-def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool) -> PreTrainedModel:
+def fresh_of_folder(folder: Path, config: PreTrainedConfig, seed: int, bf16: bool, make: Any = None) -> PreTrainedModel:
     """Apply `fresh` to a folder's configuration. Raises `StorageError` if it is too large to be drawn."""
-    require_room(
-        partial(auto_class(config).from_config, config, attn_implementation="eager"), None, folder / "config.json"
-    )
-    return fresh(config, seed, bf16)
+    make = make or auto_class(config)
+    require_room(partial(make.from_config, config, attn_implementation="eager"), None, folder / "config.json")
+    return fresh(config, seed, bf16, make)
 
 
 def require_whole(missing: Sequence[str], folder: Path) -> None:
@@ -196,7 +198,7 @@ def weighted(
     return module, sorted(report["missing_keys"])
 
 
-def _tokenizer(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
+def tokenizer_of(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
     """Return the tokenizer, the padding token's id, and the maximum length it states."""
     outer = open_tokenizer(folder)
     tokenizer: Tokenizer = outer.backend_tokenizer

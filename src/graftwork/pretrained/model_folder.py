@@ -25,6 +25,7 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 NO_WEIGHT = ".masked_bias"  # what stood for minus infinity in Pythia and older GPTs, infinite in fp16
 MODULES = "modules.json"
+GENERATION = "generation_config.json"  # what a network that writes begins and ends texts with
 MOST_SHARDS = 1_000
 MOST_BYTES = 64 << 20  # of a file other than weights
 SENTENCE_SETTINGS = tuple(  # older sentence-transformers names; the first one present is used
@@ -246,7 +247,7 @@ def _from_hub(name: str) -> Path:
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
-    wanted = [*READ_WITH, "model*.safetensors", INDEX]
+    wanted = [*READ_WITH, GENERATION, "model*.safetensors", INDEX]
     try:
         kept = Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted, local_files_only=True))
         if (kept / "config.json").is_file() and any(kept.glob("*.safetensors")):

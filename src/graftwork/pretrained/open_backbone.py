@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily
+from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily, WritingFamily
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.machine.cards import on_device
 from graftwork.pretrained.download_policy import kept_only
@@ -21,18 +21,19 @@ HUB_PAGE = re.compile(r"https?://huggingface\.co/([^/]+(?:/[^/]+)?)")
 PRETRAINED = "backbone"  # subfolder of a pre-training run with its backbone
 
 
-def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0) -> Backbone:
+def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0, writes: bool = False) -> Backbone:
     """Open `minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
 
     The folder of a finished pre-training (`runs/<id>`) names its backbone, and `random:runs/<id>` its architecture
     and tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json.
     `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") is their device and that of
-    everything built on them; `seed` is for fresh weights.
+    everything built on them; `seed` is for fresh weights. With `writes`, for a task whose answers are texts, an
+    encoder-decoder is opened with its decoder and language-model head; any other network as without.
     Raises `UnknownName`, `ConfigError`, `StorageError`, `IncompatibleModule` or `OutOfMemory`.
     """
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
-    family, source = _family(name.removeprefix(FRESH))
+    family, source = _family(name.removeprefix(FRESH), writes)
     opened = family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
     on_device(opened.module, device)
     return opened
@@ -84,12 +85,12 @@ def _single() -> list[str]:
     return [part for part in backbones.names() if not backbones.get(part).model_types]
 
 
-def _family(name: str) -> tuple[BackboneFamily, str]:
+def _family(name: str, writes: bool) -> tuple[BackboneFamily, str]:
     """Return the family that opens `name`, and its source. If the name states it, no other one is imported."""
     folder = backbone_folder(name)
     if folder is not None:
         source = name.removeprefix(FOLDER) if name.startswith(FOLDER) else str(folder)
-        return _family_of(model_type(folder), source), source
+        return _family_of(model_type(folder), source, writes), source
     part, colon, source = name.partition(":")
     if part in backbones.names():
         family = backbones.get(part)
@@ -116,15 +117,25 @@ def _meant(name: str) -> str:
     return f"did you mean {str(longer[0])!r}?" if longer else f"write {FOLDER}{name}"
 
 
-def _family_of(architecture: str, source: str) -> BackboneFamily:
-    """Return the family of an architecture. The likely ones are imported first."""
-    families = []
+def _family_of(architecture: str, source: str, writes: bool) -> BackboneFamily:
+    """Return the family of an architecture, one that writes only if that is wanted. Likely ones are imported first."""
+    families: list[BackboneFamily] = []
+    writing: BackboneFamily | None = None
     for part in sorted(backbones.names(), key=lambda part: (part != architecture, not part.startswith("hf_"))):
-        families.append(backbones.get(part))
-        if architecture in families[-1].model_types:
-            return families[-1]
+        family = backbones.get(part)
+        takes = architecture in family.model_types
+        if isinstance(family, WritingFamily):
+            writing = family if takes else writing
+        else:
+            families.append(family)
+        if takes and writes == isinstance(family, WritingFamily):
+            return family
+    ordinary = next((family for family in families if architecture in family.model_types), None)
+    if writes and ordinary is not None:
+        return ordinary
     raise ConfigError(
-        f"no backbone family takes model_type {architecture!r}",
+        f"no backbone family takes model_type {architecture!r}" + (" to read texts alone" if writing else ""),
         where=source,
         expected=f"one of {', '.join(sorted(known for family in families for known in family.model_types))}",
+        do="it writes texts: use it for a task of kind generation" if writing else "",
     )

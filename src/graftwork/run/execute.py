@@ -24,6 +24,7 @@ from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Split
+from graftwork.core.writing import reading_part
 from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.io.files import OF_THE_DISK, header_of, storage_error, write_text
@@ -237,7 +238,9 @@ class _Execution:
             seed=self.spec.seed,
             recipe=self.spec.recipe,
             order=partial(epoch_batches, self.spec.recipe, seeds_of(self.spec.seed, self.spec.held)["order"]),
-            passes=frozen.of(backbone, data.digest) if backbone is not None and frozen is not None else None,
+            passes=frozen.of(reading_part(backbone), data.digest)
+            if backbone is not None and frozen is not None
+            else None,
             score=Scorer(data.task.metrics[0], self.setting, data.validation),
             log=self._log,
             progress=self.progress,

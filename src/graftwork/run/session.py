@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
+from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import CutsWords, Decays
 from graftwork.core.named_methods import Named, named_from_config
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import Dataset, Task, texts_of
+from graftwork.core.writing import TextWriter, reading_part
 from graftwork.data.load import load
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.io.cache_folder import CacheFolder, cache_folder
@@ -29,7 +31,7 @@ from graftwork.run.settings import OpenedBy, RunSettings
 from graftwork.run.store import RunStore
 from graftwork.targets.words import FIRST_RULE, rule_of
 from graftwork.train.memo import MemoEntry
-from graftwork.train.recipe import resolve
+from graftwork.train.recipe import OF_TEXTS, resolve
 from graftwork.train.seeds import held_of
 from graftwork.train.stages import schedule_of
 from graftwork.train.wrapper_method import beginning, drawn_by, innermost, takes_a_recipe
@@ -96,7 +98,8 @@ class Session:
         rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
         schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
         begun = beginning(method.method, self.backbone.card if self.backbone else None)
-        return resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
+        resolved = resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
+        return resolved | (OF_TEXTS if isinstance(self.backbone, TextWriter) else {})
 
     def _rates(self, method: Named) -> dict[str, Any]:
         """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.
@@ -125,8 +128,8 @@ class OpenBackbone:
     files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all files of the backbone
 
 
-def open_shared(methods: Sequence[Named], setup: RunSettings) -> OpenBackbone:
-    """Open the backbone if any of `methods` uses one, and the store of its frozen passes."""
+def open_shared(methods: Sequence[Named], setup: RunSettings, kind: str = "") -> OpenBackbone:
+    """Open the backbone if any of `methods` uses one, for tasks of `kind` if given, and the store of frozen passes."""
     if not _use_backbone(methods):
         return OpenBackbone(None, Phase(), None)
     from graftwork.train.frozen_pass import FrozenStore
@@ -136,7 +139,8 @@ def open_shared(methods: Sequence[Named], setup: RunSettings) -> OpenBackbone:
     loading = Stopwatch()
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
-        opened = open_backbone(setup.backbone, precision=precision, device=device)
+        writes = bool(kind) and isinstance(kinds.get(kind), WritesTexts)
+        opened = open_backbone(setup.backbone, precision=precision, device=device, writes=writes)
     return OpenBackbone(opened, loading.read(), frozen, files)
 
 
@@ -169,14 +173,14 @@ def open_session(
     dataset = load(task, checked)
     found = {name: getattr(dataset.task, name) for name in ("data", "validation", "test")}  # also those of a folder
     if shared is None:
-        shared = open_shared(methods, setup)
+        shared = open_shared(methods, setup, dataset.task.kind)
     opened = shared.backbone
     require_reads(opened, dataset.task)
     require_writable(Path(setup.runs))
     store = RunStore(Path(setup.runs))
     store.sweep()
     return Session(
-        dataset=replace(dataset, report=as_read_by(dataset, opened, shared.frozen))
+        dataset=replace(dataset, report=as_read_by(dataset, reading_part(opened), shared.frozen))
         if opened and shared.frozen
         else dataset,
         backbone=opened,
@@ -201,7 +205,7 @@ def reopened(session: Session, by: OpenedBy) -> Session:
     methods = [named_from_config(config) for config in by.methods]
     computed_in = numerics(by.setup.precision, by.setup.device, _use_backbone(methods))
     setup = _as_resolved(by.setup, computed_in, methods)
-    shared = open_shared(methods, setup)
+    shared = open_shared(methods, setup, session.dataset.task.kind)
     return replace(
         session,
         numerics={**session.numerics, "precision": computed_in["precision"]},

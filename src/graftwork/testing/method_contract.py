@@ -24,6 +24,7 @@ from graftwork.core.model import Model, Stacks
 from graftwork.core.named_methods import Named, method_from_config, named, parse_method
 from graftwork.core.ragged import Numbers, flat
 from graftwork.core.task import Dataset
+from graftwork.core.writing import TOKENS, TextWriter
 from graftwork.errors import IncompatibleModule
 from graftwork.io.files import canonical
 from graftwork.module.task_module import TaskModule, save_module, self_test_examples
@@ -34,6 +35,7 @@ from graftwork.testing.tiny_data import pooled, tiny_bench, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
 from graftwork.train.loop import Attaches, build_model
 from graftwork.train.optimiser import FlatAdamW
+from graftwork.train.text_loop import padded_tokens
 
 STEPS = 10  # after which the loss must have fallen
 KINDS = ("classification", "tagging", "span", "choice", "generation")
@@ -48,11 +50,13 @@ def check_method(
 ) -> None:
     """Check the promises of every method, with the hyper-parameters `settings`, on the toy tasks that it fits.
 
-    `of_kinds`: the kinds of text tasks to try. Raises `AssertionError`.
+    `of_kinds`: the kinds of text tasks to try; for generation alone the backbone is opened to write. Raises
+    `AssertionError`.
     """
     made = named(name, settings or {})
     _check_words(made)
-    opened = open_backbone(backbone, precision="fp32") if made.method.uses_backbone else None
+    writes = tuple(of_kinds) == ("generation",)
+    opened = open_backbone(backbone, precision="fp32", writes=writes) if made.method.uses_backbone else None
     with tempfile.TemporaryDirectory() as folder:
         tasks = [tiny_dataset(kind) for kind in of_kinds]
         tasks += [tiny_media(Path(folder) / role, role) for role in MEDIA]
@@ -92,11 +96,16 @@ def _check_attached(method: Attaches, backbone: Backbone, data: Dataset) -> None
     require(torch.equal(pooled(backbone, inputs), before), "a model that lives changes the shared backbone's features")
     if method.IDENTITY_AT_START if isinstance(method, IdentityAtStart) else True:
         require(torch.equal(pooled(model.backbone, inputs), before), "attaching changed the features")
-    targets = torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
-    _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
-    _check_copies(model, inputs)
-    _check_stacks(model, inputs)
-    _check_stored(model, _fresh(method, setting, encoded.towers, seed=1), inputs)
+    if isinstance(backbone, TextWriter):
+        texts = [references[0] for references in data.train.targets]
+        asked = inputs | {TOKENS: padded_tokens(backbone.encode_texts(texts, 32)[0])}
+        _check_learning(model, method.learning_rate, lambda: -model(asked).mean())
+    else:
+        asked, targets = inputs, torch.from_numpy(flat(data.train.targets)[encoded.answered(rows)])
+        _check_learning(model, method.learning_rate, lambda: setting.kind.loss(model(inputs), targets))
+    _check_copies(model, asked)
+    _check_stacks(model, asked)
+    _check_stored(model, _fresh(method, setting, encoded.towers, seed=1), asked)
     model.unplug()
     if not any(name.startswith("network.") for name in delta):
         require(torch.equal(pooled(model.backbone, inputs), before), "unplugging left something behind")

@@ -17,6 +17,7 @@ from graftwork.core.kind import AsksPassages, Kind
 from graftwork.core.method import Scorer, Setting, Workbench
 from graftwork.core.run import Recipe
 from graftwork.core.task import SPLITS, Dataset, Split, Task
+from graftwork.core.writing import reading_part
 from graftwork.data.load import digest
 from graftwork.data.splits.batch_order import bucket
 from graftwork.errors import DataError
@@ -123,7 +124,7 @@ def tiny_bench(dataset: Dataset, backbone: Backbone | None, *, epochs: int = 2, 
         seed=seed,
         recipe=recipe,
         order=lambda lengths, epoch: bucket(lengths, recipe["batch_size"], derive(seed, "order"), epoch),
-        passes=FrozenStore().of(backbone, dataset.digest) if backbone else None,
+        passes=FrozenStore().of(reading_part(backbone), dataset.digest) if backbone else None,
         score=Scorer(dataset.task.metrics[0], setting, dataset.validation),
     )
 

@@ -25,8 +25,18 @@ MOMENTS = 8  # bytes per trained number, beside its gradient and the flat gradie
 RunPart = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
 
 
-def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targets: Tensor, run: RunPart) -> float:
+def in_parts(
+    model: Model,
+    bench: Workbench,
+    encoded: Encoded,
+    rows: Rows,
+    targets: Tensor,
+    weight: Callable[[Tensor], float],
+    run: RunPart,
+) -> float:
     """Run one step over `rows` with targets (B, …) or (W, …); return the loss, with gradients on the parameters.
+
+    `weight` of a part's targets is what its loss is the mean over.
 
     In one part this is just `run`. Raises `OutOfMemory` where one example is too much.
     """
@@ -39,7 +49,7 @@ def in_parts(model: Model, bench: Workbench, encoded: Encoded, rows: Rows, targe
         if len(parts) == 1:
             return run(rows, targets, 1.0)
         answers = _split(encoded, targets, parts)
-        weights = [bench.setting.kind.weight(part) for part in answers]
+        weights = [weight(part) for part in answers]
         return math.fsum(map(run, parts, answers, [weight / (sum(weights) or 1.0) for weight in weights]))
 
     memory.begin()

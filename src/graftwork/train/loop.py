@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.hidden_states import BatchPart, Seen
-from graftwork.core.method import FrozenPass, HasRate, Logits, Setting, Workbench
+from graftwork.core.method import FrozenPass, HasRate, Logits, NetworkMethod, Setting, Workbench
 from graftwork.core.model import Model
+from graftwork.core.ragged import flat
+from graftwork.core.writing import TextWriter
 from graftwork.errors import GraftworkError
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.linear_head import PooledHead
@@ -29,19 +31,14 @@ from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear_fit import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
+from graftwork.train.text_loop import FittedWriter, TextAim, kept_states
 from graftwork.train.training_state import TrainingState, snapshot
+
+T = TypeVar("T")
 
 
 class Diverged(GraftworkError):
     """The loss or its gradient is not finite."""
-
-
-@runtime_checkable
-class NetworkMethod(Protocol):
-    """A method that changes the network by adapters or trained blocks."""
-
-    def attach(self, model: Model) -> None:
-        """Insert adapters or unfreeze blocks; afterwards `model.delta()` is final."""
 
 
 @runtime_checkable
@@ -66,7 +63,7 @@ def answer(
     def logits(rows: Sequence[int]) -> NDArray[np.float64]:
         sequences = encoded.sequences(rows)
         inputs = model.backbone.collate(encoded, sequences)
-        entering = _entering(model, inputs, sequences, frozen)
+        entering = kept_states(model, inputs, sequences, frozen)
         forward = partial(model, inputs, entering)
         found = counter.run(inputs["attention_mask"], forward, model.towers) if counter else forward()
         return np.asarray(found.double().cpu().numpy())  # (B, C), or (W, C)
@@ -132,31 +129,87 @@ def build_model(method: NetworkMethod, setting: Setting, towers: int) -> Model:
 
 def restore_by_attaching(
     method: NetworkMethod, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
-) -> FittedModel:
-    """Restore the fitted model from its stored delta."""
+) -> Any:
+    """Restore the `Fitted` from its stored delta."""
     model = build_model(method, setting, int(facts["towers"]))
     model.load_delta(delta)
     assert setting.backbone is not None
     model.rest_on(setting.backbone)
-    return FittedModel(model, facts)
+    return fitted_of(model, facts)
 
 
-def fit_by_gradient(method: Attaches, bench: Workbench) -> FittedModel:
-    """Fit the head, then train all that `method` unfreezes with AdamW. Raises `Diverged`."""
+class Aim(Protocol):
+    """What a training step is taken towards: targets, a loss, and how well the model does on validation."""
+
+    targets: Tensor  # (N, …), (W, …) of the train split, on the model's device
+
+    def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
+        """Return the loss of one batch, a mean."""
+
+    def weight(self, targets: Tensor) -> float:
+        """Return the count that the loss averages over."""
+
+    def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
+        """Run `work` on a batch and tally its FLOPs."""
+
+    def validate(self, model: Model, held: FrozenPass, counter: StepCounter) -> float:
+        """Return how good the model is on validation; higher is better."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the receipt tells of it."""
+
+
+class LogitAim:
+    """The loss of the kind over logits, and the headline metric on validation."""
+
+    def __init__(self, model: Model, bench: Workbench, blind: Sequence[float] | None):
+        self.bench, self.blind = bench, blind
+        self.targets = torch.from_numpy(flat(bench.train.targets)).to(model.device)
+
+    def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
+        """Return the kind's loss."""
+        return self.bench.setting.kind.loss(model(inputs, entering), targets)
+
+    def weight(self, targets: Tensor) -> float:
+        """Return the kind's weight."""
+        return self.bench.setting.kind.weight(targets)
+
+    def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
+        """Count by the lengths of what is read."""
+        return counter.run(inputs["attention_mask"], work, model.towers)
+
+    def validate(self, model: Model, held: FrozenPass, counter: StepCounter) -> float:
+        """Return the headline metric."""
+        return self.bench.score(answer(model, held.encoded, held, counter, self.blind))
+
+    def facts(self) -> dict[str, Any]:
+        """Return nothing: the recipe tells it."""
+        return {}
+
+
+def fitted_of(model: Model, facts: Mapping[str, Any]) -> FittedModel | FittedWriter:
+    """Return what answers with a trained model."""
+    return FittedWriter(model, facts) if isinstance(model.backbone, TextWriter) else FittedModel(model, facts)
+
+
+def fit_by_gradient(method: Attaches, bench: Workbench) -> Any:
+    """Fit the head, then train all that `method` unfreezes with AdamW; return a `Fitted`. Raises `Diverged`."""
     assert bench.setting.backbone is not None
     towers = towers_of(bench.setting.backbone.card.towers, bench.train.examples[0])
     torch.manual_seed(derive(bench.seed_of("init"), "init"))
     model = build_model(method, bench.setting, towers)
-    facts: dict[str, Any] = {"towers": towers, "start_block": model.start}
+    facts: dict[str, Any] = {"towers": towers, "start_block": model.prefix or model.start}
     rate = bench.recipe["learning_rate"] or method.learning_rate
     plan = plan_of(method, model, bench.recipe)
     facts |= plan.facts(model, rate)
     training, passes = _begun(model, bench, plan, rate)
     facts |= fitted_on(bench, passes["train"].encoded)
     facts["head_start"] = dict(training.head_start)
-    facts |= _train(training, passes, facts.get("blind"))
+    writes = isinstance(model.backbone, TextWriter)
+    aim: Aim = TextAim(model, bench) if writes else LogitAim(model, bench, facts.get("blind"))
+    facts |= _train(training, passes, aim) | aim.facts()
     facts |= _augmented_fact(model, bench, plan) | bench.memory.facts()
-    return FittedModel(model, facts)
+    return fitted_of(model, facts)
 
 
 def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[TrainingState, Passes]:
@@ -184,13 +237,12 @@ def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any
     return {"used": True, "strength": fit.strength, "validation": reached}
 
 
-def _train(training: TrainingState, passes: Passes, blind: Sequence[float] | None) -> dict[str, Any]:
+def _train(training: TrainingState, passes: Passes, aim: Aim) -> dict[str, Any]:
     model, bench, recipe = training.model, training.bench, training.bench.recipe
 
     def validate() -> float:
-        held = passes["validation"]
         with bench.profile.phase("evaluate"):
-            return bench.score(answer(model, held.encoded, held, training.looking, blind))
+            return aim.validate(model, passes["validation"], training.looking)
 
     with bench.keeper.steps() as keep:
         if not training.history:
@@ -199,7 +251,7 @@ def _train(training: TrainingState, passes: Passes, blind: Sequence[float] | Non
         while training.epoch <= recipe["epochs"]:
             passes = keep.through(training.checkpoint, partial(training.open, passes))
             for rows in bench.order(passes["train"].encoded.lengths, training.epoch)[training.done :]:
-                _take(training, passes["train"], rows)
+                _take(training, aim, passes["train"], rows)
                 keep(training.checkpoint)
             reached = keep.through(training.checkpoint, validate)
             epoch, loss = training.epoch, sum(training.losses) / len(training.losses)
@@ -219,12 +271,12 @@ def _train(training: TrainingState, passes: Passes, blind: Sequence[float] | Non
     }
 
 
-def _take(training: TrainingState, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
+def _take(training: TrainingState, aim: Aim, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
     """Take and log one step. Raises `Diverged`."""
     bench, step, epoch = training.bench, training.step, training.epoch
     share = training.plan.share(step)
-    targets = training.targets[frozen.encoded.answered(rows)]
-    loss = _step(training.model, bench, frozen, rows.tolist(), targets, training.counter, epoch)
+    targets = aim.targets[frozen.encoded.answered(rows)]
+    loss = _step(training.model, aim, bench, frozen, rows.tolist(), targets, training.counter, epoch)
     with bench.profile.phase("optimiser"):
         norm = training.optimiser.step(share)
     if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -240,6 +292,7 @@ def _take(training: TrainingState, frozen: FrozenPass, rows: NDArray[np.int64]) 
 
 def _step(
     model: Model,
+    aim: Aim,
     bench: Workbench,
     frozen: FrozenPass,
     rows: list[int],
@@ -254,16 +307,16 @@ def _step(
         inputs = _shown(model, bench, frozen.encoded, sequences, epoch)
 
         def work() -> float:
-            loss = bench.setting.kind.loss(model(inputs, _entering(model, inputs, sequences, frozen)), answers)
+            loss = aim.loss(model, inputs, kept_states(model, inputs, sequences, frozen), answers)
             loss = loss if share == 1 else loss * share
             with bench.profile.phase("backward"):
                 loss.backward()
             return float(loss.detach())
 
-        return counter.run(inputs["attention_mask"], work, model.towers)
+        return aim.counting(counter, model, inputs, answers, work)
 
     with bench.profile.phase("forward"):
-        return in_parts(model, bench, frozen.encoded, rows, targets, run)
+        return in_parts(model, bench, frozen.encoded, rows, targets, aim.weight, run)
 
 
 def _shown(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int], epoch: int) -> Inputs:
@@ -289,12 +342,6 @@ def _augmented_fact(model: Model, bench: Workbench, plan: StagePlan) -> dict[str
     full = sum(lowest == model.start for lowest in plan.lowest)
     epochs = "" if full == len(plan.lowest) else f", in the last {full} epochs: before, from kept states"
     return {"augmentation": f"{bench.recipe['augmentation']}{epochs}"}
-
-
-def _entering(model: Model, inputs: Inputs, sequences: list[int], frozen: FrozenPass | None) -> Tensor | None:
-    if frozen is None or model.prefix is None:
-        return None
-    return frozen.entering(sequences, inputs["attention_mask"].bool())
 
 
 def _between(start: Mapping[str, Tensor], end: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:

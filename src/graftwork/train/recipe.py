@@ -18,6 +18,10 @@ STEPS_OF_A_PART = 20  # minimum, however small the part is
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
 FITTED, UNFITTED = "linear layer fitted on frozen features", "none: the head starts from random numbers"
+OF_TEXTS: Mapping[str, Any] = {  # what is otherwise where a network learns to write
+    "head_start": "none: the language-model head is the pretrained one",
+    "kept": "the epoch of the least loss on validation, the last of equals",
+}
 LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is a share of the steps
 
 

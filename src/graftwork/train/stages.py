@@ -7,15 +7,33 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from graftwork.core.backbone import Encoded
 from graftwork.core.method import FrozenPass, Workbench
+from graftwork.core.writing import TextWriter
 from graftwork.train.recipe import LINEAR
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from graftwork.core.model import Model
 
 Passes = Mapping[str, FrozenPass]  # split -> its frozen pass
+
+
+@dataclass
+class TokensAlone:
+    """A `FrozenPass` that was not made: no frozen features are read, and training starts at the embeddings."""
+
+    encoded: Encoded
+    of_sample: bool = False
+
+    def pooled(self, block: int) -> Tensor:
+        """Never called: there is no head to fit."""
+        raise AssertionError("no features are kept")
+
+    def entering(self, sequences: Sequence[int], mask: Tensor) -> Tensor:
+        """Never called: no states are kept."""
+        raise AssertionError("no states are kept")
 
 
 @runtime_checkable
@@ -92,7 +110,16 @@ def open_passes(lowest: int, model: Model, bench: Workbench, before: Passes | No
         model.train_from(lowest)
     if before is not None and model.prefix is None:
         return before
-    return {split.name: bench.frozen(split, model.prefix) for split in (bench.train, bench.validation)}
+    return _passes_of(model, bench, model.prefix)
+
+
+def _passes_of(model: Model, bench: Workbench, depth: int | None) -> Passes:
+    """Open the passes of train and validation; for a network that writes only the tokens where no states are kept."""
+    splits = (bench.train, bench.validation)
+    if depth is None and isinstance(model.backbone, TextWriter):
+        with bench.profile.phase("tokenise"):
+            return {split.name: TokensAlone(model.backbone.encode(split.examples)) for split in splits}
+    return {split.name: bench.frozen(split, depth) for split in splits}
 
 
 def reopen_passes(lowest: Sequence[int], model: Model, bench: Workbench, entered: Callable[[], None]) -> Passes:
@@ -107,4 +134,4 @@ def reopen_passes(lowest: Sequence[int], model: Model, bench: Workbench, entered
             if number:
                 entered()
         depth = model.prefix if model.prefix is not None or not number else depth
-    return {split.name: bench.frozen(split, depth) for split in (bench.train, bench.validation)}
+    return _passes_of(model, bench, depth)

@@ -12,7 +12,6 @@ from torch import Tensor
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.method import Workbench
 from graftwork.core.model import Model
-from graftwork.core.ragged import flat
 from graftwork.train.flops import StepCounter
 from graftwork.train.optimiser import FlatAdamW
 from graftwork.train.stages import Passes, StagePlan, open_passes, reopen_passes
@@ -33,7 +32,6 @@ class TrainingState:
         rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
         self.optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), rates)
         self.counter, self.looking = StepCounter(bench.tally), StepCounter(bench.tally)
-        self.targets = torch.from_numpy(flat(bench.train.targets)).to(model.device)
         self.epoch, self.done, self.step = 1, 0, 0
         self.losses: list[float] = []  # of this epoch
         self.history: list[float] = []  # validation scores: before the first epoch, and after each

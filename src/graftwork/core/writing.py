@@ -1,0 +1,78 @@
+"""Writing: backbones that answer with a text, token by token, and how they search for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from graftwork.core.backbone import Backbone
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graftwork.core.task import Task
+
+TOKENS = "tokens"  # among the inputs of a model: those of the texts that are to be written, (S, U)
+NOTHING = -100  # in place of a token, where a shorter text of a batch has none
+
+
+@dataclass(frozen=True)
+class TextSearch:
+    """How a text is searched for: settings of a task whose answers are texts."""
+
+    beams: int  # 1: the likeliest token each time
+    length_penalty: float  # power of the length that a beam's log-probability is divided by
+    no_repeat: int  # length of token n-grams that may not come twice; 0: any may
+    longest: int  # maximum number of tokens
+
+    @classmethod
+    def of(cls, task: Task) -> TextSearch:
+        """Read the settings of a task."""
+        settings = task.settings
+        return cls(settings.beams, settings.length_penalty, settings.no_repeat, settings.longest)
+
+
+@dataclass(frozen=True)
+class WrittenTokens:
+    """What was written for one sequence."""
+
+    tokens: list[int]  # with the end's, if it ended
+    ended: bool  # False: it was cut at the longest length
+
+
+@runtime_checkable
+class TextWriter(Protocol):
+    """A backbone that reads with its encoder and writes with its decoder (U tokens of a text).
+
+    Its `card.blocks` counts the blocks of both: `sites("block")` has those of the encoder, then those of the decoder.
+    `states`, `features` and `pool` are those of `reading`. Sites of the decoder see (S, U, …).
+    """
+
+    @property
+    def reading(self) -> Backbone:
+        """The encoder as a backbone of its own, over the same modules: its output enters the decoder."""
+
+    @property
+    def below_top(self) -> Mapping[str, int]:
+        """Path of a block -> the number of blocks above it in the encoder or in the decoder, whichever has it."""
+
+    def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
+        """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""
+
+    def log_probabilities(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
+        """Return (S, U) fp32: of each of `tokens` (S, U), given the ones before it; 0 where it is `NOTHING`.
+
+        `states` (S, T, D) are the output of `reading`, with mask (S, T).
+        """
+
+    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
+        """Write a text for each sequence; `states` and `mask` as above, computed once."""
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones."""
+
+
+def reading_part(backbone: Backbone) -> Backbone:
+    """Return the encoder of a backbone that writes, whose states can be kept; else the backbone itself."""
+    return backbone.reading if isinstance(backbone, TextWriter) else backbone

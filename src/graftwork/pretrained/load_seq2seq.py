@@ -1,0 +1,165 @@
+"""Loading of a frozen encoder-decoder, with its language-model head, from a transformers folder."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig
+
+from graftwork.core.backbone import ROLES
+from graftwork.errors import ConfigError
+from graftwork.io.files import digest
+from graftwork.nn.packed_linear import use_linear_maps
+from graftwork.pretrained.build_backbone import assemble
+from graftwork.pretrained.load_folder import (
+    fresh_of_folder,
+    in_bf16,
+    require_whole,
+    tokenizer_of,
+    transformers_errors,
+    weighted,
+)
+from graftwork.pretrained.model_folder import (
+    GENERATION,
+    locate,
+    model_file,
+    model_type,
+    read_as_trained,
+    reading_files,
+    weight_digests,
+)
+from graftwork.pretrained.model_json import checked_json, require_modest
+from graftwork.pretrained.network_config import configuration
+from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens
+
+
+class Seq2SeqFamily:
+    """A `BackboneFamily` and `WritingFamily` for the encoder-decoders of one table, `model_type` -> layout."""
+
+    writes: Literal[True] = True
+
+    def __init__(self, layouts: Mapping[str, Seq2SeqLayout]):
+        self.layouts = layouts
+        self.model_types = tuple(layouts)
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> Seq2SeqBackbone:
+        """Load a folder or hub name whose `model_type` is in the table.
+
+        Raises `StorageError` for weights that are missing, pickled or corrupt, `IncompatibleModule` for incomplete
+        ones, `ConfigError` where the folder does not say how a text begins and ends.
+        """
+        folder = locate(source)
+        layout = self.layouts[model_type(folder)]
+        reading, max_length = read_as_trained(folder, layout.reading)
+        identity: dict[str, Any] = {"files": reading_files(folder)}
+        if random_seed is None:
+            identity["weights"] = weight_digests(folder)
+        with transformers_errors(folder):
+            config = _configuration(folder)
+            tokenizer, pad, tokenizer_length = tokenizer_of(folder, reading)
+            whole = copy.deepcopy(tokenizer)
+            whole.no_truncation()
+            special = special_tokens(folder, config, whole, pad)
+            if random_seed is None:
+                dtype = torch.bfloat16 if bf16 else torch.float32
+                module, missing = weighted(AutoModelForSeq2SeqLM, folder, config, dtype)
+                require_whole(missing, folder)
+                module = in_bf16(module) if bf16 else module
+            else:
+                module = fresh_of_folder(folder, config, random_seed, bf16, AutoModelForSeq2SeqLM)
+        encoder = assemble(
+            f"hf:{source}",
+            module.get_submodule(layout.encoder),
+            tokenizer,
+            replace(reading, towers=1),
+            pad_id=pad,
+            max_length=min(max_length or tokenizer_length, tokenizer_length),
+            random_seed=random_seed,
+            identity=identity,
+        )
+        use_linear_maps(module)
+        module.eval().requires_grad_(False)
+        most = getattr(config, "max_position_embeddings", None)
+        writing = {"reading": encoder.card.revision, "special": repr(special)}
+        card = replace(
+            encoder.card,
+            revision=digest(writing),
+            blocks=config.num_hidden_layers + _decoder_blocks(config),
+            parameters=sum(parameter.numel() for parameter in module.parameters()),
+            biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
+            writes=True,
+        )
+        opened = Seq2SeqBackbone(card, module, encoder.card, tokenizer, whole, layout, special, most)
+        opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
+        return opened
+
+
+def _configuration(folder: Path) -> PreTrainedConfig:
+    """Return the configuration; T5's head is scaled where config.json says that it is the embedding."""
+    config = configuration(folder)
+    content = checked_json(model_file(folder, "config.json"))
+    require_modest({"num_hidden_layers": _decoder_blocks(config)}, folder / "config.json")
+    require_modest({"num_hidden_layers": config.num_hidden_layers}, folder / "config.json")
+    if hasattr(config, "scale_decoder_outputs"):
+        tied = content.get("tie_word_embeddings") is not False
+        config.scale_decoder_outputs = content.get("scale_decoder_outputs", tied) is True
+    if not getattr(config, "share_encoder_decoder_embeddings", True):
+        raise ConfigError(
+            "the decoder has a vocabulary of its own, which is not read here",
+            where=str(folder / "config.json"),
+            got="share_encoder_decoder_embeddings false",
+            do="use a network whose two halves share their vocabulary",
+        )
+    return config
+
+
+def _decoder_blocks(config: Any) -> int:
+    blocks: int = config.num_decoder_layers if hasattr(config, "num_decoder_layers") else config.decoder_layers
+    return blocks
+
+
+def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer, pad: int) -> SpecialTokens:
+    """Return what texts begin and end with, by generation_config.json, else config.json, else the architecture.
+
+    Raises `ConfigError` where none says it, or it is no token.
+    """
+    stated = checked_json(model_file(folder, "config.json"))
+    if (path := model_file(folder, GENERATION)).is_file():
+        stated |= {name: value for name, value in checked_json(path).items() if value is not None}
+
+    def tokens(name: str, needed: bool) -> tuple[int, ...]:
+        value = stated.get(name)
+        value = getattr(config, name, None) if value is None else value
+        found = tuple(value) if isinstance(value, list) else () if value is None else (value,)
+        size: int = config.vocab_size
+        if (needed and not found) or not all(type(one) is int and 0 <= one < size for one in found):
+            raise ConfigError(
+                f"the folder does not say {name}, which its decoder begins or ends texts with",
+                where=str(folder),
+                got=repr(value),
+                expected=f"the number of a token, below {size:,}, in {GENERATION} or config.json",
+                do="state the one that the network was trained with",
+            )
+        return found
+
+    banned = stated.get("bad_words_ids") or []
+    return SpecialTokens(
+        start=tokens("decoder_start_token_id", needed=True)[0],
+        first=tokens("forced_bos_token_id", needed=False)[:1]
+        or _front(tokenizer, tokens("bos_token_id", needed=False)),
+        ends=tokens("eos_token_id", needed=True),
+        pad=(tokens("pad_token_id", needed=False) or (pad,))[0],
+        banned=(*(tuple(one) for one in banned), *((one,) for one in tokens("suppress_tokens", needed=False))),
+    )
+
+
+def _front(tokenizer: Tokenizer, bos: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the token that begins sentences, if the tokenizer's template puts it first, as BART's does."""
+    ids = tokenizer.encode("a").ids
+    return bos[:1] if ids and ids[0] in bos[:1] else ()

@@ -1,0 +1,193 @@
+"""A backbone from a transformers encoder-decoder: reads with the encoder, writes with the decoder and its head."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
+
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
+from graftwork.core.example import Example
+from graftwork.core.writing import NOTHING, TextSearch, WrittenTokens
+from graftwork.pretrained.layout import Layout
+from graftwork.pretrained.transformer import TransformerBackbone
+
+TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
+
+
+@dataclass(frozen=True)
+class Seq2SeqLayout:
+    """One row of a family's table: where encoder and decoder are, and the parts of each."""
+
+    encoder: str  # path of the encoder in the network
+    decoder: str
+    embedding: str  # path of the token embedding
+    reading: Layout  # of the encoder, and of the decoder's own attention and feed-forward maps:
+    writing: Layout
+    crossing: Layout  # of the decoder's attention to what was read: it has the roles of attention too
+    learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """What a decoder begins and ends texts with."""
+
+    start: int  # enters the decoder before the first token of a text
+    first: tuple[int, ...]  # begin every text, none or one: the start of a sentence, or a language
+    ends: tuple[int, ...]  # end a text; the first of them ends those trained on
+    pad: int
+    banned: tuple[tuple[int, ...], ...] = ()  # sequences of tokens that are never written
+
+
+@dataclass
+class Seq2SeqBackbone:
+    """Implements `Backbone`, `PlacesParts` and `TextWriter`. It searches with transformers' own `generate`."""
+
+    card: BackboneCard
+    module: PreTrainedModel  # with its language-model head
+    reading_card: BackboneCard  # that of the encoder by itself
+    reading_tokenizer: Tokenizer  # cuts at the longest input
+    tokenizer: Tokenizer  # cuts nothing
+    layout: Seq2SeqLayout
+    special: SpecialTokens
+    most: int | None  # maximum number of tokens of a text; None: no limit
+
+    def __post_init__(self) -> None:
+        self.learns_like = {path: like for path, like in self.layout.learns_like.items() if _has(self.module, path)}
+
+    @property
+    def rows_apart(self) -> bool:
+        """False: the decoder's states have another length, and a search has several rows for a sequence."""
+        return False
+
+    @cached_property
+    def reading(self) -> TransformerBackbone:
+        """The encoder as a backbone of its own."""
+        return self._view(self.layout.encoder, self.layout.reading)
+
+    @cached_property
+    def _views(self) -> list[tuple[str, TransformerBackbone]]:
+        """Each path with what finds the parts below it by their roles."""
+        layout = self.layout
+        parts = (layout.writing, layout.crossing)
+        return [(layout.encoder, self.reading), *((layout.decoder, self._view(layout.decoder, one)) for one in parts)]
+
+    def _view(self, path: str, layout: Layout) -> TransformerBackbone:
+        part = self.module.get_submodule(path)
+        return TransformerBackbone(self.reading_card, part, self.reading_tokenizer, self.special.pad, layout)
+
+    @property
+    def below_top(self) -> Mapping[str, int]:
+        """Path of a block -> the number of blocks above it in its stack: each stack decays from its own top."""
+        stacks = [[f"{path}.{name}" for name in view.sites("block")] for path, view in self._views[:2]]
+        return {path: len(stack) - 1 - place for stack in stacks for place, path in enumerate(stack)}
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise what is read; see `TransformerBackbone`."""
+        return self.reading.encode(examples)
+
+    def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
+        """Pad what is read to one length: tensors of (S, T)."""
+        return self.reading.collate(encoded, sequences)
+
+    def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """Return the states (S, T, D) of the encoder."""
+        return self.reading.states(inputs)
+
+    def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
+        """Run the encoder from block `start` on."""
+        return self.reading.features(inputs, start, entering)
+
+    def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
+        """Pool states (S, T, D) of the encoder."""
+        return self.reading.pool(sequence, mask, words)
+
+    def sites(self, role: str) -> dict[str, nn.Module]:
+        """Map qualified names to submodules: the encoder's, then the decoder's, whose attention to the input counts."""
+        if role == "embedding":
+            return {self.layout.embedding: self.module.get_submodule(self.layout.embedding)}
+        found = {f"{path}.{name}": site for path, view in self._views for name, site in view.sites(role).items()}
+        order = {name: place for place, (name, _) in enumerate(self.module.named_modules())}
+        return dict(sorted(found.items(), key=lambda item: order[item[0]]))
+
+    def copy(self) -> Seq2SeqBackbone:
+        """Return a backbone with its own weights; the immutable tokenizers are shared."""
+        return self._over(copy.deepcopy(self.module))
+
+    def twin(self) -> Seq2SeqBackbone:
+        """Return new modules that share the weights: hooks on them do not affect other users of the weights."""
+        shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
+        return self._over(copy.deepcopy(self.module, shared))
+
+    def _over(self, module: PreTrainedModel) -> Seq2SeqBackbone:
+        tokenizers = (self.reading_tokenizer, self.tokenizer)
+        return Seq2SeqBackbone(self.card, module, self.reading_card, *tokenizers, self.layout, self.special, self.most)
+
+    def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
+        """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""
+        limit = min(longest, self.most or longest)
+        found: list[list[int]] = []
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            part = list(texts[start : start + TEXTS_AT_ONCE])
+            for encoding in self.tokenizer.encode_batch_fast(part, add_special_tokens=False):
+                found.append([*self.special.first, *encoding.ids, self.special.ends[0]])
+        return [tokens[:limit] for tokens in found], sum(len(tokens) > limit for tokens in found)
+
+    def log_probabilities(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
+        """Return (S, U) fp32: of each of `tokens` (S, U), given the ones before it; 0 where it is `NOTHING`."""
+        begun = tokens.new_full((len(tokens), 1), self.special.start)
+        before = torch.cat([begun, tokens[:, :-1]], dim=1)  # (S, U)
+        logits = self.module(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            decoder_input_ids=before.masked_fill(before == NOTHING, self.special.pad),
+            decoder_attention_mask=torch.ones_like(before),  # it is causal: padding behind a text reaches no token
+            use_cache=False,
+        ).logits  # (S, U, V)
+        lost = cross_entropy(logits.flatten(0, 1).float(), tokens.flatten(), ignore_index=NOTHING, reduction="none")
+        return -lost.view(tokens.shape)
+
+    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
+        """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
+        special = self.special
+        network: Any = self.module
+        found = network.generate(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),  # by itself T5 counts encoder blocks
+            generation_config=GenerationConfig(
+                do_sample=False,
+                num_beams=search.beams,
+                length_penalty=search.length_penalty if search.beams > 1 else 1.0,
+                no_repeat_ngram_size=search.no_repeat,
+                max_new_tokens=min(search.longest, self.most or search.longest),
+                decoder_start_token_id=special.start,
+                forced_bos_token_id=special.first[0] if special.first else None,
+                eos_token_id=list(special.ends),
+                pad_token_id=special.pad,
+                bad_words_ids=[list(banned) for banned in special.banned] or None,
+            ),
+        )  # (S, 1 + U)
+        written = []
+        for row in found[:, 1:].tolist():
+            before = list(takewhile(lambda token: token not in special.ends, row))
+            written.append(WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row)))
+        return written
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+
+
+def _has(network: nn.Module, path: str) -> bool:
+    return any(name == path for name, _ in network.named_modules())

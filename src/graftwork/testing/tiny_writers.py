@@ -1,0 +1,64 @@
+"""Tiny random encoder-decoders that write, as folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graftwork.testing.tiny_networks import WORDS
+
+PIECES = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *((f"\u2581{word}", -2.0) for word in WORDS)]
+PIECES += [(letter, -6.0) for letter in "abcdefghijklmnopqrstuvwxyz"]
+T5: dict[str, Any] = {
+    "vocab_size": len(PIECES) + 4, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 3,
+    "num_decoder_layers": 3, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16,
+    "decoder_start_token_id": 0,
+}  # fmt: skip
+BART: dict[str, Any] = {
+    "vocab_size": len(PIECES) + 4, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "init_std": 0.4,
+    "max_position_embeddings": 48, "pad_token_id": 0, "eos_token_id": 1, "forced_eos_token_id": None,
+    "decoder_start_token_id": 0,
+}  # fmt: skip
+WRITERS: dict[str, dict[str, Any]] = {  # model_type, and behind it what is special
+    "t5": T5,
+    "t5 gated": T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+    "mt5": T5,
+    "bart": BART | {"decoder_start_token_id": 1, "bos_token_id": 3},
+    "mbart": BART | {"decoder_start_token_id": 5, "bos_token_id": 3},
+    "marian": BART | {"decoder_vocab_size": len(PIECES) + 4},
+    "pegasus": BART,
+}
+STATED: dict[str, dict[str, Any]] = {"bart": {"forced_bos_token_id": 3}, "marian": {"bad_words_ids": [[0]]}}
+
+
+def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
+    """Write one of `WRITERS` as save_pretrained does, with a Unigram tokenizer that ends texts by </s>."""
+    import torch
+    from tokenizers import Tokenizer, decoders
+    from tokenizers.models import Unigram
+    from tokenizers.pre_tokenizers import Metaspace
+    from tokenizers.processors import TemplateProcessing
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(Unigram(PIECES, unk_id=2))
+    tokenizer.pre_tokenizer, tokenizer.decoder = Metaspace(), decoders.Metaspace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    names = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+    config = AutoConfig.for_model(name.partition(" ")[0], **WRITERS[name])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = AutoModelForSeq2SeqLM.from_config(config)
+        if name == "t5 gated":
+            network.lm_head.weight = torch.nn.Parameter(0.5 * torch.randn_like(network.lm_head.weight))
+    told = {part: getattr(config, part) for part in ("decoder_start_token_id", "eos_token_id", "pad_token_id")}
+    network.generation_config = GenerationConfig(**told, **STATED.get(name, {}))
+    network.save_pretrained(folder)
+    if name == "t5 gated":  # as it stands in the folders of T5 1.1
+        content = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(content | {"tie_word_embeddings": False}))
+    return folder

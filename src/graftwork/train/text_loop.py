@@ -1,0 +1,167 @@
+"""What is otherwise in training where a network writes: targets are tokens, the loss is theirs, and texts are written.
+
+The best epoch is that of the least loss on the first references of validation: to write them after every epoch, token
+by token, would cost more than the training (the practice of Howard & Ruder 2018, arXiv:1801.06146, for language
+models). The test is written once, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import Encoded, Inputs
+from graftwork.core.example import Example
+from graftwork.core.method import FrozenPass, Logits, Workbench
+from graftwork.core.model import Model
+from graftwork.core.writing import NOTHING, TOKENS, TextSearch, TextWriter, WrittenTokens
+from graftwork.machine.memory import answers_in_halves
+from graftwork.targets.written_texts import written
+from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.batches import by_length
+from graftwork.train.flops import StepCounter, counted
+from graftwork.train.training_state import snapshot
+
+T = TypeVar("T")
+
+
+def writer_of(model: Model) -> TextWriter:
+    """Return the backbone of a model that writes."""
+    assert isinstance(model.backbone, TextWriter)
+    return model.backbone
+
+
+def padded_tokens(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Return (N, U) int64, `NOTHING` behind the shorter rows."""
+    longest = max(map(len, rows), default=0)
+    return torch.tensor([[*row, *[NOTHING] * (longest - len(row))] for row in rows], dtype=torch.int64)
+
+
+class TextAim:
+    """What a network that writes is trained towards: the first reference of each example. An `Aim`."""
+
+    def __init__(self, model: Model, bench: Workbench):
+        writer, self.search = writer_of(model), TextSearch.of(bench.setting.task)
+
+        def tokens(targets: Any) -> tuple[Tensor, int]:
+            rows, cut = writer.encode_texts([references[0] for references in targets], self.search.longest)
+            return padded_tokens(rows).to(model.device), cut
+
+        self.targets, self.cut = tokens(bench.train.targets)
+        self.held, _ = tokens(bench.validation.targets)
+        self._counted: dict[tuple[int, int, bool], float] = {}  # FLOP of a sequence, by T, U and whether it is trained
+
+    def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
+        """Return the mean over the tokens of a batch: teacher forcing, (S, T) inputs, (S, U) targets."""
+        return -self._chances(model, inputs, entering, targets).sum() / self.weight(targets)
+
+    def weight(self, targets: Tensor) -> float:
+        """Return the number of tokens."""
+        return float((targets != NOTHING).sum())
+
+    def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
+        """Run `work` on a batch and tally its FLOPs: counted once for each pair of lengths."""
+        mask, real = inputs["attention_mask"], targets != NOTHING
+        size = (mask.shape[1], int(real.sum(dim=1).max()), torch.is_grad_enabled())
+        if size in self._counted:
+            result = work()
+        else:
+            result, flops = counted(work)
+            self._counted[size] = flops / len(mask)
+        positions = len(mask) * (size[0] + size[1])
+        counter.tally.add(self._counted[size] * len(mask), 1 - float(mask.sum() + real.sum()) / positions)
+        return result
+
+    @torch.no_grad()
+    def validate(self, model: Model, held: FrozenPass, counter: StepCounter) -> float:
+        """Return minus the mean loss over the tokens of validation: more is better."""
+        lengths = held.encoded.lengths + (self.held != NOTHING).sum(dim=1).cpu().numpy()
+
+        def chance(rows: Sequence[int]) -> float:
+            inputs, targets = model.backbone.collate(held.encoded, rows), self.held[list(rows)]
+            entering = kept_states(model, inputs, rows, held)
+            work = lambda: float(self._chances(model, inputs, entering, targets).sum())  # noqa: E731
+            return self.counting(counter, model, inputs, targets, work)
+
+        batches = by_length(lengths, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+        return sum(part for rows in batches for part in answers_in_halves(rows.tolist(), chance)) / self.weight(
+            self.held
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the receipt tells of the targets."""
+        return {
+            "validation_is": "minus the mean loss of a token",
+            "cut_targets": self.cut,
+            "target_tokens": int(self.weight(self.targets)),
+            "mean_target_tokens": round(self.weight(self.targets) / max(1, len(self.targets)), 2),
+        }
+
+    def _chances(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
+        longest = int((targets != NOTHING).sum(dim=1).max())
+        chances: Tensor = model(inputs | {TOKENS: targets[:, :longest]}, entering)  # (S, U)
+        return chances
+
+
+def kept_states(model: Model, inputs: Inputs, sequences: Sequence[int], frozen: FrozenPass | None) -> Tensor | None:
+    """Return the kept states that enter block `model.prefix`, (S, T, D); None where there are none."""
+    if frozen is None or model.prefix is None:
+        return None
+    return frozen.entering(sequences, inputs["attention_mask"].bool())
+
+
+@dataclass
+class FittedWriter:
+    """A trained `Model` that answers with texts. Implements `Fitted`."""
+
+    model: Model
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """Numbers passed to the optimiser."""
+        return sum(parameter.numel() for parameter in self.model.delta().values())
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """Return (N,) of `WRITTEN`; batches hold near-equal lengths."""
+        return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task))
+
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
+        """Return the trained parameters by name."""
+        return snapshot(self.model.delta())
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Count the FLOPs of answering these: what is read, every token written, and its probability."""
+        return counted(lambda: self.logits(examples))[1], "counter"
+
+
+@torch.no_grad()
+def write(model: Model, encoded: Encoded, search: TextSearch) -> NDArray[Any]:
+    """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
+
+    The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
+    whatever the search forbade or preferred on the way.
+    """
+    writer = writer_of(model)
+    found: dict[int, tuple[str, float, bool]] = {}
+    order = by_length(encoded.lengths * search.beams, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+
+    def answer(rows: Sequence[int]) -> list[tuple[str, float, bool]]:
+        inputs = model.backbone.collate(encoded, encoded.sequences(rows))
+        states, mask = model.read(inputs), inputs["attention_mask"]
+        texts: list[WrittenTokens] = writer.write(states, mask, search)
+        tokens = padded_tokens([text.tokens for text in texts]).to(model.device)
+        chances = writer.log_probabilities(states, mask, tokens).double().sum(dim=1).tolist()
+        told = zip(texts, chances, strict=True)
+        return [(writer.text_of(text.tokens), chance, not text.ended) for text, chance in told]
+
+    for rows in order:
+        answers = [one for part in answers_in_halves(rows.tolist(), answer) for one in part]
+        found |= dict(zip(rows.tolist(), answers, strict=True))
+    texts, chances, cut = zip(*(found[row] for row in range(len(encoded))), strict=True) if found else ((), (), ())
+    return written(texts, chances, cut)

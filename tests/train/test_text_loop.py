@@ -1,0 +1,95 @@
+"""Training a network to write, and what it then writes: chosen by the loss, written alike in any batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graftwork.core.method import Setting, Workbench
+from graftwork.core.task import Dataset
+from graftwork.core.writing import NOTHING, TextSearch
+from graftwork.machine.memory import Cut, Memory
+from graftwork.methods.lora import Lora
+from graftwork.methods.top_layers import TopLayers
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.seq2seq import Seq2SeqBackbone
+from graftwork.registry import kinds
+from graftwork.targets.written_texts import WRITTEN
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.testing.tiny_writers import write_seq2seq
+from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.text_loop import padded_tokens, write
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Seq2SeqBackbone:
+    """A tiny gated T5."""
+    folder = write_seq2seq(tmp_path_factory.mktemp("t5"))
+    backbone = open_backbone(f"hf:{folder}", precision="fp32", writes=True)
+    assert isinstance(backbone, Seq2SeqBackbone)
+    return backbone
+
+
+def toy(**settings: Any) -> Dataset:
+    """Short texts to be written, of at most 8 tokens."""
+    data = tiny_dataset("generation", rows=12)
+    asked = replace(data.task.settings, **({"longest": 8} | settings))
+    return replace(data, task=replace(data.task, settings=asked))
+
+
+def bench_of(backbone: Seq2SeqBackbone, epochs: int = 2) -> Workbench:
+    """The workbench over the toy texts."""
+    return tiny_bench(toy(), backbone, epochs=epochs)
+
+
+def test_padding_stands_behind_shorter_texts() -> None:
+    assert padded_tokens([[3, 1], [4, 5, 1], []]).tolist() == [[3, 1, NOTHING], [4, 5, 1], [NOTHING] * 3]
+
+
+@pytest.mark.parametrize("method", [Lora(rank=2, learning_rate=1e-2), TopLayers(k=2, learning_rate=1e-2)], ids=str)
+def test_the_loss_falls_and_a_restored_model_writes_the_same(method: Any, backbone: Seq2SeqBackbone) -> None:
+    bench = bench_of(backbone, epochs=4)
+    fitted = fit_by_gradient(method, bench)
+    history = fitted.facts["validation_by_epoch"]
+    assert len(history) == 5 and fitted.facts["best_epoch"] == 1 + int(np.argmax(history[1:])) and max(history) < 0
+    assert history[-1] > history[0] + 0.1 and fitted.facts["head_start"] == {"used": False}
+    assert fitted.facts["cut_targets"] <= 12 and bench.tally.flops > 0 and bench.tally.grade == "counter"
+    examples = bench.validation.examples
+    found = fitted.logits(examples)
+    assert found.dtype == WRITTEN and (found["log_probability"] < 0).all()
+    restored = restore_by_attaching(
+        method, Setting(bench.setting.task, bench.setting.kind, backbone), fitted.delta(), fitted.facts
+    )
+    assert kinds.get("generation").difference(restored.logits(examples), found) == 0  # type: ignore[attr-defined]
+    assert fitted.flops(examples[:1])[0] > 0
+
+
+def test_parts_of_a_batch_give_the_same_step(backbone: Seq2SeqBackbone) -> None:
+    whole, parts = (bench_of(backbone, epochs=1) for _ in range(2))
+    parts.memory = Memory(cuts=[Cut(0, 30, "told")])
+    one, other = (fit_by_gradient(Lora(rank=2), bench) for bench in (whole, parts))
+    assert other.facts["accumulation"]["parts"] > 1
+    for name, weight in one.delta().items():
+        torch.testing.assert_close(torch.as_tensor(weight), torch.as_tensor(other.delta()[name]), atol=1e-5, rtol=1e-3)
+
+
+def test_texts_do_not_depend_on_their_batch(backbone: Seq2SeqBackbone) -> None:
+    fitted = fit_by_gradient(Lora(rank=2), bench_of(backbone, epochs=1))
+    examples = toy().validation.examples
+    encoded = backbone.encode(examples)
+    for search in (TextSearch(1, 1.0, 0, 8), TextSearch(2, 1.0, 0, 8)):
+        together = write(fitted.model, encoded, search)
+        alone = np.concatenate([write(fitted.model, encoded.some([row]), search) for row in range(len(examples))])
+        assert together["text"].tolist() == alone["text"].tolist() and together["cut"].tolist() == alone["cut"].tolist()
+        np.testing.assert_allclose(together["log_probability"], alone["log_probability"], atol=1e-4)
+    assert len(write(fitted.model, backbone.encode([]), search)) == 0
+
+
+def test_longer_texts_are_marked_as_cut(backbone: Seq2SeqBackbone) -> None:
+    fitted = fit_by_gradient(Lora(rank=2), bench_of(backbone, epochs=1))
+    found = write(fitted.model, backbone.encode(toy().validation.examples), TextSearch(1, 1.0, 0, 1))
+    assert found["cut"].any()
