@@ -28,6 +28,7 @@ from pretended_cuda import Card, pretended_cuda
 
 BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2}
+T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_decoder_layers": 1, "num_heads": 2}
 CNN = {
     "embedding": {"dim": 4},
     "filters": [[1, 8]],
@@ -42,6 +43,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "causal": GPT,
     "awd_lstm": {"embedding_size": 6, "hidden_size": 9, "layers": 3, "max_length": 32},
     "bidirectional": {"char_cnn": CNN, "lstm": LSTM},
+    "span_corruption": T5,
 }
 QUICK = [(name, "bf16" if name in ("masked", "causal") else "fp32") for name in SIZES]
 OTHERS = [

@@ -175,6 +175,14 @@ class Continues(Protocol):
 
 
 @runtime_checkable
+class OwnVocabulary(Protocol):
+    """An objective that trains with special tokens of its own, or frames a text otherwise than the tokenizer does."""
+
+    def extended(self, learned: Vocabulary) -> Vocabulary:
+        """Return the vocabulary to train with, made of the one that the tokenizer learned."""
+
+
+@runtime_checkable
 class Crosses(Protocol):
     """An objective that combines several rows of a pass into one example."""
 

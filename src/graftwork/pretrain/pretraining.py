@@ -20,7 +20,7 @@ from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.corpus_cache import corpora_folder
 from graftwork.pretrain.duration import Extent, purse_of
 from graftwork.pretrain.library_training import at_once
-from graftwork.pretrain.objective import AtOnce, Continues, Objective, PretrainingRecipe
+from graftwork.pretrain.objective import AtOnce, Continues, Objective, OwnVocabulary, PretrainingRecipe
 from graftwork.pretrain.parallel import JointWatch, Peers, peers
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.pretrain.pretrain_report import write_report
@@ -146,11 +146,14 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
     if not group.leads:
         group.wait()  # the leading process computes the vocabulary and tokens; the others read them from the cache
     texts = open_texts(asked)
-    vocabulary = order.learner.brought or vocabulary_of(texts, root)
+    objective, brought = order.learner.objective, order.learner.brought
+    vocabulary = brought or vocabulary_of(texts, root)
+    if brought is None and isinstance(objective, OwnVocabulary):
+        vocabulary = objective.extended(vocabulary)
     material = tokenised(texts, vocabulary, root)
     if group.leads:
         group.wait()
-    spec = _spec(order, texts.identity(order.learner.brought))
+    spec = _spec(order, texts.identity(brought))
     store, folder = RunStore(runs), runs / spec.id
     known = store.find(spec.id)
     group.wait()
@@ -163,7 +166,7 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
             return Pretrained(repriced(known, order.session.prices), folder, True)
         if group.leads:
             write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
-        execute = at_once if isinstance(order.learner.objective, AtOnce) else by_gradient
+        execute = at_once if isinstance(objective, AtOnce) else by_gradient
         result = execute(order, spec, folder, material)
         if group.leads:
             write_report(spec, result, folder)

@@ -18,6 +18,7 @@ BESIDE = {  # fields that networks read but their configurations do not list
     "pooler_hidden_size", "attention_head_size", "share_att_key", "position_buckets", "norm_rel_ebd",
     "conv_kernel_size", "conv_groups", "conv_act", "embedding_size", "head_dim", "global_attn_every_n_layers",
     "rope_theta", "rope_scaling", "global_rope_theta", "local_rope_theta", "partial_rotary_factor",
+    "decoder_start_token_id", "scale_decoder_outputs", "tie_word_embeddings",
 }  # fmt: skip
 NOT_TAKEN = {  # listed fields for heads and other purposes
     "dtype", "torch_dtype", "id2label", "label2id", "num_labels", "problem_type", "output_hidden_states",
