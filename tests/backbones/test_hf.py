@@ -30,6 +30,7 @@ from transformers import (
     ElectraConfig,
     ErnieConfig,
     GPT2Config,
+    MarianConfig,
     MBartConfig,
     ModernBertConfig,
     MPNetConfig,
@@ -82,7 +83,7 @@ BART: dict[str, Any] = {
     "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 40,
     "scale_embedding": True, "init_std": 0.2,
 }  # fmt: skip
-BART_TYPES = ("bart", "mbart")
+BART_TYPES = ("bart", "mbart", "marian")
 CONFIGS: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SHAPE),
     "ernie": ErnieConfig(**SHAPE, use_task_id=True),
@@ -107,6 +108,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "mt5": MT5Config(**T5, num_heads=3),  # gated, and its heads are wider together than its states
     "bart": BartConfig(**BART),
     "mbart": MBartConfig(**BART),
+    "marian": MarianConfig(**BART),
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
 }  # fmt: skip

@@ -169,6 +169,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "mt5": T5,
     "bart": BART,
     "mbart": MBART,
+    "marian": BART,
 }
 
 backbones.register("hf_text")(TransformerFamily(LAYOUTS))

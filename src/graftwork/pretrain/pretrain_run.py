@@ -24,7 +24,14 @@ from graftwork.machine.environment import environment
 from graftwork.machine.memory import fits_in_memory
 from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.duration import Allowance, Extent, flop_of, mixed, paid_by, steps_of
-from graftwork.pretrain.objective import ByGradient, ContinuedNetwork, InOrder, Objective, PretrainingRecipe
+from graftwork.pretrain.objective import (
+    ByGradient,
+    ContinuedNetwork,
+    InOrder,
+    Objective,
+    PretrainingRecipe,
+    ValidatesOften,
+)
 from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.pretrain_facts import facts_of, scores_of
 from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, Reached, price_so_far
@@ -231,7 +238,7 @@ def _validating_seconds(course: PretrainPlan, pilot: Pilot) -> float:
     """Estimate the seconds of all validations of a run: a forward pass is a third of a step's work, counted as half."""
     held = sum(held.steps * held.batch * held.length for held in course.held.values())
     step = course.recipe.batch * course.recipe.length
-    return (VALIDATIONS + 1) * held / step * pilot.long[1] * course.peers.size / 2
+    return (_most_validations(course.objective) + 1) * held / step * pilot.long[1] * course.peers.size / 2
 
 
 def _plan(
@@ -256,7 +263,8 @@ def _plan(
     elif extent.tokens is not None:
         progress.steps = steps_of(recipe, extent.tokens)
     else:
-        once = math.ceil(len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe)))
+        once = len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe))
+        once = math.ceil(round(once, 9))
         progress.steps = extent.steps or max(1, once)
 
 
@@ -270,8 +278,12 @@ def _every(order: PretrainOrder, course: PretrainPlan, progress: Reached) -> int
     """Return the steps between validations; short runs have fewer validations, so that most work is training."""
     trained = positions(course.recipe, progress.steps, progress.steps)
     held = sum(held.steps * held.batch * held.length for held in course.held.values())
-    count = min(VALIDATIONS, max(1, int(VALIDATED * trained / held)))
+    count = min(_most_validations(course.objective), max(1, int(VALIDATED * trained / held)))
     return order.validate_every or max(1, -(-progress.steps // count))
+
+
+def _most_validations(objective: ByGradient) -> int:
+    return objective.validations if isinstance(objective, ValidatesOften) else VALIDATIONS
 
 
 def _keeping(order: PretrainOrder, filling: Filling, allowance: Allowance | None) -> LoopHooks:

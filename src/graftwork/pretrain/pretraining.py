@@ -20,12 +20,13 @@ from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.corpus_cache import corpora_folder
 from graftwork.pretrain.duration import Extent, purse_of
 from graftwork.pretrain.library_training import at_once
-from graftwork.pretrain.objective import AtOnce, Continues, Objective, OwnVocabulary, PretrainingRecipe
+from graftwork.pretrain.objective import AtOnce, Continues, Objective, OwnVocabulary, PretrainingRecipe, ReadsPairs
 from graftwork.pretrain.parallel import JointWatch, Peers, peers
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.pretrain.pretrain_report import write_report
 from graftwork.pretrain.pretrain_run import PretrainOrder, PretrainSession, ResolvedPretraining, by_gradient
 from graftwork.pretrain.start_point import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
+from graftwork.pretrain.text_files import PAIR, UNITS
 from graftwork.pretrain.training_text import TextChoice, open_texts, tokenised, vocabulary_of
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.open_backbone import PRETRAINED
@@ -99,6 +100,7 @@ def pretrain(
     if isinstance(made.objective, AtOnce):
         _require_no_steps({"steps": extent.steps, "general": general, "validate_every": validate_every})
     named, kept = tokenizer or made.objective.tokenizer, _seconds(checkpoint_every)
+    unit = _unit(unit, made.objective)
     own, other = ([paths] if isinstance(paths, str | Path) else list(paths) for paths in (corpus, general or []))
     asked = TextChoice(own, validation, other, replay, unit, field, encoding, named, vocabulary, lowercase)
     require_writable(Path(runs))
@@ -110,6 +112,15 @@ def pretrain(
         session = PretrainSession(computed_in, listed, group, watch, purse, marks, progress)
         order = PretrainOrder(learner, session, seed, extent, validate_every, kept, prompt)
         return _run(order, asked, Path(runs), corpora_folder(cache))
+
+
+def _unit(unit: str, objective: Objective) -> str:
+    """Return what a document is; of an objective that learns from pairs, a text of a pair."""
+    if not isinstance(objective, ReadsPairs):
+        return unit
+    if unit not in (UNITS[0], PAIR):
+        raise ConfigError("this objective reads pairs of texts", got=f"--unit {unit}", do="leave --unit out")
+    return PAIR
 
 
 def _computed_in(precision: str, device: str, objective: Objective, group: Peers) -> dict[str, Any]:
