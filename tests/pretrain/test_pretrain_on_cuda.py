@@ -47,6 +47,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "bidirectional": {"char_cnn": CNN, "lstm": LSTM},
     "span_corruption": T5,
     "translation": MARIAN,
+    "denoising": MARIAN,
 }
 QUICK = [(name, "bf16" if name in ("masked", "causal") else "fp32") for name in SIZES]
 OTHERS = [

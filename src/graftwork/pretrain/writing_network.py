@@ -16,6 +16,13 @@ from graftwork.pretrain.objective import IGNORED, Batch, Loss
 from graftwork.pretrain.vocabulary import Vocabulary
 
 
+def halves(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
+    """Return a size of the networks like BART and Marian: encoder and decoder alike, MLPs of 4x the width."""
+    both = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
+    sizes = {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in both.items()}
+    return {"d_model": width, **sizes, "dropout": dropout, "forced_eos_token_id": None}
+
+
 def padded(rows: Sequence[Tensor], value: int, width: int = 0) -> Tensor:
     """Return rows of ids, each (T,), as one tensor (B, T) of the longest of them, or of `width` where that is more."""
     made = torch.full((len(rows), max(width, *(len(row) for row in rows))), value, dtype=torch.int64)

@@ -28,18 +28,8 @@ LONGEST = 512  # positions of a fixed table at least: they cost nothing
 
 def shaped(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
     """Return a size of the original Transformer: norms behind sums, one table for both halves and the output."""
-    halves = ("encoder", "decoder")
-    return {
-        "d_model": width,
-        **{f"{half}_layers": layers for half in halves},
-        **{f"{half}_attention_heads": heads for half in halves},
-        **{f"{half}_ffn_dim": 4 * width for half in halves},
-        "dropout": dropout,
-        "activation_function": "relu",
-        "scale_embedding": True,
-        "init_std": width**-0.5,
-        "forced_eos_token_id": None,
-    }
+    own = {"activation_function": "relu", "scale_embedding": True, "init_std": width**-0.5}
+    return writing_network.halves(layers, width, heads, dropout) | own
 
 
 @objectives.register("translation")
