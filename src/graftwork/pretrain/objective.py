@@ -112,6 +112,10 @@ class InOrder(Rows, Protocol):
 class VariedRows(Rows, Protocol):
     """Rows of varied lengths: a step has as many of them as there is room for in `batch` rows of full length."""
 
+    @property
+    def left_out(self) -> int:
+        """The number of examples that are too long for a row."""
+
     def steps(self, batch: int) -> int:
         """Return the number of steps of an epoch."""
 
