@@ -70,8 +70,8 @@ def _notes(course: PretrainPlan, progress: Reached, material: Material) -> list[
     rows = course.train[length]
     if isinstance(rows, VariedRows) and rows.left_out:
         notes.append(
-            f"{rows.left_out:,} of {rows.left_out + len(rows):,} pairs have a side of more than {length} tokens and are "
-            "left out of training: a larger --length takes them in"
+            f"{rows.left_out:,} of {rows.left_out + len(rows):,} pairs have a side of more than {length} tokens and "
+            "are left out of training: a larger --length takes them in"
         )
     if objective.scores_of:
         notes.append(
