@@ -39,6 +39,7 @@ from transformers import (
     GPTNeoXConfig,
     GraniteConfig,
     LlamaConfig,
+    MarianConfig,
     MBartConfig,
     MistralConfig,
     ModernBertConfig,
@@ -102,8 +103,8 @@ BART: dict[str, Any] = {
     "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 40,
     "scale_embedding": True, "init_std": 0.2,
 }  # fmt: skip
-BART_TYPES = ("bart", "mbart")
 GROUPED = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}  # wider together than the states
+BART_TYPES = ("bart", "mbart", "marian")
 CONFIGS: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SHAPE),
     "ernie": ErnieConfig(**SHAPE, use_task_id=True),
@@ -131,6 +132,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "nomic_bert": NomicBertConfig(**SHAPE),
     "bart": BartConfig(**BART),
     "mbart": MBartConfig(**BART),
+    "marian": MarianConfig(**BART),
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
     "llama": LlamaConfig(**SHAPE | GROUPED),

@@ -19,6 +19,7 @@ from graftwork.machine.memory import OutOfMemory
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.objective import AtOnce
 from graftwork.pretrain.objectives.masked import Masked
+from graftwork.pretrain.objectives.translation import shaped
 from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretrain_loop import PretrainState
 from graftwork.pretrain.pretraining import Pretrained
@@ -28,6 +29,8 @@ from pretended_cuda import Card, pretended_cuda
 
 BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2}
+MARIAN = shaped(1, 16, 2, 0.1)
+T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_decoder_layers": 1, "num_heads": 2}
 CNN = {
     "embedding": {"dim": 4},
     "filters": [[1, 8]],
@@ -42,6 +45,9 @@ SIZES: dict[str, dict[str, Any]] = {
     "causal": GPT,
     "awd_lstm": {"embedding_size": 6, "hidden_size": 9, "layers": 3, "max_length": 32},
     "bidirectional": {"char_cnn": CNN, "lstm": LSTM},
+    "span_corruption": T5,
+    "translation": MARIAN,
+    "denoising": MARIAN,
 }
 QUICK = [(name, "bf16" if name in ("masked", "causal") else "fp32") for name in SIZES]
 OTHERS = [
@@ -50,6 +56,7 @@ OTHERS = [
     ("masked:positions=sinusoidal", "fp32"),
     ("bidirectional:samples=0:predicted=20", "bf16"),
     ("bidirectional:samples=8", "fp32"),
+    ("translation:positions=learned:average=2", "bf16"),
 ]
 
 
@@ -76,9 +83,14 @@ def few(corpus: Path, tmp_path: Path) -> Path:
 def trained(objective: str, precision: str, corpus: Path, folder: Path) -> Pretrained:
     """Three steps, with a checkpoint after each."""
     folder.mkdir(exist_ok=True)
+    length = 12
+    if objective.startswith("translation"):
+        lines = corpus.read_text().splitlines()
+        corpus, length = folder / "pairs.tsv", 24
+        corpus.write_text("source\ttarget\n" + "".join(f"{line[:30]}\t{line[-30:]}\n" for line in lines))
     (folder / "size.json").write_text(json.dumps(SIZES[objective.partition(":")[0]]))
     return gw.pretrain(
-        corpus, objective=objective, size=str(folder / "size.json"), steps=3, recipe={"batch": 8, "length": 12},
+        corpus, objective=objective, size=str(folder / "size.json"), steps=3, recipe={"batch": 8, "length": length},
         validation=0.1, validate_every=2, checkpoint_every="0", precision=precision, runs=folder / "runs",
     )  # fmt: skip
 

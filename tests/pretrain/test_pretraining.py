@@ -283,12 +283,15 @@ def weights(folder: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", ["masked", "causal"])
+@pytest.mark.parametrize("objective", ["masked", "causal", "span_corruption"])
 def test_killed_in_the_middle_it_ends_with_the_same_weights(
     objective: str, corpus: Path, size: str, tmp_path: Path
 ) -> None:
     if objective == "causal":
         (tmp_path / "size.json").write_text('{"n_embd": 16, "n_layer": 1, "n_head": 2, "resid_pdrop": 0.1}')
+    elif objective == "span_corruption":
+        small = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2, "dropout_rate": 0.1}
+        (tmp_path / "size.json").write_text(json.dumps(small))
     words = command(corpus, size, tmp_path, "--objective", objective, "--checkpoint-every", "0")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run([sys.executable, *words, "--runs", str(whole)], check=True, capture_output=True)

@@ -37,8 +37,11 @@ def test_short_rows_come_first() -> None:
 
 
 def test_passes() -> None:
-    assert parts(RECIPE) == [(0, 10)]
-    assert parts(replace(RECIPE, rows_at_once=4)) == [(0, 4), (4, 8), (8, 10)]
+    assert parts(RECIPE, 10) == [(0, 10)]
+    assert parts(replace(RECIPE, rows_at_once=4), 10) == [(0, 4), (4, 8), (8, 10)]
+    assert parts(RECIPE, 25) == [(0, 25)]  # rows of varied lengths
+    assert parts(replace(RECIPE, rows_at_once=4), 25) == [(0, 10), (10, 20), (20, 25)]
+    assert parts(replace(RECIPE, rows_at_once=4), 1) == [(0, 1)]
 
 
 def test_extents() -> None:

@@ -177,6 +177,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "nomic_bert": NOMIC_BERT,
     "bart": BART,
     "mbart": MBART,
+    "marian": BART,
 }
 
 backbones.register("hf_text")(TransformerFamily(LAYOUTS))

@@ -55,10 +55,16 @@ RECIPE = (  # flags of these names override fields of the objective's recipe
     "--unit",
     default="line",
     show_default=True,
-    metavar="line|paragraph|file",
+    metavar="line|paragraph|file|pair",
     help="What counts as one document.",
 )
-@option("--field", default="text", show_default=True, metavar="NAME", help="Key of the text in JSONL files.")
+@option(
+    "--field",
+    default="text",
+    show_default=True,
+    metavar="NAME",
+    help="Key of the text in JSONL files; of parallel text two columns, like source,target.",
+)
 @option("--encoding", default="utf-8", show_default=True, metavar="NAME", help="Encoding of text files.")
 @option("--steps", type=int, help="Training steps.  [default: one pass over the corpus]")
 @option("--tokens", type=int, help="Instead of --steps: number of training tokens.")
@@ -74,7 +80,11 @@ RECIPE = (  # flags of these names override fields of the objective's recipe
 @option("--short-share", type=float, help="Share of the steps with short rows.  [default: 0.9]")
 @option("--learning-rate", type=float, help="Peak learning rate.")
 @option("--warm-up", type=float, help="Share of the steps in which the learning rate rises.")
-@option("--schedule", metavar="linear|cosine|constant|slanted", help="Shape of the learning rate after the warm-up.")
+@option(
+    "--schedule",
+    metavar="linear|cosine|constant|inverse_sqrt|slanted",
+    help="Shape of the learning rate after the warm-up.",
+)
 @option("--beta", type=float, help="Second beta of AdamW.")
 @option("--weight-decay", type=float, help="Weight decay of matrices.")
 @option("--clip", type=float, help="Largest gradient norm.")

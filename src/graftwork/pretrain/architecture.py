@@ -24,6 +24,7 @@ from graftwork.pretrained.model_folder import model_type, read_as_trained
 from graftwork.pretrained.network_config import configuration
 from graftwork.registry import backbones
 
+PLACES = ("n_positions", "max_position_embeddings")  # what configurations call the number of positions
 POSITIONS = ("learned", "sinusoidal")
 
 
@@ -44,22 +45,23 @@ def configured(
     for field in fields:
         if field not in plain.to_dict() and field not in plain.attribute_map:
             raise UnknownName(f"field of a {architecture} configuration", field, plain.to_dict())
-    places = "n_positions" if "n_positions" in plain.to_dict() else "max_position_embeddings"
+    places = next((name for name in PLACES if name in plain.to_dict()), None)  # None: relative ones (T5)
     first = layout_of(architecture).first_position(vocabulary.pad)
     try:
-        config = AutoConfig.for_model(architecture, **{places: first + length, **fields, **own})
-        room = int(getattr(config, places)) - first
+        room = {places: first + length} if places else {}
+        config = AutoConfig.for_model(architecture, **{**room, **fields, **own})
+        longest = int(getattr(config, places)) - first if places else length
     except (TypeError, ValueError, StrictDataclassError) as error:
         raise ConfigError(
             f"not a {architecture} configuration: {error}",
             got=str(fields),
             do="mend the fields of --size",
         ) from None
-    if room < length:
+    if longest < length:
         raise ConfigError(
             "the rows are longer than a network of this size takes",
             got=f"--length {length}",
-            expected=f"at most {room}",
+            expected=f"at most {longest}",
         )
     return config
 

@@ -13,7 +13,8 @@ from graftwork.errors import ConfigError, DataError, UnknownName
 from graftwork.io.files import digest, file_digest, storage_errors
 from graftwork.io.gzip_files import FORMATS
 from graftwork.pretrain.corpus_files import Skipped, find
-from graftwork.pretrain.text_files import JSON_SUFFIXES, UNITS, format_suffix, parts
+from graftwork.pretrain.pair_files import columns_of, text_pairs
+from graftwork.pretrain.text_files import JSON_SUFFIXES, PAIR, UNITS, format_suffix, parts
 
 VALIDATION = 0.02  # default share of the documents in the validation split
 SPLITS = ("train", "validation")
@@ -28,7 +29,8 @@ class Document:
 
     text: str
     split: str  # "train" or "validation"
-    key: int  # 64-bit hash of the text (equal texts have equal keys); all parts of a document have its first part's
+    key: int  # 64-bit hash of the text (equal texts have equal keys); all parts of a document have its first part's,
+    # and the two documents of a pair are hashed with each other
     continues: bool = False  # True if the previous part belongs to the same document
 
 
@@ -39,8 +41,8 @@ class Corpus:
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...] = ()
     validation: float = VALIDATION  # share of the documents in the validation split
-    unit: str = "line"  # document unit of a text file: "line", "paragraph" (separated by blank lines) or "file"
-    field: str = "text"  # of a JSONL object that holds the text
+    unit: str = "line"  # of a text file: "line", "paragraph" (separated by blank lines) or "file"; "pair": two columns
+    field: str = "text"  # of a JSONL object that holds the text; of a table of pairs, two columns: "source,target"
     encoding: str = "utf-8"
 
     def documents(self, split: str | None = None) -> Iterator[Document]:
@@ -49,15 +51,11 @@ class Corpus:
         The split of a document depends on its text alone, not on a seed, the order or its neighbours, so equal texts
         are never in both. Raises `DataError`, also at the end of a corpus without text, and `StorageError`.
         """
-        empty, key = True, 0
-        for path in self.files:
-            for text, continues in parts(path, self.unit, self.field, self.encoding):
-                if not continues:
-                    key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=SALT).digest(), "big")
-                own = SPLITS[key < self.validation * 2**64]
-                empty = False
-                if split in (None, own):
-                    yield Document(text, own, key, continues)
+        empty = True
+        for document in self._pairs() if self.unit == PAIR else self._texts():
+            empty = False
+            if split in (None, document.split):
+                yield document
         if empty:
             raise DataError(
                 "the corpus has no text",
@@ -66,6 +64,23 @@ class Corpus:
                 expected="files with text in them",
                 do="name other files",
             )
+
+    def _texts(self) -> Iterator[Document]:
+        key = 0
+        for path in self.files:
+            for text, continues in parts(path, self.unit, self.field, self.encoding):
+                key = key if continues else _key(text)
+                yield Document(text, self._split(key), key, continues)
+
+    def _pairs(self) -> Iterator[Document]:
+        """Yield both texts of every pair, the source first: two documents of one split."""
+        for source, target in text_pairs(self.files, self.field, self.encoding):
+            key = _key(f"{source}\0{target}")
+            yield Document(source, self._split(key), key)
+            yield Document(target, self._split(key), _key(f"{target}\0{source}"))
+
+    def _split(self, key: int) -> str:
+        return SPLITS[key < self.validation * 2**64]
 
     def digest(self) -> str:
         """Return the sha256 over every file's bytes in order, which files are JSONL, and the reading settings.
@@ -86,6 +101,7 @@ class Corpus:
         own = {name: getattr(self, name) for name in ("validation", "unit", "field", "encoding")}
         objects = [place for place, path in enumerate(self.files) if format_suffix(path) in JSON_SUFFIXES]
         own |= {"objects": objects} if objects else {}  # left out if empty: older digests of plain text stay valid
+        own |= {"formats": [format_suffix(path) for path in self.files]} if self.unit == PAIR else {}
         return digest({"files": [file_digest(path) for path in self.files], **own}), stamps
 
     def bytes_about(self) -> int:
@@ -99,6 +115,10 @@ class Corpus:
             return files
         named = ", ".join(f"{one.path} ({one.why})" for one in self.skipped[:LISTED])
         return f"{files}; {len(self.skipped):,} skipped: {named}{', …' if len(self.skipped) > LISTED else ''}"
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=SALT).digest(), "big")
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -125,6 +145,8 @@ def open_corpus(
         raise ConfigError("not a share", got=f"validation {validation}", expected="a number from 0 to 1")
     if unit not in UNITS:
         raise UnknownName("unit of documents", unit, UNITS)
+    if unit == PAIR:
+        columns_of(field)
     try:
         codecs.lookup(encoding)
     except LookupError:

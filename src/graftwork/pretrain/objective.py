@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ class PretrainingRecipe:
     short_share: float = 0.9
     warm_up: float = 0.06  # share of the steps
     beta: float = 0.999  # AdamW's beta2
-    schedule: str = "linear"  # "linear" or "cosine", both down to 0; "constant"; "slanted": slanted triangular (ULMFiT)
+    schedule: str = "linear"  # or "cosine", both down to 0; "constant"; "inverse_sqrt"; "slanted" (ULMFiT)
     weight_decay: float = 0.01
     clip: float = 1.0  # largest gradient norm
     head_steps: int = 200  # steps before the first that train only the heads a backbone lacked
@@ -97,7 +97,7 @@ class Rows(Protocol):
         """The number of ids of a row that come from the corpus; its other positions are special tokens."""
 
     def rows(self, seed: int, step: int, batch: int) -> Tensor:
-        """Return the whole batch of a step, (B, T) int64; a pure function of its arguments."""
+        """Return the whole batch of a step, (B, …) int64, usually (B, T); a pure function of its arguments."""
 
 
 @runtime_checkable
@@ -106,6 +106,24 @@ class InOrder(Rows, Protocol):
 
     def begins(self, step: int, batch: int) -> bool:
         """Return whether the rows of this step begin anew, so that the state is reset before it."""
+
+
+@runtime_checkable
+class VariedRows(Rows, Protocol):
+    """Rows of varied lengths: a step has as many of them as there is room for in `batch` rows of full length."""
+
+    @property
+    def left_out(self) -> int:
+        """The number of examples that are too long for a row."""
+
+    def steps(self, batch: int) -> int:
+        """Return the number of steps of an epoch."""
+
+    def ids(self, batch: int) -> float:
+        """Return the mean ids of the corpus that a step goes through."""
+
+    def typical(self, seed: int, batch: int) -> Sequence[int]:
+        """Return a few steps, the mean cost of which is that of all."""
 
 
 class Optimiser(Protocol):
@@ -172,6 +190,28 @@ class Continues(Protocol):
     """An objective with another recipe for pretrained networks."""
 
     continuing: ClassVar[PretrainingRecipe]
+
+
+@runtime_checkable
+class OwnVocabulary(Protocol):
+    """An objective that trains with special tokens of its own, or frames a text otherwise than the tokenizer does."""
+
+    def extended(self, learned: Vocabulary) -> Vocabulary:
+        """Return the vocabulary to train with, made of the one that the tokenizer learned."""
+
+
+@runtime_checkable
+class ReadsPairs(Protocol):
+    """An objective that learns from parallel text: the documents of its corpus are source and target in turn."""
+
+    reads_pairs: ClassVar[Literal[True]]
+
+
+@runtime_checkable
+class ValidatesOften(Protocol):
+    """An objective whose result depends on the validations of a run, of which it wants another number than others."""
+
+    validations: ClassVar[int]  # most of a run, unless an interval is given
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graftwork.pretrain.objective import Remarks
+from graftwork.pretrain.objective import Remarks, VariedRows
 from graftwork.pretrain.pretrain_folder import Reached
 from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
 from graftwork.pretrain.schedule import positions, summed
@@ -66,6 +66,13 @@ def _notes(course: PretrainPlan, progress: Reached, material: Material) -> list[
         "the first scores were taken"
         for added in progress.facts["added"]
     ]
+    length = course.recipe.length
+    rows = course.train[length]
+    if isinstance(rows, VariedRows) and rows.left_out:
+        notes.append(
+            f"{rows.left_out:,} of {rows.left_out + len(rows):,} pairs have a side of more than {length} tokens and "
+            "are left out of training: a larger --length takes them in"
+        )
     if objective.scores_of:
         notes.append(
             f"perplexity and bits per byte are of {objective.scores_of}: they do not compare with other objectives'"

@@ -25,6 +25,7 @@ from graftwork.pretrain.objective import (
     OwnOptimiser,
     PretrainingRecipe,
     Rows,
+    VariedRows,
     Writes,
 )
 from graftwork.pretrain.parallel import ALONE, JointWatch, Peers
@@ -91,18 +92,24 @@ class PretrainState:
 
     def batch(self, step: int, steps: int) -> Batch:
         """Return the whole batch of a step, on the CPU."""
+        return self._of(self._rows(step, steps), step)
+
+    def _of(self, rows: Rows, step: int) -> Batch:
         course = self.course
-        rows = course.train[length_at(course.recipe, step, steps)]
         draw = torch.Generator().manual_seed(derive(course.seed, f"draw {step}"))
         return course.objective.prepare(rows.rows(course.seed, step, course.recipe.batch), course.vocabulary, draw)
+
+    def _rows(self, step: int, steps: int) -> Rows:
+        return self.course.train[length_at(self.course.recipe, step, steps)]
 
     def step(self, step: int, steps: int) -> dict[str, float]:
         """Take one step and return its log line. Raises `Diverged`."""
         course = self.course
-        batch, total, terms = self.batch(step, steps), torch.zeros((), dtype=torch.float64), dict[str, Tensor]()
+        batch, total = self.batch(step, steps), torch.zeros((), dtype=torch.float64)
+        terms: dict[str, Tensor] = {"nats": torch.zeros_like(total)}
         if not self._goes_on(step, steps):
             self.state = {}
-        for number, (start, stop) in enumerate(parts(course.recipe)):
+        for number, (start, stop) in enumerate(parts(course.recipe, batch.rows)):
             if course.peers.owns(number):
                 torch.manual_seed(derive(course.seed, f"pass {step} {number}"))  # dropout
                 part = batch.part(start, stop).to(course.device).beside(self.state.get(number, {}))
@@ -145,10 +152,21 @@ class PretrainState:
             self.course.watch.meet(self.course.peers, gradients + numbers)
 
     def count(self, step: int, steps: int) -> tuple[float, float]:
-        """Return a step's FLOP and its passes' seconds in this process, from two passes with discarded gradients."""
+        """Return a step's FLOP and its passes' seconds in this process, from two passes with discarded gradients.
+
+        Of rows of varied lengths it is the mean of typical steps.
+        """
+        rows = self._rows(step, steps)
+        if not isinstance(rows, VariedRows):
+            return self._count(self.batch(step, steps))
+        typical = [self._of(rows, one) for one in rows.typical(self.course.seed, self.course.recipe.batch)]
+        flops, seconds = zip(*(self._count(batch) for batch in typical), strict=True)
+        return sum(flops) / len(typical), sum(seconds) / len(typical)
+
+    def _count(self, batch: Batch) -> tuple[float, float]:
         torch.manual_seed(derive(self.course.seed, "count"))
-        ranges = parts(self.course.recipe)
-        part = self.batch(step, steps).part(*ranges[0]).to(self.course.device)
+        ranges = parts(self.course.recipe, batch.rows)
+        part = batch.part(*ranges[0]).to(self.course.device)
         _, flops = counted(lambda: self._pass(part, 0))
         began = self._now()
         self._pass(part, 0)
@@ -156,7 +174,7 @@ class PretrainState:
         for weight in self.parameters:
             weight.grad = None
         self.state = {}
-        shares = self.course.recipe.batch / (ranges[0][1] - ranges[0][0])
+        shares = batch.rows / (ranges[0][1] - ranges[0][0])
         return flops * shares, seconds * shares / self.course.peers.size
 
     def _now(self) -> float:

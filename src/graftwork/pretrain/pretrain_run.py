@@ -24,7 +24,14 @@ from graftwork.machine.environment import environment
 from graftwork.machine.memory import fits_in_memory
 from graftwork.pretrain.architecture import read_as
 from graftwork.pretrain.duration import Allowance, Extent, flop_of, mixed, paid_by, steps_of
-from graftwork.pretrain.objective import ByGradient, ContinuedNetwork, InOrder, Objective, PretrainingRecipe
+from graftwork.pretrain.objective import (
+    ByGradient,
+    ContinuedNetwork,
+    InOrder,
+    Objective,
+    PretrainingRecipe,
+    ValidatesOften,
+)
 from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.pretrain_facts import facts_of, scores_of
 from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, Reached, price_so_far
@@ -227,11 +234,10 @@ def _pilot(training: PretrainState, recipe: PretrainingRecipe) -> Pilot:
     return Pilot(training.count(0, 10**6) if recipe.short_length else long, long)
 
 
-def _validating_seconds(course: PretrainPlan, pilot: Pilot) -> float:
-    """Estimate the seconds of all validations of a run: a forward pass is a third of a step's work, counted as half."""
-    held = sum(held.steps * held.batch * held.length for held in course.held.values())
+def _validating_seconds(course: PretrainPlan, pilot: Pilot, count: int) -> float:
+    """Estimate the seconds of so many validations: a forward pass is a third of a step's work, counted as half."""
     step = course.recipe.batch * course.recipe.length
-    return (VALIDATIONS + 1) * held / step * pilot.long[1] * course.peers.size / 2
+    return (count + 1) * _held_positions(course) / step * pilot.long[1] * course.peers.size / 2
 
 
 def _plan(
@@ -248,7 +254,11 @@ def _plan(
     extent, recipe = order.extent, course.recipe
     flop = flop_of(extent.budget) if extent.budget is not None else None
     if allowance is not None:
-        planned = allowance.steps(mixed(recipe, pilot.short[1], pilot.long[1]), _validating_seconds(course, pilot))
+        step = mixed(recipe, pilot.short[1], pilot.long[1])
+        count = VALIDATIONS
+        if isinstance(course.objective, ValidatesOften):  # a short run has fewer than it may have
+            count = _validations(course, allowance.steps(step, _validating_seconds(course, pilot, 0)))
+        planned = allowance.steps(step, _validating_seconds(course, pilot, count))
         progress.steps = int(order.session.peers.told(planned))
     elif flop is not None:
         step = mixed(recipe, pilot.short[0], pilot.long[0])
@@ -256,7 +266,8 @@ def _plan(
     elif extent.tokens is not None:
         progress.steps = steps_of(recipe, extent.tokens)
     else:
-        once = math.ceil(len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe)))
+        once = len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe))
+        once = math.ceil(round(once, 9))
         progress.steps = extent.steps or max(1, once)
 
 
@@ -268,10 +279,18 @@ def allowance_of(order: PretrainOrder, progress: Reached) -> Allowance | None:
 
 def _every(order: PretrainOrder, course: PretrainPlan, progress: Reached) -> int:
     """Return the steps between validations; short runs have fewer validations, so that most work is training."""
-    trained = positions(course.recipe, progress.steps, progress.steps)
-    held = sum(held.steps * held.batch * held.length for held in course.held.values())
-    count = min(VALIDATIONS, max(1, int(VALIDATED * trained / held)))
-    return order.validate_every or max(1, -(-progress.steps // count))
+    return order.validate_every or max(1, -(-progress.steps // _validations(course, progress.steps)))
+
+
+def _validations(course: PretrainPlan, steps: int) -> int:
+    """Return the number of validations of a run of so many steps."""
+    objective, trained = course.objective, positions(course.recipe, steps, steps)
+    most = objective.validations if isinstance(objective, ValidatesOften) else VALIDATIONS
+    return min(most, max(1, int(VALIDATED * trained / _held_positions(course))))
+
+
+def _held_positions(course: PretrainPlan) -> int:
+    return sum(held.steps * held.batch * held.length for held in course.held.values())
 
 
 def _keeping(order: PretrainOrder, filling: Filling, allowance: Allowance | None) -> LoopHooks:

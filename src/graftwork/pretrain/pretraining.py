@@ -20,12 +20,13 @@ from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.corpus_cache import corpora_folder
 from graftwork.pretrain.duration import Extent, purse_of
 from graftwork.pretrain.library_training import at_once
-from graftwork.pretrain.objective import AtOnce, Continues, Objective, PretrainingRecipe
+from graftwork.pretrain.objective import AtOnce, Continues, Objective, OwnVocabulary, PretrainingRecipe, ReadsPairs
 from graftwork.pretrain.parallel import JointWatch, Peers, peers
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.pretrain.pretrain_report import write_report
 from graftwork.pretrain.pretrain_run import PretrainOrder, PretrainSession, ResolvedPretraining, by_gradient
 from graftwork.pretrain.start_point import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
+from graftwork.pretrain.text_files import PAIR, UNITS
 from graftwork.pretrain.training_text import TextChoice, open_texts, tokenised, vocabulary_of
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.open_backbone import PRETRAINED
@@ -99,6 +100,7 @@ def pretrain(
     if isinstance(made.objective, AtOnce):
         _require_no_steps({"steps": extent.steps, "general": general, "validate_every": validate_every})
     named, kept = tokenizer or made.objective.tokenizer, _seconds(checkpoint_every)
+    unit = _unit(unit, made.objective)
     own, other = ([paths] if isinstance(paths, str | Path) else list(paths) for paths in (corpus, general or []))
     asked = TextChoice(own, validation, other, replay, unit, field, encoding, named, vocabulary, lowercase)
     require_writable(Path(runs))
@@ -110,6 +112,15 @@ def pretrain(
         session = PretrainSession(computed_in, listed, group, watch, purse, marks, progress)
         order = PretrainOrder(learner, session, seed, extent, validate_every, kept, prompt)
         return _run(order, asked, Path(runs), corpora_folder(cache))
+
+
+def _unit(unit: str, objective: Objective) -> str:
+    """Return what a document is; of an objective that learns from pairs, a text of a pair."""
+    if not isinstance(objective, ReadsPairs):
+        return unit
+    if unit not in (UNITS[0], PAIR):
+        raise ConfigError("this objective reads pairs of texts", got=f"--unit {unit}", do="leave --unit out")
+    return PAIR
 
 
 def _computed_in(precision: str, device: str, objective: Objective, group: Peers) -> dict[str, Any]:
@@ -146,11 +157,14 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
     if not group.leads:
         group.wait()  # the leading process computes the vocabulary and tokens; the others read them from the cache
     texts = open_texts(asked)
-    vocabulary = order.learner.brought or vocabulary_of(texts, root)
+    objective, brought = order.learner.objective, order.learner.brought
+    vocabulary = brought or vocabulary_of(texts, root)
+    if brought is None and isinstance(objective, OwnVocabulary):
+        vocabulary = objective.extended(vocabulary)
     material = tokenised(texts, vocabulary, root)
     if group.leads:
         group.wait()
-    spec = _spec(order, texts.identity(order.learner.brought))
+    spec = _spec(order, texts.identity(brought))
     store, folder = RunStore(runs), runs / spec.id
     known = store.find(spec.id)
     group.wait()
@@ -163,7 +177,7 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
             return Pretrained(repriced(known, order.session.prices), folder, True)
         if group.leads:
             write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
-        execute = at_once if isinstance(order.learner.objective, AtOnce) else by_gradient
+        execute = at_once if isinstance(objective, AtOnce) else by_gradient
         result = execute(order, spec, folder, material)
         if group.leads:
             write_report(spec, result, folder)

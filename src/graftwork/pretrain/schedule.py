@@ -8,7 +8,7 @@ from graftwork.methods.ulmfit import slanted_triangular
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.train.optimiser import warm_up_then_linear
 
-SCHEDULES = ("linear", "cosine", "constant", "slanted")
+SCHEDULES = ("linear", "cosine", "constant", "inverse_sqrt", "slanted")
 RATIO = 32.0  # of the slanted triangular schedule: highest over lowest rate
 
 
@@ -16,9 +16,11 @@ def rate(recipe: PretrainingRecipe, step: int, steps: int) -> float:
     """Return the factor on the learning rate at `step` (0-based) of `steps`: warm-up to 1, then the schedule."""
     if recipe.schedule == "slanted":
         return slanted_triangular(step, steps, recipe.warm_up, RATIO)
-    linear = warm_up_then_linear(step, steps, recipe.warm_up)
-    if step < max(1, round(steps * recipe.warm_up)) or recipe.schedule == "linear":
+    linear, rising = warm_up_then_linear(step, steps, recipe.warm_up), max(1, round(steps * recipe.warm_up))
+    if step < rising or recipe.schedule == "linear":
         return linear
+    if recipe.schedule == "inverse_sqrt":
+        return math.sqrt(rising / (step + 1))
     return 1.0 if recipe.schedule == "constant" else 0.5 - 0.5 * math.cos(math.pi * linear)
 
 
@@ -43,7 +45,7 @@ def positions(recipe: PretrainingRecipe, step: int, steps: int) -> int:
     return int(summed(recipe, step, steps, recipe.batch * recipe.short_length, recipe.batch * recipe.length))
 
 
-def parts(recipe: PretrainingRecipe) -> list[tuple[int, int]]:
-    """Return the row range (start, stop) of every pass of a step."""
-    size = recipe.rows_at_once or recipe.batch
-    return [(start, min(start + size, recipe.batch)) for start in range(0, recipe.batch, size)]
+def parts(recipe: PretrainingRecipe, rows: int) -> list[tuple[int, int]]:
+    """Return the row range (start, stop) of every pass of a step; of other `rows` than the recipe's, as many."""
+    size = -(-rows * (recipe.rows_at_once or recipe.batch) // recipe.batch)
+    return [(start, min(start + size, rows)) for start in range(0, rows, size)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graftwork.data.readers.json_text import json_object, shown
 from graftwork.errors import DataError, clip
@@ -14,7 +14,8 @@ from graftwork.io.gzip_files import FORMATS, unpacked
 LONGEST = 1 << 18  # most characters of a document held at once
 LONGEST_OBJECT = 1 << 26  # most characters of a line of JSONL, which can only be parsed whole
 BLOCK = 1 << 18  # bytes read at once
-UNITS = ("line", "paragraph", "file")  # document units of a text file
+PAIR = "pair"  # the unit of parallel text: two documents, a text and what it becomes
+UNITS = ("line", "paragraph", "file", PAIR)  # document units of a text file
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -97,6 +98,11 @@ def _text_of(line: str, field: str, where: str) -> str:
     if field not in row:
         keys = ", ".join(row) or "none"
         raise DataError(f"no field {field!r}", where=where, got=f"the fields {keys}", do="name it with --field")
+    return text_in(row, field, where)
+
+
+def text_in(row: Mapping[str, Any], field: str, where: str) -> str:
+    """Return the text in a field of a JSON object that has it. Raises `DataError` if it is none."""
     if not isinstance(row[field], str):
         raise DataError(
             f"the field {field!r} is no text",

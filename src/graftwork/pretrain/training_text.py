@@ -11,7 +11,7 @@ from graftwork.errors import ConfigError, DataError
 from graftwork.pretrain.corpus import Corpus, open_corpus
 from graftwork.pretrain.corpus_files import Skipped
 from graftwork.pretrain.corpus_tokens import TokenisedCorpus, tokenise
-from graftwork.pretrain.objective import ByGradient, Crosses, InOrder, PretrainingRecipe, Rows
+from graftwork.pretrain.objective import ByGradient, Crosses, InOrder, PretrainingRecipe, Rows, VariedRows
 from graftwork.pretrain.replay import Replayed, general_rows
 from graftwork.pretrain.validation_loss import Held
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -99,10 +99,15 @@ class Material:
         share = f"{100 * self.own.unknown:.2g} %"
         return [f"{share} of the tokens are unknown: the characters behind them are never predicted"]
 
-    def ids_of_a_step(self, rows: Mapping[int, Rows], recipe: PretrainingRecipe) -> tuple[int, int]:
+    def ids_of_a_step(self, rows: Mapping[int, Rows], recipe: PretrainingRecipe) -> tuple[float, float]:
         """Return the ids of the corpus itself (no general text) in a step of short rows and in one of long rows."""
         own = recipe.batch - general_rows(recipe.batch, self.replay)
-        return own * rows[recipe.short_length or recipe.length].content, own * rows[recipe.length].content
+
+        def ids(length: int) -> float:
+            found = rows[length]
+            return found.ids(recipe.batch) if isinstance(found, VariedRows) else own * found.content
+
+        return ids(recipe.short_length or recipe.length), ids(recipe.length)
 
     def rows(self, objective: ByGradient, recipe: PretrainingRecipe) -> dict[int, Rows]:
         """Return T -> training rows. Raises `DataError` for less text than a batch, `ConfigError` for bad settings."""
@@ -125,6 +130,8 @@ class Material:
             if self.general is not None and self.replay:
                 if isinstance(rows, InOrder):
                     raise ConfigError("each row of this objective continues the row before", do="leave --replay out")
+                if isinstance(rows, VariedRows):
+                    raise ConfigError("the rows of this objective are of varied lengths", do="leave --replay out")
                 if not 0 < general_rows(recipe.batch, self.replay) < recipe.batch:
                     raise ConfigError(
                         "with this --replay a batch has rows of one text only",

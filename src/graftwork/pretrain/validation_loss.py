@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.pretrain.corpus_tokens import SplitTokens
-from graftwork.pretrain.objective import ByGradient, InOrder, Rows
+from graftwork.pretrain.objective import ByGradient, InOrder, Rows, VariedRows
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.train.seeds import derive
 
@@ -30,6 +30,8 @@ class Held:
     @property
     def steps(self) -> int:
         """The number of passes of one validation."""
+        if isinstance(self.rows, VariedRows):
+            return min(self.rows.steps(self.batch), max(1, MOST_POSITIONS // (self.batch * self.length)))
         wanted = min(len(self.rows), max(1, MOST_POSITIONS // self.length))
         return max(1, wanted // self.batch)
 

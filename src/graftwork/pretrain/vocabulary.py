@@ -36,11 +36,12 @@ class Specials:
     start: str
     end: str
     mask: str | None
+    extra: tuple[str, ...] = ()  # an objective's own: T5's sentinels
 
     @property
     def listed(self) -> list[str]:
         """The distinct special tokens."""
-        named = (self.pad, self.unk, self.start, self.end, self.mask)
+        named = (self.pad, self.unk, self.start, self.end, self.mask, *self.extra)
         return list(dict.fromkeys(token for token in named if token is not None))
 
 
@@ -173,6 +174,8 @@ class Vocabulary:
             "eos_token": own.end,
         }
         config |= {name: token for part, name in NAMES.items() if (token := getattr(own, part)) is not None}
+        if own.extra:
+            config["additional_special_tokens"] = list(own.extra)
         if max_length is not None:
             config["model_max_length"] = max_length
         write_bytes(folder / TOKENIZER, self.tokenizer.to_str(pretty=True).encode())
@@ -186,6 +189,7 @@ class Vocabulary:
         if config.get("tokenizer_class") == CLASS and all(config.get(NAMES[part]) for part in ("pad", "start", "end")):
             tokenizer = read_tokenizer(model_file(folder, TOKENIZER))
             own: dict[str, Any] = {part: config.get(name) for part, name in NAMES.items()}
+            own["extra"] = tuple(config.get("additional_special_tokens", ()))
             return cls(tokenizer, Specials(**(own | {"unk": own["unk"] or own["end"]})))
         return _of_transformers(folder)
 
@@ -218,3 +222,19 @@ def framed(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:
         special_tokens=[(token, tokenizer.token_to_id(token)) for token in (start, end)],
     )
     return Vocabulary(tokenizer, specials)
+
+
+def ended(learned: Vocabulary, extra: Sequence[str] = ()) -> Vocabulary:
+    """Return a copy with the special tokens `extra`; its tokenizer, on request, adds the end token alone to a text.
+
+    Encoder-decoders such as T5 and Marian read no start token. What begins a text for the decoder is in their
+    configuration.
+    """
+    tokenizer, own = Tokenizer.from_str(learned.tokenizer.to_str()), learned.specials
+    tokenizer.add_special_tokens(list(extra))
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"$A {own.end}",
+        pair=f"$A {own.end} $B {own.end}",
+        special_tokens=[(own.end, tokenizer.token_to_id(own.end))],
+    )
+    return Vocabulary(tokenizer, Specials(own.pad, own.unk, own.end, own.end, own.mask, tuple(extra)))

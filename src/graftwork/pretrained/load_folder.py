@@ -195,7 +195,10 @@ def weighted(
             local_files_only=True,
             output_loading_info=True,
         )
-    return module, sorted(report["missing_keys"])
+    computed = {name for name, part in module.named_modules() if hasattr(part, "create_weight")}  # tables of sinusoids
+    for name in computed:  # they are not stored, and loading makes parameters of them that learn
+        module.get_submodule(name).requires_grad_(False)
+    return module, sorted(set(report["missing_keys"]) - {f"{name}.weight" for name in computed})
 
 
 def tokenizer_of(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:

@@ -19,6 +19,7 @@ BESIDE = {  # fields that networks read but their configurations do not list
     "conv_kernel_size", "conv_groups", "conv_act", "embedding_size", "head_dim", "global_attn_every_n_layers",
     "rope_theta", "rope_scaling", "global_rope_theta", "local_rope_theta", "partial_rotary_factor", "rotary_pct",
     "rotary_emb_base", "rope_local_base_freq", "sliding_window_pattern", "n_embed",
+    "decoder_start_token_id", "scale_decoder_outputs", "tie_word_embeddings",
 }  # fmt: skip
 NOT_TAKEN = {  # listed fields for heads and other purposes
     "dtype", "torch_dtype", "id2label", "label2id", "num_labels", "problem_type", "output_hidden_states",

@@ -1,0 +1,73 @@
+"""What the objectives of encoder-decoders share: padded rows, the loss of what is written, the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import GenerationConfig, PreTrainedModel
+
+from graftwork.pretrain import architecture
+from graftwork.pretrain.objective import IGNORED, Batch, Loss
+from graftwork.pretrain.vocabulary import Vocabulary
+
+
+def halves(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
+    """Return a size of the networks like BART and Marian: encoder and decoder alike, MLPs of 4x the width."""
+    both = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
+    sizes = {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in both.items()}
+    return {"d_model": width, **sizes, "dropout": dropout, "forced_eos_token_id": None}
+
+
+def padded(rows: Sequence[Tensor], value: int, width: int = 0) -> Tensor:
+    """Return rows of ids, each (T,), as one tensor (B, T) of the longest of them, or of `width` where that is more."""
+    made = torch.full((len(rows), max(width, *(len(row) for row in rows))), value, dtype=torch.int64)
+    for place, row in enumerate(rows):
+        made[place, : len(row)] = row
+    return made
+
+
+def written(ids: Tensor, labels: Tensor, vocabulary: Vocabulary) -> Batch:
+    """Return the batch of padded ids (B, S) that are read and labels (B, T) that are written."""
+    tensors = {"ids": ids, "mask": (ids != vocabulary.pad).long(), "labels": labels}
+    return Batch(tensors, predicted=int((labels != IGNORED).sum()), rows=len(ids))
+
+
+def writing_loss(network: nn.Module, batch: Batch, smoothing: float = 0.0) -> Loss:
+    """Return the loss over the labels, each predicted from what is read and from the labels before it.
+
+    With label smoothing (Szegedy et al. 2016) a share `smoothing` of the target is spread evenly over all tokens; the
+    nats are those of the labels alone.
+    """
+    own: Any = network
+    labels = batch.tensors["labels"]
+    logits = own(
+        input_ids=batch.tensors["ids"],
+        attention_mask=batch.tensors["mask"],
+        decoder_input_ids=own.prepare_decoder_input_ids_from_labels(labels),
+        use_cache=False,
+    ).logits
+    chosen = labels != IGNORED
+    logits, targets = logits[chosen].float(), labels[chosen]  # (N, V), (N,)
+    nats = cross_entropy(logits, targets, reduction="sum")
+    total = cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing) if smoothing else nats
+    return Loss(total / batch.predicted, nats.detach(), len(targets))
+
+
+def ready(network: PreTrainedModel, vocabulary: Vocabulary, start: int) -> PreTrainedModel:
+    """Return the network with the token that begins what it writes in its configuration, and torch's own attention."""
+    network.set_attn_implementation("sdpa")
+    network.config.decoder_start_token_id = start
+    network.generation_config = GenerationConfig(
+        decoder_start_token_id=start, eos_token_id=vocabulary.end, pad_token_id=vocabulary.pad
+    )
+    return network
+
+
+def save(network: nn.Module, vocabulary: Vocabulary, folder: Path, length: int) -> None:
+    """Write a transformers folder; as a backbone, its encoder is pooled by the mean: no token stands for a text."""
+    architecture.save(network, vocabulary, folder, "mean", length)
