@@ -40,7 +40,7 @@ from graftwork.train.seeds import chosen_sources
 SEEDS = 5
 FROM_RANDOM = "full"  # method that `no_transfer` runs on random weights if no method is named
 EARLY_DRAWS = 1_000  # bootstrap draws of an unfinished board
-EARLY_SHARE = 20  # an unfinished board is rewritten after this multiple of the time that writing takes
+EARLY_SHARE = 100  # an unfinished board is rewritten after this multiple of the time that writing takes
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,12 @@ def compare(
     fitting, left_out = _fitting(chosen, session, asked=methods is not None)
     session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
-    for item in fitting:
-        session.spec(item, recipe, 0)  # raises for an invalid recipe before the first run
+    specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
     require_writable(folder)
-    page = _Page(session, folder, fraction, left_out, varied)
-    with crew_of(Sessions(session)) as crew:
+    reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
+    missing = sum(session.store.find(run) is None for run in reading)
+    with crew_of(Sessions(session), expected=missing) as crew:
+        page = _Page(session, folder, fraction, left_out, varied)
         grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
     content = page.write(grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)

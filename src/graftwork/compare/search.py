@@ -2,7 +2,7 @@
 
 Methods without a trained network run first, each once. Every further run is the one with the largest expected gain of
 the best choice per second (`decision/next_run.py`); pending runs count as if they came out as expected, so that no core
-idles. When no run is worth its time, the chosen method runs with enough seeds to show its spread, and so do the
+idles, not even while the last baseline is under way. When no run is worth its time, the chosen method runs with enough seeds to show its spread, and so do the
 cheap methods, which cost next to nothing; if that changes the choice, the search continues. No test row is used.
 """
 
@@ -16,12 +16,15 @@ from graftwork.compare.grid import Grid, MethodRuns, Runner, Told
 from graftwork.compare.run_times import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
 from graftwork.compare.workers import RunOrder, one_by_one
+from graftwork.decision.choice import WORTH
+from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
 from graftwork.run.sessions import Sessions
 
 CHEAP = 0.1  # share of the chosen method's time below which another method gets as many seeds
 NEXT_TO_NOTHING = 1.0  # seconds below which any method gets as many seeds
 ROUNDS = 3  # rounds of search and confirmation, at most
+LEAST_SHARE = 0.06  # of `worth` that a run must be expected to gain, however short it is
 STARTING = 5.0  # seconds until the worker processes are ready
 
 
@@ -48,11 +51,14 @@ class Search:
 
     def run(self) -> Grid:
         """Execute runs until none is worth its time."""
-        self._first()
+        simple = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in (FLOOR, SIMPLE)]
+        self.runner.execute(simple, self.told, self.ended, partial(one_by_one, Sessions(self.session)))
+        orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort == FROZEN]
         for _ in range(ROUNDS):
-            self._while_worth_it()
+            self._while_worth_it(orders)
             if not self._confirm():
                 break
+            orders = []
         lonely = [entry for entry in self.beside if not entry.runs]  # without runs, if no method could be chosen
         seeds = range(min(self.seeds, FEWEST_RUNS))
         orders = [self.runner.order(entry, seed) for seed in seeds for entry in lonely]
@@ -88,14 +94,8 @@ class Search:
     def _open(self) -> list[Arm]:
         return [arm for arm in self.entries if arm in self.standing.arms]
 
-    def _first(self) -> None:
-        """Run the baselines: those without a backbone in this process, those on a frozen one with the crew."""
-        for sorts, crew in (((FLOOR, SIMPLE), partial(one_by_one, Sessions(self.session))), ((FROZEN,), None)):
-            orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in sorts]
-            self.runner.execute(orders, self.told, self.ended, crew)
-
-    def _while_worth_it(self) -> None:
-        orders: list[RunOrder] = []
+    def _while_worth_it(self, orders: list[RunOrder]) -> None:
+        """Execute these orders and, once one has ended, as many further runs as are worth their time."""
 
         def go_on(entry: MethodRuns | None = None) -> None:
             if entry is not None:
@@ -106,7 +106,8 @@ class Search:
                     return
                 orders.append(self.runner.order(self.entries[found], self.standing.begun[found]))
 
-        go_on()
+        if not orders:
+            go_on()
         self.runner.execute(orders, self.told, go_on)
 
     def _on_its_way(self, arm: Arm) -> int:
@@ -117,7 +118,8 @@ class Search:
         if not self.standing.looks:  # no baseline fits, or none succeeded
             fresh = [arm for arm in seconds if not self.standing.begun[arm]]
             return min(fresh, key=lambda arm: seconds[arm], default=None)
-        found = self.standing.next_run(seconds, self.seeds, self.worth, sum(seconds.values()))
+        least = max(LEAST_GAIN, LEAST_SHARE * min(self.worth, WORTH))
+        found = self.standing.next_run(seconds, self.seeds, self.worth, sum(seconds.values()), least=least)
         return found[0] if found else None
 
     def _confirm(self) -> bool:

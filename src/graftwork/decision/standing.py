@@ -13,7 +13,7 @@ import numpy as np
 from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset
 from graftwork.decision.choice import WORTH, Decision, choose
-from graftwork.decision.next_run import assumed, best_next
+from graftwork.decision.next_run import LEAST_GAIN, assumed, best_next
 from graftwork.decision.posterior import Look, Posterior, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
@@ -111,12 +111,14 @@ class Standing:
         whole: float,
         left: float = math.inf,
         kept: Mapping[Arm, float] = MappingProxyType({}),
+        least: float = LEAST_GAIN,
     ) -> tuple[Arm, float] | None:
         """Return the run that is worth most and its gain; pending runs count as if they came out as expected.
 
         `seconds`: time of one more run of each method; `most`: runs allowed per method; `whole`: the seconds that the
-        whole search may take; `left`: the remaining seconds; `kept`: share of its gain that a part of a run keeps. A
-        `worth` above the default does not make a second dearer than the default does.
+        whole search may take; `left`: the remaining seconds; `kept`: share of its gain that a part of a run keeps;
+        `least`: the smallest gain that is worth a run at any cost. A `worth` above the default does not make a second
+        dearer than the default does.
         """
         there = self.posterior
         for arm in self.arms:
@@ -125,7 +127,7 @@ class Standing:
                 there = assumed(there, arm)
         open_to = {arm: seconds[arm] for arm in self.arms if arm in seconds}
         price = min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
-        return best_next(there, open_to, self.begun, most, price, left, kept)
+        return best_next(there, open_to, self.begun, most, price, left, kept, least)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
         """Return the score of `better` minus that of `worse` by the prior alone, and its 90 % interval."""
