@@ -315,6 +315,20 @@ def test_the_time_that_is_left_comes_to_nothing(toy_session: Session) -> None:
     assert told["able", 2] < told["able", 1] and found.search.seconds_left() == 0
 
 
+def test_what_is_left_holds_the_runs_that_are_expected_to_be_worth_their_time(toy_session: Session) -> None:
+    """And nothing of what is only thought of counts as begun."""
+    found, left = Comparison(toy_session, "majority,probe,poor,near,able"), dict[str, float]()
+
+    def look(order: RunOrder) -> None:
+        begun = dict(found.runner.standing.begun)
+        left.setdefault(order.label, found.search.seconds_left())
+        assert found.runner.standing.begun == begun
+
+    found.when_begun = look
+    found.search.run()
+    assert found.begun[2][0] == "poor" and left["poor"] > SECONDS["poor"] + SECONDS["near"] + SECONDS["able"]
+
+
 def test_what_a_run_takes_is_what_runs_of_its_method_took_else_by_its_operations(
     toy_session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

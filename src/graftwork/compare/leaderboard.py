@@ -15,6 +15,7 @@ from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns
 from graftwork.compare.leaderboard_report import write_report
 from graftwork.compare.listeners import Listener, unwatched
 from graftwork.compare.majority_floor import floor_of
+from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
@@ -184,42 +185,28 @@ def _wanted_at_once(runs: int, session: Session) -> int | None:
 def _grid(
     runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Listener
 ) -> Grid:
-    """Execute the runs and report progress. The remaining time is estimated only when a run ends, because reports
+    """Execute the runs and report progress. The runs to come are estimated only when a run ends, because reports
     during a run count in its time."""
-    clock = _Clock()
+    countdown, of = Countdown(runner.session.runs_at_once), {entry.item.label: entry for entry in runner.entries}
 
     def told(order: RunOrder, done: float, text: str) -> None:
-        gone, left = clock.read()
+        countdown.hear((order.label, order.seed), done, lambda: search.pace.seconds(of[order.label]))
+        gone, left = countdown.read()
         progress(gone / max(1e-9, gone + left), f"{order.label} {order.stage}: {text}")
         watch.goes_on(f"{order.label} {order.stage}", gone, left)
 
     def ended(entry: MethodRuns) -> None:
-        clock.left(search.seconds_left())
-        watch.stands(runner.standing, *clock.read())
+        for run in entry.runs:
+            countdown.end((entry.item.label, run.seed))
+        countdown.plan(search.seconds_left())
+        watch.stands(runner.standing, *countdown.read())
         page.write_in_time(runner.grid())
 
     search = Search(runner, seeds, worth, told, ended)
     outlook = search.outlook()
-    clock.left(outlook.most_seconds if exhaustive else outlook.likely_seconds)
+    countdown.plan(runner.session.runs_at_once * (outlook.most_seconds if exhaustive else outlook.likely_seconds))
     watch.planned(outlook, exhaustive)
     return run_all(runner, seeds, told, ended) if exhaustive else search.run()
-
-
-class _Clock:
-    """The elapsed and the estimated remaining time of a comparison."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._ends = self._began
-
-    def left(self, seconds: float) -> None:
-        """Set the remaining time."""
-        self._ends = time.monotonic() + seconds
-
-    def read(self) -> tuple[float, float]:
-        """Return the elapsed and the remaining seconds."""
-        now = time.monotonic()
-        return now - self._began, max(0.0, self._ends - now)
 
 
 class _Page:

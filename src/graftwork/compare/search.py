@@ -16,7 +16,7 @@ from graftwork.compare.grid import Grid, MethodRuns, Runner, Told
 from graftwork.compare.run_times import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
 from graftwork.compare.workers import RunOrder, one_by_one
-from graftwork.decision.choice import WORTH
+from graftwork.decision.choice import WORTH, choose
 from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
 from graftwork.run.sessions import Sessions
@@ -80,16 +80,28 @@ class Search:
         return self.pace.seconds(self.entries[arm])
 
     def seconds_left(self) -> float:
-        """Estimate the seconds until the end, if the pending runs do not change the choice."""
-        if not any(entry.runs for arm, entry in self.entries.items() if arm.sort == TUNED):
+        """Estimate the seconds that one core would need for all that is left, if every run comes out as expected.
+
+        Runs that have begun count in full.
+        """
+        if not any(self.standing.begun[arm] for arm in self.standing.begun if arm.sort == TUNED):
             spent = sum(run.spent.wall_seconds for run in self.runner.done.values())
-            return max(0.0, self.outlook().likely_seconds - spent / self.at_once)
-        running = sum(self._on_its_way(arm) * self.seconds(arm) for arm in self._open())
-        if not self.standing.looks:
-            return running / self.at_once
-        chosen = self.standing.choice(self.worth).chosen
-        missing = max(0, min(FEWEST_RUNS, self.seeds) - self.standing.begun[chosen])
-        return (running + missing * self.seconds(chosen)) / self.at_once
+            return max(0.0, self.outlook().likely_seconds * self.at_once - spent)
+        begun = dict(self.standing.begun)
+        left = sum(self._on_its_way(arm) * self.seconds(arm) for arm in self._open())
+        try:
+            while found := self._next():
+                stored = not begun[found] and self.pace.left_before(self.entries[found])
+                left += 0.0 if stored else self.seconds(found)
+                self.standing.begin(found)
+            there = self.standing.expected
+            chosen = choose(there, self.standing.prices, self.worth).chosen if there.ran else None
+            wanted, again = self._wanted(chosen) if chosen else (0, [])
+            missing = {arm: max(0, wanted - self.standing.begun[arm]) for arm in again}
+            left += sum(missing[arm] * self.seconds(arm) for arm in again)
+            return left + sum(max(0, wanted - len(entry.runs)) * self.pace.seconds(entry) for entry in self.beside)
+        finally:
+            self.standing.begun.update(begun)
 
     def _open(self) -> list[Arm]:
         return [arm for arm in self.entries if arm in self.standing.arms]
@@ -127,9 +139,7 @@ class Search:
         if not self.standing.looks:
             return False
         chosen = self.standing.choice(self.worth).chosen
-        wanted = min(self.seeds, max(FEWEST_RUNS, len(self.entries[chosen].runs)))
-        limit = max(NEXT_TO_NOTHING, CHEAP * self.seconds(chosen))
-        again = [arm for arm in self._open() if arm == chosen or (self.entries[arm].runs and self.seconds(arm) < limit)]
+        wanted, again = self._wanted(chosen)
         orders = [
             self.runner.order(self.entries[arm], seed)
             for seed in range(wanted)
@@ -139,3 +149,9 @@ class Search:
         orders += [self.runner.order(entry, seed) for entry in self.beside for seed in range(len(entry.runs), wanted)]
         self.runner.execute(orders, self.told, self.ended)
         return bool(orders) and (not self.standing.looks or self.standing.choice(self.worth).chosen != chosen)
+
+    def _wanted(self, chosen: Arm) -> tuple[int, list[Arm]]:
+        """Return the number of runs that show a spread, and the methods that get them: the chosen one and cheap ones."""
+        limit = max(NEXT_TO_NOTHING, CHEAP * self.seconds(chosen))
+        again = [arm for arm in self._open() if arm == chosen or (self.entries[arm].runs and self.seconds(arm) < limit)]
+        return min(self.seeds, max(FEWEST_RUNS, len(self.entries[chosen].runs))), again

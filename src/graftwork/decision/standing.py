@@ -87,6 +87,15 @@ class Standing:
         return self._known
 
     @property
+    def expected(self) -> Posterior:
+        """The posterior once the pending runs have come out as expected."""
+        there = self.posterior
+        for arm in self.arms:
+            for _ in range(self.runs(arm), self.begun[arm]):
+                there = assumed(there, arm)
+        return there
+
+    @property
     def before(self) -> Belief:
         """The prior distribution of the candidates' scores."""
         return self.prior.belief(self.traits, self.arms, self.landmarks)
@@ -120,14 +129,9 @@ class Standing:
         `least`: the smallest gain that is worth a run at any cost. A `worth` above the default does not make a second
         dearer than the default does.
         """
-        there = self.posterior
-        for arm in self.arms:
-            on_their_way = self.begun[arm] - self.runs(arm)
-            for _ in range(on_their_way):
-                there = assumed(there, arm)
         open_to = {arm: seconds[arm] for arm in self.arms if arm in seconds}
         price = min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
-        return best_next(there, open_to, self.begun, most, price, left, kept, least)
+        return best_next(self.expected, open_to, self.begun, most, price, left, kept, least)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
         """Return the score of `better` minus that of `worse` by the prior alone, and its 90 % interval."""
