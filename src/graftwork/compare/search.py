@@ -2,8 +2,9 @@
 
 Methods without a trained network run first, each once. Every further run is the one with the largest expected gain of
 the best choice per second (`decision/next_run.py`); pending runs count as if they came out as expected, so that no core
-idles, not even while the last baseline is under way. When no run is worth its time, the chosen method runs with enough seeds to show its spread, and so do the
-cheap methods, which cost next to nothing; if that changes the choice, the search continues. No test row is used.
+idles, not even while the last baseline is under way. When no run is worth its time, the chosen method runs with enough
+seeds to show its spread, and so do the cheap methods, which cost next to nothing; if that changes the choice, the
+search continues. No test row is used.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from graftwork.compare.workers import RunOrder, one_by_one
 from graftwork.decision.choice import WORTH, choose
 from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
+from graftwork.machine.thread_count import limited_to
 from graftwork.run.sessions import Sessions
 
 CHEAP = 0.1  # share of the chosen method's time below which another method gets as many seeds
@@ -52,7 +54,8 @@ class Search:
     def run(self) -> Grid:
         """Execute runs until none is worth its time."""
         simple = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in (FLOOR, SIMPLE)]
-        self.runner.execute(simple, self.told, self.ended, partial(one_by_one, Sessions(self.session)))
+        with limited_to(self.session.numerics["threads"]):  # as in a worker; the other cores start the workers now
+            self.runner.execute(simple, self.told, self.ended, partial(one_by_one, Sessions(self.session)))
         orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort == FROZEN]
         for _ in range(ROUNDS):
             self._while_worth_it(orders)
@@ -151,7 +154,7 @@ class Search:
         return bool(orders) and (not self.standing.looks or self.standing.choice(self.worth).chosen != chosen)
 
     def _wanted(self, chosen: Arm) -> tuple[int, list[Arm]]:
-        """Return the number of runs that show a spread, and the methods that get them: the chosen one and cheap ones."""
+        """Return the number of runs that show a spread, and the methods that get them: the chosen and cheap ones."""
         limit = max(NEXT_TO_NOTHING, CHEAP * self.seconds(chosen))
         again = [arm for arm in self._open() if arm == chosen or (self.entries[arm].runs and self.seconds(arm) < limit)]
         return min(self.seeds, max(FEWEST_RUNS, len(self.entries[chosen].runs))), again
