@@ -21,7 +21,10 @@ from refit import records
 from replays import Replay, replays
 from simulated import coverage
 
+from graftwork.compare.search import CHEAP, LEAST_SHARE, NEXT_TO_NOTHING, ROUNDS
+from graftwork.decision.choice import WORTH
 from graftwork.decision.earlier_boards import Experience, shipped
+from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, Arm
@@ -67,7 +70,10 @@ def priors(tasks: Sequence[Replay], sizes: Sizes) -> dict[str, Prior]:
 
 
 def search(task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf) -> Outcome:
-    """Choose as `compare` does: baselines, then the most valuable runs, within `budget` times a run of `full`."""
+    """Choose as `compare` does: baselines, then the most valuable runs, then those that show the choice's spread.
+
+    With a `budget`, a multiple of a run of `full`, as `train --budget` does: until it is spent, and nothing more.
+    """
     random = np.random.default_rng(order)
     seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
     turns = {arm: random.permutation(len(seen.validation)) for arm, seen in task.arms.items()}
@@ -85,10 +91,19 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
     for sort in (FLOOR, SIMPLE, FROZEN):
         for arm in [arm for arm in task.arms if arm.sort == sort]:
             make(arm)
-    open_to = dict(seconds)
-    whole = sum(seconds.values())
-    while found := standing.next_run(open_to, _most(task), worth, whole, budget * full - spent):
-        make(found[0])
+    whole, most, free = sum(seconds.values()), _most(task), math.isinf(budget)
+    least = max(LEAST_GAIN, LEAST_SHARE * min(worth, WORTH)) if free else LEAST_GAIN
+    for _ in range(ROUNDS if free else 1):
+        while found := standing.next_run(seconds, most, worth, whole, budget * full - spent, least=least):
+            make(found[0])
+        before = standing.choice(worth).chosen
+        limit = max(NEXT_TO_NOTHING, CHEAP * seconds[before])
+        again = [arm for arm in task.arms if arm == before or (standing.begun[arm] and seconds[arm] < limit)]
+        for arm in again if free else ():
+            for _ in range(standing.begun[arm], most):
+                make(arm)
+        if standing.choice(worth).chosen == before:
+            break
     chosen = standing.choice(worth).chosen
     return Outcome(
         task.name, chosen.label, task.best - task.arms[chosen].test, seconds[chosen] / full, spent / full,

@@ -13,12 +13,14 @@ from toys import SECONDS, SECONDS_OF, Comparison
 from graftwork.compare import grid
 from graftwork.compare.advice import advice
 from graftwork.compare.run_times import BEFORE_THE_BACKBONE
-from graftwork.compare.search import STARTING, Search
+from graftwork.compare.search import LEAST_SHARE, STARTING, Search
 from graftwork.compare.workers import Finished, Report, RunOrder, one_by_one
 from graftwork.core.meter import Phase
 from graftwork.core.run import RunResult
 from graftwork.decision.earlier_boards import Experience
+from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.prior import Prior, Sizes
+from graftwork.decision.standing import Standing
 from graftwork.run import score_interval
 from graftwork.run.session import Session
 from graftwork.run.sessions import Sessions
@@ -226,13 +228,42 @@ def test_two_runs_at_once_are_kept_on_their_way_and_no_more(toy_session: Session
 
     found = Comparison(session, "majority,probe,poor,fair,near,able", crew=crew)
     found.search.run()
-    baselines, search, *_ = calls
-    assert baselines == [["probe"]]
+    baseline, *search = calls[0]
+    assert baseline == ["probe"], "its score tells where on its scale the task lies"
     assert len(search[0]) == 2 and max(map(len, search)) == 2 and [len(going) for going in search].count(1) == 1
     assert len({*search[0]}) == 2, "not two runs of one method of which nothing is known"
     assert found.chosen() == "able" and found.runs()["able"] == 3
     seeds = [run.seed for entry in found.runner.entries if entry.item.label == "able" for run in entry.runs]
     assert seeds == [0, 1, 2], "in the order of seeds, in whatever order they ended"
+
+
+def test_no_core_waits_for_the_last_baseline(toy_session: Session) -> None:
+    session, calls = replace(toy_session, runs_at_once=2), list[list[str]]()
+
+    def crew(orders: Sequence[RunOrder], report: Report) -> Iterator[Finished]:
+        return at_once(calls, Sessions(session), orders, report)
+
+    found = Comparison(session, "majority,probe,probe:skill=0.6,probe:skill=0.5,able", crew=crew)
+    found.search.run()
+    assert sorted(calls[0]) == ["probe", "probe:skill=0.5", "probe:skill=0.6"]
+    assert len(calls[1]) == 2 and calls[2] == ["probe", "able"]
+
+
+def test_a_gain_below_a_part_of_what_a_point_is_worth_is_worth_no_run(
+    toy_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However short the run is; who wants the best pays for less."""
+    asked: dict[float, float] = {}
+    next_run = Standing.next_run
+
+    def noted(self: Standing, *given: Any, least: float) -> Any:
+        asked[given[2]] = least
+        return next_run(self, *given, least=least)
+
+    monkeypatch.setattr(Standing, "next_run", noted)
+    for worth in (0.0, 0.005, 0.02):
+        Comparison(toy_session, "majority,probe,near", worth=worth).search.run()
+    assert asked == {0.0: LEAST_GAIN, 0.005: LEAST_SHARE * 0.005, 0.02: LEAST_SHARE * 0.005}
 
 
 def test_an_interrupted_search_goes_on_where_it_was_and_ends_the_same(
@@ -282,6 +313,20 @@ def test_the_time_that_is_left_comes_to_nothing(toy_session: Session) -> None:
     told = {(label, seed): seconds for label, seed, seconds in left}
     assert told["able", 0] > SECONDS["able"], "and that of seeds that are still to come"
     assert told["able", 2] < told["able", 1] and found.search.seconds_left() == 0
+
+
+def test_what_is_left_holds_the_runs_that_are_expected_to_be_worth_their_time(toy_session: Session) -> None:
+    """And nothing of what is only thought of counts as begun."""
+    found, left = Comparison(toy_session, "majority,probe,poor,near,able"), dict[str, float]()
+
+    def look(order: RunOrder) -> None:
+        begun = dict(found.runner.standing.begun)
+        left.setdefault(order.label, found.search.seconds_left())
+        assert found.runner.standing.begun == begun
+
+    found.when_begun = look
+    found.search.run()
+    assert found.begun[2][0] == "poor" and left["poor"] > SECONDS["poor"] + SECONDS["near"] + SECONDS["able"]
 
 
 def test_what_a_run_takes_is_what_runs_of_its_method_took_else_by_its_operations(

@@ -15,6 +15,7 @@ from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns
 from graftwork.compare.leaderboard_report import write_report
 from graftwork.compare.listeners import Listener, unwatched
 from graftwork.compare.majority_floor import floor_of
+from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
@@ -42,7 +43,7 @@ from graftwork.train.wrapper_method import drawn_by
 SEEDS = 5
 FROM_RANDOM = "full"  # method that `no_transfer` runs on random weights if no method is named
 EARLY_DRAWS = 1_000  # bootstrap draws of an unfinished board
-EARLY_SHARE = 20  # an unfinished board is rewritten after this multiple of the time that writing takes
+EARLY_SHARE = 100  # an unfinished board is rewritten after this multiple of the time that writing takes
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,12 @@ def compare(
     fitting, left_out = _fitting(chosen, session, asked=methods is not None)
     session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
-    for item in fitting:
-        session.spec(item, recipe, 0)  # raises for an invalid recipe before the first run
+    specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
     require_writable(folder)
-    page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
-    with crew_of(Sessions(session)) as crew:
+    reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
+    missing = sum(session.store.find(run) is None for run in reading)
+    with crew_of(Sessions(session), expected=missing) as crew:
+        page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
         grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
     content = page.write(grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
@@ -188,42 +190,28 @@ def _wanted_at_once(runs: int, session: Session) -> int | None:
 def _grid(
     runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Listener
 ) -> Grid:
-    """Execute the runs and report progress. The remaining time is estimated only when a run ends, because reports
+    """Execute the runs and report progress. The runs to come are estimated only when a run ends, because reports
     during a run count in its time."""
-    clock = _Clock()
+    countdown, of = Countdown(runner.session.runs_at_once), {entry.item.label: entry for entry in runner.entries}
 
     def told(order: RunOrder, done: float, text: str) -> None:
-        gone, left = clock.read()
+        countdown.hear((order.label, order.seed), done, lambda: search.pace.seconds(of[order.label]))
+        gone, left = countdown.read()
         progress(gone / max(1e-9, gone + left), f"{order.label} {order.stage}: {text}")
         watch.goes_on(f"{order.label} {order.stage}", gone, left)
 
     def ended(entry: MethodRuns) -> None:
-        clock.left(search.seconds_left())
-        watch.stands(runner.standing, *clock.read())
+        for run in entry.runs:
+            countdown.end((entry.item.label, run.seed))
+        countdown.plan(search.seconds_left())
+        watch.stands(runner.standing, *countdown.read())
         page.write_in_time(runner.grid())
 
     search = Search(runner, seeds, worth, told, ended)
     outlook = search.outlook()
-    clock.left(outlook.most_seconds if exhaustive else outlook.likely_seconds)
+    countdown.plan(runner.session.runs_at_once * (outlook.most_seconds if exhaustive else outlook.likely_seconds))
     watch.planned(outlook, exhaustive)
     return run_all(runner, seeds, told, ended) if exhaustive else search.run()
-
-
-class _Clock:
-    """The elapsed and the estimated remaining time of a comparison."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._ends = self._began
-
-    def left(self, seconds: float) -> None:
-        """Set the remaining time."""
-        self._ends = time.monotonic() + seconds
-
-    def read(self) -> tuple[float, float]:
-        """Return the elapsed and the remaining seconds."""
-        now = time.monotonic()
-        return now - self._began, max(0.0, self._ends - now)
 
 
 class _Page:

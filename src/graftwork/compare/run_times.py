@@ -1,9 +1,11 @@
-"""Estimates of the run times of a comparison: from its runs, from earlier runs, or from FLOPs."""
+"""Estimates of the run times of a comparison: from its runs, from earlier runs, or from FLOPs; and what is left."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from graftwork.budget.forecast import Forecaster
@@ -13,6 +15,9 @@ from graftwork.decision.traits import FROZEN, TUNED
 
 SECONDS_PER_FLOP = 2e-11  # until a run with the backbone is timed
 BEFORE_THE_BACKBONE = 0.2  # seconds of a run without a backbone
+FIT_SHARE = 0.85  # of a run that is its fit, of which its progress tells; then it answers test and is stored
+TELLING = 0.1  # progress from which a run's length is told by it, and no longer by the forecast
+OVERDUE = 0.05  # share of its time so far that a run takes at least which should have ended
 
 
 class Pace:
@@ -65,3 +70,52 @@ class Pace:
     @cached_property
     def _forecaster(self) -> Forecaster:
         return Forecaster(self.runner.session, self.runner.recipe, 0)
+
+
+@dataclass
+class _Running:
+    """A run under way."""
+
+    forecast: float  # seconds
+    began: float
+    done: float = 0.0  # fraction of its fit
+
+    def left(self, now: float) -> float:
+        """Return the seconds that it still takes: by its progress, or by the forecast as long as that tells nothing."""
+        gone = now - self.began
+        whole = gone / (FIT_SHARE * self.done) if self.done >= TELLING else self.forecast
+        return max(whole - gone, OVERDUE * gone)
+
+
+class Countdown:
+    """The elapsed and the remaining time of a comparison of several runs at once.
+
+    What is left is that of the runs under way, each by its own progress, and of the runs to come.
+    """
+
+    def __init__(self, at_once: int, clock: Callable[[], float] = time.monotonic):
+        self._at_once, self._clock = at_once, clock
+        self._began = clock()
+        self._running: dict[tuple[str, int], _Running] = {}  # (method, seed)
+        self._to_come = 0.0  # seconds of one core
+
+    def plan(self, seconds: float) -> None:
+        """Set what is left, in seconds of one core; runs under way are in it with their whole forecast."""
+        self._to_come = max(0.0, seconds - sum(run.forecast for run in self._running.values()))
+
+    def hear(self, run: tuple[str, int], done: float, forecast: Callable[[], float]) -> None:
+        """Record the progress of a run; `forecast` is asked for its seconds when it begins."""
+        if run not in self._running:
+            self._running[run] = _Running(forecast(), self._clock())
+            self._to_come = max(0.0, self._to_come - self._running[run].forecast)
+        self._running[run].done = done
+
+    def end(self, run: tuple[str, int]) -> None:
+        """Record the end of a run."""
+        self._running.pop(run, None)
+
+    def read(self) -> tuple[float, float]:
+        """Return the elapsed and the remaining seconds."""
+        now = self._clock()
+        left = [run.left(now) for run in self._running.values()]
+        return now - self._began, max(max(left, default=0.0), (sum(left) + self._to_come) / self._at_once)

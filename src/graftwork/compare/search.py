@@ -2,8 +2,9 @@
 
 Methods without a trained network run first, each once. Every further run is the one with the largest expected gain of
 the best choice per second (`decision/next_run.py`); pending runs count as if they came out as expected, so that no core
-idles. When no run is worth its time, the chosen method runs with enough seeds to show its spread, and so do the
-cheap methods, which cost next to nothing; if that changes the choice, the search continues. No test row is used.
+idles, not even while the last baseline is under way. When no run is worth its time, the chosen method runs with enough
+seeds to show its spread, and so do the cheap methods, which cost next to nothing; if that changes the choice, the
+search continues. No test row is used.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from graftwork.compare.grid import Grid, MethodRuns, Runner, Told
 from graftwork.compare.run_times import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
 from graftwork.compare.workers import RunOrder, one_by_one
+from graftwork.decision.choice import WORTH, choose
+from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
+from graftwork.machine.thread_count import limited_to
 from graftwork.run.sessions import Sessions
 
 CHEAP = 0.1  # share of the chosen method's time below which another method gets as many seeds
 NEXT_TO_NOTHING = 1.0  # seconds below which any method gets as many seeds
 ROUNDS = 3  # rounds of search and confirmation, at most
+LEAST_SHARE = 0.06  # of `worth` that a run must be expected to gain, however short it is
 STARTING = 5.0  # seconds until the worker processes are ready
 
 
@@ -48,11 +53,15 @@ class Search:
 
     def run(self) -> Grid:
         """Execute runs until none is worth its time."""
-        self._first()
+        simple = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in (FLOOR, SIMPLE)]
+        with limited_to(self.session.numerics["threads"]):  # as in a worker; the other cores start the workers now
+            self.runner.execute(simple, self.told, self.ended, partial(one_by_one, Sessions(self.session)))
+        orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort == FROZEN]
         for _ in range(ROUNDS):
-            self._while_worth_it()
+            self._while_worth_it(orders)
             if not self._confirm():
                 break
+            orders = []
         lonely = [entry for entry in self.beside if not entry.runs]  # without runs, if no method could be chosen
         seeds = range(min(self.seeds, FEWEST_RUNS))
         orders = [self.runner.order(entry, seed) for seed in seeds for entry in lonely]
@@ -74,28 +83,34 @@ class Search:
         return self.pace.seconds(self.entries[arm])
 
     def seconds_left(self) -> float:
-        """Estimate the seconds until the end, if the pending runs do not change the choice."""
-        if not any(entry.runs for arm, entry in self.entries.items() if arm.sort == TUNED):
+        """Estimate the seconds that one core would need for all that is left, if every run comes out as expected.
+
+        Runs that have begun count in full.
+        """
+        if not any(self.standing.begun[arm] for arm in self.standing.begun if arm.sort == TUNED):
             spent = sum(run.spent.wall_seconds for run in self.runner.done.values())
-            return max(0.0, self.outlook().likely_seconds - spent / self.at_once)
-        running = sum(self._on_its_way(arm) * self.seconds(arm) for arm in self._open())
-        if not self.standing.looks:
-            return running / self.at_once
-        chosen = self.standing.choice(self.worth).chosen
-        missing = max(0, min(FEWEST_RUNS, self.seeds) - self.standing.begun[chosen])
-        return (running + missing * self.seconds(chosen)) / self.at_once
+            return max(0.0, self.outlook().likely_seconds * self.at_once - spent)
+        begun = dict(self.standing.begun)
+        left = sum(self._on_its_way(arm) * self.seconds(arm) for arm in self._open())
+        try:
+            while found := self._next():
+                stored = not begun[found] and self.pace.left_before(self.entries[found])
+                left += 0.0 if stored else self.seconds(found)
+                self.standing.begin(found)
+            there = self.standing.expected
+            chosen = choose(there, self.standing.prices, self.worth).chosen if there.ran else None
+            wanted, again = self._wanted(chosen) if chosen else (0, [])
+            missing = {arm: max(0, wanted - self.standing.begun[arm]) for arm in again}
+            left += sum(missing[arm] * self.seconds(arm) for arm in again)
+            return left + sum(max(0, wanted - len(entry.runs)) * self.pace.seconds(entry) for entry in self.beside)
+        finally:
+            self.standing.begun.update(begun)
 
     def _open(self) -> list[Arm]:
         return [arm for arm in self.entries if arm in self.standing.arms]
 
-    def _first(self) -> None:
-        """Run the baselines: those without a backbone in this process, those on a frozen one with the crew."""
-        for sorts, crew in (((FLOOR, SIMPLE), partial(one_by_one, Sessions(self.session))), ((FROZEN,), None)):
-            orders = [self.runner.order(entry, 0) for arm, entry in self.entries.items() if arm.sort in sorts]
-            self.runner.execute(orders, self.told, self.ended, crew)
-
-    def _while_worth_it(self) -> None:
-        orders: list[RunOrder] = []
+    def _while_worth_it(self, orders: list[RunOrder]) -> None:
+        """Execute these orders and, once one has ended, as many further runs as are worth their time."""
 
         def go_on(entry: MethodRuns | None = None) -> None:
             if entry is not None:
@@ -106,7 +121,8 @@ class Search:
                     return
                 orders.append(self.runner.order(self.entries[found], self.standing.begun[found]))
 
-        go_on()
+        if not orders:
+            go_on()
         self.runner.execute(orders, self.told, go_on)
 
     def _on_its_way(self, arm: Arm) -> int:
@@ -117,7 +133,8 @@ class Search:
         if not self.standing.looks:  # no baseline fits, or none succeeded
             fresh = [arm for arm in seconds if not self.standing.begun[arm]]
             return min(fresh, key=lambda arm: seconds[arm], default=None)
-        found = self.standing.next_run(seconds, self.seeds, self.worth, sum(seconds.values()))
+        least = max(LEAST_GAIN, LEAST_SHARE * min(self.worth, WORTH))
+        found = self.standing.next_run(seconds, self.seeds, self.worth, sum(seconds.values()), least=least)
         return found[0] if found else None
 
     def _confirm(self) -> bool:
@@ -125,9 +142,7 @@ class Search:
         if not self.standing.looks:
             return False
         chosen = self.standing.choice(self.worth).chosen
-        wanted = min(self.seeds, max(FEWEST_RUNS, len(self.entries[chosen].runs)))
-        limit = max(NEXT_TO_NOTHING, CHEAP * self.seconds(chosen))
-        again = [arm for arm in self._open() if arm == chosen or (self.entries[arm].runs and self.seconds(arm) < limit)]
+        wanted, again = self._wanted(chosen)
         orders = [
             self.runner.order(self.entries[arm], seed)
             for seed in range(wanted)
@@ -137,3 +152,9 @@ class Search:
         orders += [self.runner.order(entry, seed) for entry in self.beside for seed in range(len(entry.runs), wanted)]
         self.runner.execute(orders, self.told, self.ended)
         return bool(orders) and (not self.standing.looks or self.standing.choice(self.worth).chosen != chosen)
+
+    def _wanted(self, chosen: Arm) -> tuple[int, list[Arm]]:
+        """Return the number of runs that show a spread, and the methods that get them: the chosen and cheap ones."""
+        limit = max(NEXT_TO_NOTHING, CHEAP * self.seconds(chosen))
+        again = [arm for arm in self._open() if arm == chosen or (self.entries[arm].runs and self.seconds(arm) < limit)]
+        return min(self.seeds, max(FEWEST_RUNS, len(self.entries[chosen].runs))), again

@@ -134,13 +134,17 @@ def runs_at_once(jobs: int | None, numerics: Mapping[str, Any]) -> int:
 
 
 @contextmanager
-def crew_of(sessions: Sessions) -> Iterator[Crew]:
-    """Yield the crew: workers for concurrent runs, which end with this context, or else this process."""
+def crew_of(sessions: Sessions, expected: int = 0) -> Iterator[Crew]:
+    """Yield the crew: workers for concurrent runs, which end with this context, or else this process.
+
+    Workers for the `expected` runs start at once, so that they import their libraries while this process prepares.
+    """
     if sessions.whole[0].runs_at_once == 1:
         yield partial(one_by_one, sessions)
         return
     crew = Workers(sessions)
     try:
+        crew.start(expected)
         yield crew
     except BaseException:
         crew.end(interrupt=True)
@@ -160,6 +164,11 @@ class Workers:
         self._held: list[tuple[int, RunOrder]] = []  # orders that other processes execute
         self._again = math.inf  # time to retry the held orders, on the monotonic clock
         self._warned: set[str] = set()
+
+    def start(self, runs: int) -> None:
+        """Start the processes that are missing for so many runs; at most as many as there are concurrent runs."""
+        while len(self._workers) < min(runs, self.opening.runs_at_once):
+            self._workers.append(_Worker(self.opening, self._heard))
 
     def end(self, interrupt: bool = False) -> None:
         """End the processes; with `interrupt`, stop their runs, which keep their checkpoints.
@@ -202,8 +211,7 @@ class Workers:
         """Hand orders to idle workers, after replacing dead ones, whose orders would end the comparison."""
         for worker in [one for one in self._workers if one.order is None and one.process.poll() is not None]:
             self._dismiss(worker)
-        busy = sum(worker.order is not None for worker in self._workers)
-        self._start(min(busy + len(waiting), self.opening.runs_at_once))
+        self.start(sum(worker.order is not None for worker in self._workers) + len(waiting))
         for worker in self._workers:
             if waiting and worker.order is None:
                 worker.take(*self._next(waiting))
@@ -219,10 +227,6 @@ class Workers:
         longest = max(of_seed, key=lambda item: self._seconds.get(item[1].like, math.inf))
         waiting.remove(longest)
         return longest
-
-    def _start(self, wanted: int) -> None:
-        while len(self._workers) < wanted:
-            self._workers.append(_Worker(self.opening, self._heard))
 
     def _hear(self, report: Report) -> Finished | None:
         """Process the next message of a worker; return its result, or None for any other message."""

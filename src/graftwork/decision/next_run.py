@@ -65,20 +65,21 @@ def best_next(
     price: float,
     left: float = math.inf,
     kept: Mapping[Arm, float] = MappingProxyType({}),
+    least: float = LEAST_GAIN,
 ) -> tuple[Arm, float] | None:
     """Return the run with the largest gain per second and its expected gain; None if none gains more than it costs.
 
     `seconds`: time of one more run of each method (methods not listed can't run); `runs`: runs that each has finished
     or begun; `most`: runs allowed per method; `price`: cost of a second, a fraction of the metric. If the remaining
     seconds `left` don't pay for both this run and the one with the largest gain, the latter is returned. `kept`: share
-    of a whole run's gain that a run with a part of its steps keeps.
+    of a whole run's gain that a run with a part of its steps keeps. `least`: a gain below it is worth no run.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     wanted = {}
     for arm, needed in seconds.items():
         if runs.get(arm, 0) < most and needed <= left:
             gain = kept.get(arm, 1.0) * expected_gain(posterior, arm, open_to)
-            if gain > max(LEAST_GAIN, price * needed):
+            if gain > max(least, price * needed):
                 wanted[arm] = gain
     if not wanted:
         return None

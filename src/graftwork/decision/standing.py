@@ -13,7 +13,7 @@ import numpy as np
 from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset
 from graftwork.decision.choice import WORTH, Decision, choose
-from graftwork.decision.next_run import assumed, best_next
+from graftwork.decision.next_run import LEAST_GAIN, assumed, best_next
 from graftwork.decision.posterior import Look, Posterior, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
@@ -87,6 +87,15 @@ class Standing:
         return self._known
 
     @property
+    def expected(self) -> Posterior:
+        """The posterior once the pending runs have come out as expected."""
+        there = self.posterior
+        for arm in self.arms:
+            for _ in range(self.runs(arm), self.begun[arm]):
+                there = assumed(there, arm)
+        return there
+
+    @property
     def before(self) -> Belief:
         """The prior distribution of the candidates' scores."""
         return self.prior.belief(self.traits, self.arms, self.landmarks)
@@ -111,21 +120,18 @@ class Standing:
         whole: float,
         left: float = math.inf,
         kept: Mapping[Arm, float] = MappingProxyType({}),
+        least: float = LEAST_GAIN,
     ) -> tuple[Arm, float] | None:
         """Return the run that is worth most and its gain; pending runs count as if they came out as expected.
 
         `seconds`: time of one more run of each method; `most`: runs allowed per method; `whole`: the seconds that the
-        whole search may take; `left`: the remaining seconds; `kept`: share of its gain that a part of a run keeps. A
-        `worth` above the default does not make a second dearer than the default does.
+        whole search may take; `left`: the remaining seconds; `kept`: share of its gain that a part of a run keeps;
+        `least`: the smallest gain that is worth a run at any cost. A `worth` above the default does not make a second
+        dearer than the default does.
         """
-        there = self.posterior
-        for arm in self.arms:
-            on_their_way = self.begun[arm] - self.runs(arm)
-            for _ in range(on_their_way):
-                there = assumed(there, arm)
         open_to = {arm: seconds[arm] for arm in self.arms if arm in seconds}
         price = min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
-        return best_next(there, open_to, self.begun, most, price, left, kept)
+        return best_next(self.expected, open_to, self.begun, most, price, left, kept, least)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
         """Return the score of `better` minus that of `worse` by the prior alone, and its 90 % interval."""

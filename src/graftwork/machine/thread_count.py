@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from graftwork.machine.torch_in_use import torch_in_use
@@ -21,6 +23,19 @@ def threads() -> int:
     import torch
 
     return torch.get_num_threads()
+
+
+@contextmanager
+def limited_to(count: int) -> Iterator[None]:
+    """Let torch use so many threads for the block."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _begun_with() -> int | None:

@@ -158,4 +158,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # everything is on disk; a regular shutdown of the libraries would take seconds, and is waited for
