@@ -152,12 +152,12 @@ def test_a_port_that_is_taken(bank: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--max-queue", "0"], "--max-queue must be at least 1"),
-        (["--max-batch-tokens", "-1"], "--max-batch-tokens must be at least 1"),
+        (["--max-queue", "0"], "'--max-queue': 0 is not in the range x>=1"),
+        (["--max-batch-tokens", "-1"], "'--max-batch-tokens': -1 is not in the range x>=1"),
         (["--timeout", "0"], "--timeout"),
         (["--timeout", "nan"], "--timeout"),
-        (["--keep-alive", "-1"], "--keep-alive must be at least 0"),
-        (["--grace", "3601"], "--grace must be at least 0 and at most 3600"),
+        (["--keep-alive", "-1"], "'--keep-alive': -1 is not in the range 0<=x<=3600"),
+        (["--grace", "3601"], "'--grace': 3601 is not in the range 0<=x<=3600"),
         (["--threads", "0"], "--threads must be at least 1"),
         (["--host", "example.org"], "--host is not an address"),
         (["--port", "70000"], "70000"),

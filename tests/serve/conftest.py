@@ -100,7 +100,13 @@ class StandIn:
 def entries(names: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Any]:
     return {
         name: SimpleNamespace(
-            version=1, bytes=1000, description=described(roles), folder=folder / name / "1", has_board=name == "mood"
+            name=name,
+            version=1,
+            bytes=1000,
+            description=described(roles),
+            roles=tuple(roles),
+            folder=folder / name / "1",
+            has_board=name == "mood",
         )
         for name, roles in names.items()
     }

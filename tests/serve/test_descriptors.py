@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.serve.descriptors import KEPT_FREE, connections_within
+from graftwork.serve.server_limits import KEPT_FREE, connections_within
 
 ENDLESS = resource.RLIM_INFINITY
 

@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -176,8 +177,8 @@ def changed(running: Any, names: dict[str, Any] | None, **failing: str) -> None:
 
 def test_tasks_come_change_and_go_without_a_restart(running: Any) -> None:
     tasks = dict(running.bank.tasks)
-    mood = tasks.pop("mood")
-    changed(running, tasks | {"tone": mood, "topic": type(mood)(**{**vars(tasks["topic"]), "version": 2})})
+    tone = SimpleNamespace(**{**vars(tasks.pop("mood")), "name": "tone"})
+    changed(running, tasks | {"tone": tone, "topic": SimpleNamespace(**{**vars(tasks["topic"]), "version": 2})})
     running.until(lambda: running.client.predict({"task": "tone", "text": "a"})[0] == 200)
     assert running.client.predict(ROW)[0] == 404
     assert running.client.ask("GET", "/v1/tasks/topic")[1]["version"] == 2

@@ -1,4 +1,4 @@
-"""The access token of clients: generated at random, or read from a file that is kept from others."""
+"""The access token of clients, read from a file that is kept from others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import binascii
 import hmac
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -14,11 +13,6 @@ from graftwork.errors import ConfigError
 from graftwork.io.files import storage_errors
 
 SHORTEST = 16
-
-
-def make_token() -> str:
-    """Return a token of 192 random bits, URL-safe."""
-    return secrets.token_urlsafe(24)
 
 
 def read_token(path: Path) -> str:

@@ -35,7 +35,6 @@ class Gate:
         """`routes` are the known paths; all others are counted together."""
         self._inner, self._service, self._token = inner, service, token
         self.routes = frozenset(routes)
-        self._busy = busy("the queue is full").response()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an HTTP request; WebSocket and lifespan are disabled in the server."""
@@ -54,9 +53,8 @@ class Gate:
         try:
             self._check_token(scope)
             if self._service.batcher.full and scope["path"] == PREDICT and scope["method"] == "POST":
-                await self._turn_away(scope, receive, sending)
-            else:
-                await self._inner(scope, receive, sending)
+                raise busy("the queue is full")
+            await self._inner(scope, receive, sending)
         except asyncio.CancelledError:  # by uvicorn at shutdown: the time for accepted requests is up
             if status:
                 raise
@@ -73,13 +71,6 @@ class Gate:
                 await answer(scope, receive, sending)
         finally:
             self._note(scope, status, time.monotonic() - began, record)
-
-    async def _turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request because the queue is full; the response is prebuilt, to spend no time on it under load."""
-        whole = await self._rest_is_read(scope, receive, 429)
-        headers = [*self._busy.raw_headers, *([] if whole else [(b"connection", b"close")])]
-        await send({"type": "http.response.start", "status": 429, "headers": headers})
-        await send({"type": "http.response.body", "body": bytes(self._busy.body)})
 
     def _check_token(self, scope: Scope) -> None:
         path = scope["path"]

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.serve.batching import Answers, Ticket
 from graftwork.serve.http_errors import HttpRefusal, busy
-from graftwork.serve.request_parsing import RequestRow, pieces_of, read_request
+from graftwork.serve.request_parsing import RequestRow, read_request
 from graftwork.serve.service import Service, without_places
 
 T = TypeVar("T")
@@ -35,11 +35,11 @@ async def predict(service: Service, request: Request) -> Response:
     record["rows"] = len(rows)
     if service.log_texts:
         record["inputs"] = [row.given for row in rows]
-    pieces = pieces_of(rows)
+    pieces = [piece for row in rows for piece in row.pieces]
     request.scope["asked"] = Counter(piece.task for piece in pieces)
     ticket = service.batcher.put(pieces)
     answers = await _answers(service, request, ticket, deadline)
-    service.measures.queued(ticket.waited)
+    service.measures.queue_seconds.observe(ticket.waited)
     record["queue_ms"] = round(ticket.waited * 1000, 2)
     cut = await _cut(service, rows)
     content = await _aside(len(answers) > MANY_ANSWERS, lambda: _content(rows, answers, cut))

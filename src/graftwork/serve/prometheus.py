@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from graftwork.serve.batching import ServedBatch
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class Measures:
@@ -20,7 +18,7 @@ class Measures:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._requests = Counter(
+        self.requests = Counter(
             "graftwork_requests", "Requests answered.", ["route", "status"], registry=self._registry
         )
         self._task_rows = Counter(
@@ -33,7 +31,7 @@ class Measures:
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._queued = self._histogram("queue_seconds", "From the queue to the first batch.", SECONDS)
+        self.queue_seconds = self._histogram("queue_seconds", "From the queue to the first batch.", SECONDS)
         self._batch_seconds = self._histogram("batch_seconds", "To compute a batch.", SECONDS)
         self._batch_rows = self._histogram("batch_rows", "Rows in a batch.", SIZES)
         self._batch_tokens = self._histogram("batch_tokens", "Tokens in a batch, about.", SIZES)
@@ -47,18 +45,10 @@ class Measures:
 
     def request(self, route: str, status: int, seconds: float, asked: Mapping[str, int]) -> None:
         """Count an answered request, its duration, and by task the rows that were asked."""
-        self._requests.labels(route, str(status)).inc()
+        self.requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
         for task, rows in asked.items():
             self._task_rows.labels(task, str(status)).inc(rows)
-
-    def turned_away(self, status: int) -> None:
-        """Count a client refused before its request was complete."""
-        self._requests.labels("other", str(status)).inc()
-
-    def queued(self, seconds: float) -> None:
-        """Observe the time until a request's first rows entered a batch."""
-        self._queued.observe(seconds)
 
     def batch(self, batch: ServedBatch) -> None:
         """Observe a finished batch."""

@@ -24,9 +24,8 @@ import uvicorn
 from graftwork.errors import ConfigError
 from graftwork.serve.app import application
 from graftwork.serve.connection_limits import Door
-from graftwork.serve.descriptors import connections_within
 from graftwork.serve.request_log import Records
-from graftwork.serve.server_limits import ServerLimits
+from graftwork.serve.server_limits import ServerLimits, connections_within
 from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and closing the socket, so that load balancers notice
