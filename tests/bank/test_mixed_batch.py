@@ -235,7 +235,7 @@ def test_tasks_come_and_go(modules: Mapping[str, TaskModule], rows: list[tuple[s
     with pytest.raises(UnknownName, match="did you mean 'late'"):
         mixture.answers([("lat", asked[0][1])])
     mixture.drop("late")
-    assert "late" not in mixture.names()
+    assert "late" not in mixture._residents
 
 
 def test_a_backbone_is_left_as_it_was(modules: Mapping[str, TaskModule], rows: list[tuple[str, Example]]) -> None:
