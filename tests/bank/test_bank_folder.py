@@ -447,7 +447,7 @@ def test_an_older_bank_json_is_not_written_over(bank: BankFolder, fake: Module) 
         bank.add(fake(mark), "task", well)
     (bank.root / "bank.json").write_bytes(older)
     before = files_of(bank)
-    with pytest.raises(StorageError, match=r"goes on for 2 lines[\s\S]*restore the newer bank.json"):
+    with pytest.raises(StorageError, match=r"has 2 later lines[\s\S]*restore the newest bank.json"):
         bank.add(fake("five"), "task", well)
     assert files_of(bank) == before
 

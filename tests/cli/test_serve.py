@@ -134,7 +134,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_others_may_not_reach_it_without_a_token_of_ones_own(bank: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refusal(capsys, str(bank), "--host", "0.0.0.0")
-    assert "needs a token that you keep" in said and "--token-file" in said
+    assert "needs a token file" in said and "--token-file" in said
 
 
 def test_a_token_that_others_can_read(bank: Path, token_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

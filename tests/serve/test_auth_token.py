@@ -69,7 +69,7 @@ def test_a_file_that_others_can_read_is_refused(token_file: Path, mode: int) -> 
 @pytest.mark.parametrize("content", ["", "short", "two words of enough", f"{TOKEN}\n{TOKEN}", "é" * 20])
 def test_no_proper_token(token_file: Path, content: str) -> None:
     token_file.write_text(content)
-    with pytest.raises(ConfigError, match="no proper token"):
+    with pytest.raises(ConfigError, match="not contain a valid token"):
         read_token(token_file)
 
 

@@ -124,12 +124,12 @@ def test_one_host_is_named(running: Any, hosts: list[str], version: str, expecte
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS is not spoken here"),
-        (b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", "this is not valid HTTP/1.1: Invalid method encountered"),
-        (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", "this is not valid HTTP/1.1: "),
-        (b"GET /livez HTTP/1.1\r\n\r\n", "the host is missing, unclear or no host"),
-        (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", "this is not valid HTTP/1.1: "),
-        (TYPED + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "this is not valid HTTP/1.1: Invalid character"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "this port does not accept TLS"),
+        (b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", "the request is not valid HTTP/1.1: Invalid method encountered"),
+        (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", "the request is not valid HTTP/1.1: "),
+        (b"GET /livez HTTP/1.1\r\n\r\n", "the Host header is missing or not valid"),
+        (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", "the request is not valid HTTP/1.1: "),
+        (TYPED + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "the request is not valid HTTP/1.1: Invalid character"),
     ],
 )
 def test_what_is_no_request_is_told_counted_and_logged(running: Any, raw: bytes, why: str) -> None:
@@ -190,7 +190,10 @@ def test_what_is_refused_at_the_door_is_counted_and_logged(serving: Any) -> None
     assert 'graftwork_requests_total{route="other",status="431"} 1.0' in counts
     assert 'graftwork_requests_total{route="other",status="408"} 1.0' in counts
     lines = [(line["status"], line["why"]) for line in running.lines() if "why" in line]
-    assert lines == [(431, "the head is too long"), (408, "the head did not arrive in time")]
+    assert lines == [
+        (431, "the request line and headers are too long"),
+        (408, "the request line and headers did not arrive in time"),
+    ]
 
 
 def test_requests_one_after_another_and_at_once_on_a_connection(running: Any) -> None:

@@ -151,7 +151,7 @@ def test_answers_are_sent_at_once() -> None:
 
 
 def test_an_address_of_another_machine() -> None:
-    with pytest.raises(ConfigError, match="cannot listen here"):
+    with pytest.raises(ConfigError, match="cannot listen on this address"):
         bind("192.0.2.1", 0)
 
 

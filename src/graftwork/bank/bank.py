@@ -257,7 +257,7 @@ class Bank:
             roles = self._entry(name).roles
             if example.inputs.keys() != set(roles):
                 got, where = ", ".join(example.inputs), f"row {number}, task {name!r}"
-                raise ConfigError("the task has other inputs", where=where, got=got, expected=", ".join(roles))
+                raise ConfigError("the task takes other inputs", where=where, got=got, expected=", ".join(roles))
 
     def _answers(self, name: str) -> bool:
         """Return whether the task is loaded in its current version."""

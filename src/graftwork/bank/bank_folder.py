@@ -147,7 +147,10 @@ class BankFolder:
         try:
             if content.pop("format") != FORMAT:
                 raise IncompatibleModule(
-                    "written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}"
+                    "written by another version of Graftwork",
+                    where=str(path),
+                    expected=f"format {FORMAT}",
+                    do="open it with the version that wrote it",
                 )
             tasks = {name: PlacedTask(**placed) for name, placed in content.pop("tasks").items()}
             for name, placed in tasks.items():  # these become paths
@@ -156,7 +159,10 @@ class BankFolder:
             return BankState(**content, tasks=tasks)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise IncompatibleModule(
-                "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="restore a copy"
+                "bank.json is damaged",
+                where=str(path),
+                got=f"{type(error).__name__}: {error}",
+                do="restore bank.json and ledger.jsonl from one backup",
             ) from None
 
     def _require_own(self, name: str) -> None:
@@ -307,10 +313,10 @@ class BankFolder:
         ledger = self.ledger(state)
         if ledger.after > 1:
             raise StorageError(
-                f"the ledger goes on for {ledger.after} lines after the one that bank.json names as the last",
+                f"bank.json is too old: the ledger has {ledger.after} later lines",
                 where=str(self.root),
-                expected="at most one, of an interrupted change",
-                do="restore the newer bank.json, this one is older; nothing was changed",
+                expected="at most one later line, of an interrupted change",
+                do="restore the newest bank.json; nothing was changed now",
             )
         if ledger.after:
             path = self.root / "ledger.jsonl"

@@ -113,7 +113,7 @@ def identity_after(
     found = f"{own['id']}, revision {own['revision'][:16]}, in {module['precision']}"
     if own["revision"] != known["revision"] or precision not in (None, module["precision"]):
         raise IncompatibleModule(
-            "this module belongs to another backbone than the bank's",
+            "this module was trained on another backbone than the bank's, or in another precision",
             where=str(where),
             got=found,
             expected=bank,

@@ -49,7 +49,7 @@ def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> No
         print_json({"bank": str(made.path)} | asdict(_folder(bank).state()))
         return
     named = f"backbone {made.card.id}, revision {made.card.revision[:16]}" if made.card else "no backbone yet"
-    click.echo(f"{made.path}: a bank, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
+    click.echo(f"created {made.path}, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
 
 
 @command.command("add")
@@ -87,7 +87,7 @@ def remove(bank: str, task: str, as_json: bool) -> None:
 def rename(bank: str, task: str, name: str, as_json: bool) -> None:
     """Rename TASK of BANK to NAME."""
     _folder(bank).rename(task, name)
-    print_facts({"bank": bank, "renamed": task, "to": name}, [f"{task} is {name} now"], as_json)
+    print_facts({"bank": bank, "renamed": task, "to": name}, [f"renamed {task} to {name}"], as_json)
 
 
 @command.command("rollback")
@@ -104,7 +104,7 @@ def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
     entry = opened.rollback(task, to)
     print_facts(
         {"bank": bank} | _as_json(entry) | {"before": before},
-        [f"{task}: version {entry.version} answers; version {before} is kept"],
+        [f"{task}: version {entry.version} is the current one now; version {before} is kept"],
         as_json,
     )
 
@@ -261,7 +261,7 @@ def _bank_lines(folder: BankFolder) -> list[str]:
         f"bank       {folder.root}",
         f"backbone   {named}{f', in {state.precision}' if state.precision else ''}",
         f"tasks      {len(state.tasks):,}, {size}: {', '.join(sorted(state.tasks)[:12])}".rstrip(": "),
-        f"ledger     {several(len(changes), 'line')}, the last of {changes[-1].time}",
+        f"ledger     {several(len(changes), 'change')}, the last at {changes[-1].time}",
     ]
 
 

@@ -93,7 +93,7 @@ def added(bank: Bank, module: Path, task: str | None, board: Path | None = None)
     entry = bank.add(module, task, board=board)
     old = before.get(entry.name)
     again = old is not None and old.digest == entry.digest
-    size = "already" if again else show(entry.bytes, "bytes")
+    size = "unchanged" if again else show(entry.bytes, "bytes")
     lines = [f"In the bank: {entry.name}, version {entry.version}, in {bank.path}, {size}"]
     if old is not None and not again:
         lines.append(f"Go back:     graft bank rollback {bank.path} {entry.name}")

@@ -105,9 +105,9 @@ def command(
         raise ConfigError("--timeout must be more than 0 and at most 3600", got=str(limits["seconds"]))
     if not (is_loopback(host) or token_file):
         raise ConfigError(
-            "other machines could reach this server, so it needs a token that you keep",
+            "a server that other machines can reach needs a token file",
             got=f"--host {host}",
-            do=f"give --token-file FILE, or leave --host out; {document('how-to/serve.md')} says how to make one",
+            do=f"give --token-file FILE, or omit --host; {document('how-to/serve.md')} says how to make a token",
         )
     token = read_token(Path(token_file)) if token_file else secrets.token_urlsafe(24)
     import torch

@@ -52,7 +52,7 @@ def attention(bank: Bank, asked: AttentionQuestion) -> dict[str, Any]:
     its attention weights.
     """
     if not asked.text.strip():
-        raise ConfigError("text is blank", expected="a string with words")
+        raise ConfigError("the text is blank", expected="a string with words")
     backbone = bank.open_backbone()
     if not isinstance(backbone, TransformerBackbone):
         reads = f"{backbone.card.id} reads {backbone.card.modality}s"

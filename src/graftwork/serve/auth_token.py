@@ -36,7 +36,7 @@ def read_token(path: Path) -> str:
     lines = content.decode("ascii", errors="replace").strip().splitlines()
     if len(lines) != 1 or len(lines[0]) < SHORTEST or not all("!" <= char <= "~" for char in lines[0]):
         raise ConfigError(
-            "the token file holds no proper token",
+            "the token file does not contain a valid token",
             where=str(path),
             expected=f"one line of at least {SHORTEST} letters, digits and signs, without spaces",
             do=f"make one: (umask 077; openssl rand -hex 24 > {path})",

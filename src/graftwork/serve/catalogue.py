@@ -69,7 +69,13 @@ class Catalogue:
             return self.tasks[name]
         if name in self.failed:
             what = f"the task {name!r} could not be opened: {self.failed[name]}"
-            raise HttpRefusal(503, what, where=where, do="other tasks answer; tell who keeps the bank", retry_after=60)
+            raise HttpRefusal(
+                503,
+                what,
+                where=where,
+                do="ask whoever runs the server to repair it; other tasks still answer",
+                retry_after=60,
+            )
         raise unknown_task(name, self.tasks, where)
 
 

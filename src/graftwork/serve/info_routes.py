@@ -37,7 +37,7 @@ async def ready(service: Service, request: Request) -> Response:
         "failed": sorted(service.catalogue.failed),
     }
     if service.trouble:
-        content["trouble"] = "the bank's folder can't be read; what is open goes on being served"
+        content["trouble"] = "the bank's folder cannot be read; tasks that are open already are still served"
     return told(content, 200 if service.ready else 503)
 
 

@@ -84,7 +84,7 @@ class Gate:
                 "the token is wrong" if shown else "a token is needed",
                 where="Authorization",
                 expected="Bearer TOKEN",
-                do="graft serve printed it when it started, or it is in the file given by --token-file",
+                do="take the token that graft serve printed when it started, or that in the file of --token-file",
             )
 
     def _answer_to(self, error: Exception, scope: Scope) -> Response | None:
@@ -104,7 +104,7 @@ class Gate:
         lines = traceback.format_exception(error)
         request = scope["record"]["request_id"]
         self._service.records.event("internal error", path=scope["path"], request_id=request, traceback="".join(lines))
-        return HttpRefusal(500, "an internal error; the server's log has it").response()
+        return HttpRefusal(500, "an internal error; details are in the server's log").response()
 
     async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
         """Read and discard the rest of a refused body, within limits: a client cut off while sending reads no response.
@@ -155,5 +155,5 @@ def _refused(error: HTTPException, scope: Scope) -> HttpRefusal:
     """Convert an error of the router: an unknown path or a wrong method."""
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
-        return HttpRefusal(405, "this path takes another method", got=scope["method"], expected=allowed)
+        return HttpRefusal(405, "the method is not allowed for this path", got=scope["method"], expected=allowed)
     return HttpRefusal(error.status_code, "no such path", do="GET /docs lists them")

@@ -93,12 +93,12 @@ def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue)
         if not expected:
             raise HttpRefusal(
                 422,
-                f"the task {name!r} reads files, which are not taken over HTTP",
+                f"the task {name!r} reads files, which cannot be sent over HTTP",
                 where=where,
-                do="graft predict answers files",
+                do="use graft predict on the machine that has the files",
             )
         got = " and ".join(sorted(names))
-        raise HttpRefusal(422, f"the task {name!r} wants other inputs", where=where, got=got, expected=expected)
+        raise HttpRefusal(422, f"the task {name!r} takes other inputs", where=where, got=got, expected=expected)
     return task
 
 

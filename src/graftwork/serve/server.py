@@ -56,7 +56,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 def _taken(where: str, error: Exception) -> ConfigError:
     return ConfigError(
-        "cannot listen here: another server may be running",
+        "cannot listen on this address: another server may be running",
         where=where,
         got=str(getattr(error, "strerror", None) or error),
         do="choose another port with --port, or end the other server",

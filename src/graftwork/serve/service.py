@@ -68,7 +68,9 @@ class Service:
             failed = self.bank.load_all()
         except GraftworkError as error:
             if error.message != self.trouble:
-                self.records.event("the bank can't be read; what is open goes on being served", why=error.message)
+                self.records.event(
+                    "the bank cannot be read; tasks that are open already are still served", why=error.message
+                )
             self.trouble = error.message
             return
         self.trouble = ""
@@ -145,4 +147,6 @@ class Watcher:
             try:
                 self._service.renew()
             except Exception as error:
-                self._service.records.event("the change could not be taken in", why=f"{type(error).__name__}: {error}")
+                self._service.records.event(
+                    "the change of the bank could not be loaded", why=f"{type(error).__name__}: {error}"
+                )

@@ -41,9 +41,9 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
     """Read a folder that another library saved. Raises `StorageError`, `ConfigError` or `IncompatibleModule`."""
     if not (folder / CONFIG).is_file():
         raise StorageError(
-            "neither a folder of peft nor of adapters",
+            "not a folder that peft or adapters saved",
             where=str(folder),
-            expected=f"a folder with {CONFIG} in it",
+            expected=f"a folder with {CONFIG}",
         )
     _require_plain(folder.absolute())
     config = checked_json(folder / CONFIG)
@@ -61,7 +61,7 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
     raise IncompatibleModule(
         "not written by peft or adapters",
         where=str(folder / CONFIG),
-        expected="peft_type in it, or model_type and config",
+        expected="the key peft_type, or model_type and config",
     )
 
 
