@@ -216,15 +216,6 @@ def test_train_adds_to_a_bank_and_takes_its_backbone(graft: Graft, tickets: Path
     assert graft("bank", "check", "shop.bank").code == 0
 
 
-def test_a_climb_adds_what_it_chose(graft: Graft, tickets: Path) -> None:
-    done = graft("train", tickets, "--budget", "60s", "--backbone", "tiny_text", "--bank", "b", "--task", "t", "--json")
-    assert done.code == 0, done.err
-    content = json.loads(done.out)
-    assert content["bank"]["version"] == 1
-    stored = read_json(Path("b/tasks/t/1/module.json"))
-    assert stored["run"] == content["chosen"]["run"]
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

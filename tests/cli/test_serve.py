@@ -16,7 +16,7 @@ import pytest
 
 from graftwork.bank.bank import Bank
 from graftwork.cli.main import main
-from graftwork.serve.server import signals
+from graftwork.serve.server import Server, signals
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -25,6 +25,12 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the command sets for its process is forgotten with the test."""
     monkeypatch.setattr(os, "environ", os.environ.copy())
+
+
+@pytest.fixture(autouse=True)
+def ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No load balancer has to notice that the server ends."""
+    monkeypatch.setattr(Server.stop, "__defaults__", (0.0,))
 
 
 @pytest.fixture

@@ -185,13 +185,13 @@ def test_stopping_answers_what_is_queued(bench: Any) -> None:
 
 
 def test_an_idle_machine_does_not_linger_and_a_busy_one_does(bench: Any) -> None:
-    made = bench(linger_seconds=1)
+    made = bench(linger_seconds=0.5)
     made.gate.set()
 
     async def go() -> None:
         began = time.monotonic()
         await made.batcher.put(pieces("first")).result
-        assert time.monotonic() - began < 0.9
+        assert time.monotonic() - began < 0.45
         tickets = [made.batcher.put(pieces("a"))]
         await asyncio.sleep(0.02)
         tickets.append(made.batcher.put(pieces("b")))
