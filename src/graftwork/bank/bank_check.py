@@ -42,14 +42,11 @@ def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[
     yield BankFinding("", 0, None, problem)
     for name in sorted(versions):
         for version, digest in sorted(versions[name].items()):
-            finding = _examined(bank.folder(name, version), name, version, digest, tested)
+            folder = bank.folder(name, version)
+            try:
+                require_digest(folder, digest)
+                finding = BankFinding(name, version, tested(folder).difference)
+            except GraftworkError as error:
+                finding = BankFinding(name, version, None, error.message)
             if not finding.problem or name in bank.state().tasks:  # otherwise it was removed meanwhile
                 yield finding
-
-
-def _examined(folder: Path, name: str, version: int, digest: str, tested: Callable[[Path], TaskModule]) -> BankFinding:
-    try:
-        require_digest(folder, digest)
-        return BankFinding(name, version, tested(folder).difference)
-    except GraftworkError as error:
-        return BankFinding(name, version, None, error.message)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from graftwork.serve.batching import ServedBatch
-
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 
@@ -50,11 +48,11 @@ class Measures:
         for task, rows in asked.items():
             self._task_rows.labels(task, str(status)).inc(rows)
 
-    def batch(self, batch: ServedBatch) -> None:
+    def batch(self, rows: int, tokens: int, seconds: float) -> None:
         """Observe a finished batch."""
-        self._batch_seconds.observe(batch.seconds)
-        self._batch_rows.observe(batch.rows)
-        self._batch_tokens.observe(batch.tokens)
+        self._batch_rows.observe(rows)
+        self._batch_tokens.observe(tokens)
+        self._batch_seconds.observe(seconds)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
