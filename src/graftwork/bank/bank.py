@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from graftwork.bank.bank_check import BankFinding, examine
-from graftwork.bank.bank_folder import BankFolder, BankState, TaskEntry, unknown_task
+from graftwork.bank.bank_folder import BankFolder, unknown_task
 from graftwork.bank.mixed_batch import Mixture
-from graftwork.bank.task_version import require_digest
+from graftwork.bank.task_version import BankState, TaskEntry, require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName

@@ -7,13 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graftwork.bank.ledger import (
     NAME,
-    START,
     Change,
     Ledger,
     append,
@@ -28,15 +27,18 @@ from graftwork.bank.ledger import (
 from graftwork.bank.leftovers import TASKS, sweep
 from graftwork.bank.task_version import (
     BOARD,
+    BankState,
+    PlacedTask,
+    TaskEntry,
     bytes_of,
     copy_module,
     digest_of,
-    identity_after,
     is_intact,
     require_description,
     require_digest,
     require_there,
     require_vacant,
+    state_with,
 )
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
 from graftwork.io.files import read_json, storage_errors, sync_folder, write_json
@@ -49,46 +51,6 @@ FORMAT = 1
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # entries that a bank writes
 SHOWN = 20  # maximum number of names in a message
 Test = Callable[[Path], object]  # opens and tests the module in a folder, or raises
-
-
-@dataclass(frozen=True)
-class PlacedTask:
-    """The entry of a task in `bank.json`."""
-
-    version: int
-    digest: str  # `digest_of` the version's folder
-    bytes: int
-    added: str  # ISO 8601, UTC: when this version was added
-
-
-@dataclass(frozen=True)
-class BankState:
-    """The content of `bank.json`, read at once: a complete, consistent bank."""
-
-    backbone: Mapping[str, Any] | None = None  # a `BackboneCard` as JSON; None until the first task brings one
-    precision: str | None = None  # "bf16" or "fp32"; None until the first task brings one
-    backbone_seed: int = 0
-    head: str = START  # hash of the ledger's last line
-    tasks: Mapping[str, PlacedTask] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TaskEntry:
-    """A version of a task in a bank, with the content of its files."""
-
-    name: str
-    version: int
-    digest: str
-    bytes: int
-    added: str
-    folder: Path
-    description: Mapping[str, Any]  # `module.json` without its facts, which may hold a vocabulary
-    has_board: bool
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The inputs that the task takes."""
-        return tuple(self.description["roles"])
 
 
 @dataclass(frozen=True)
@@ -217,8 +179,7 @@ class BankFolder:
         name = name if name is not None else str(description["task"]["name"])
         require_name(name)
         with self._changing() as (state, ledger):
-            fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, module)
-            state = replace(state, **fits)
+            state = state_with(description, state, module)
             with self._incoming(name) as copy:
                 copy_module(module, copy, board)
                 digest = digest_of(copy)
@@ -352,8 +313,7 @@ class BankFolder:
             folder = self.folder(name, tasks[name].version)
             description = read_json(folder / "module.json", MODULE)
             require_description(description, folder)
-            fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, folder)
-            state = replace(state, **fits)
+            state = state_with(description, state, folder)
         return replace(state, head=tail.hash, tasks=tasks)
 
     @contextlib.contextmanager

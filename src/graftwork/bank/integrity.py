@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from graftwork.bank.bank_folder import BankFolder, PlacedTask
-from graftwork.bank.task_version import digest_of, require_digest
+from graftwork.bank.bank_folder import BankFolder
+from graftwork.bank.task_version import PlacedTask, require_digest
 from graftwork.core.backbone import Backbone
 from graftwork.core.kind import OwnOutputs
 from graftwork.errors import GraftworkError, IncompatibleModule
@@ -70,15 +70,17 @@ class Witness:
     def _look(self, name: str, placed: PlacedTask, known: Noted | None) -> Noted:
         """Return the current state of a task. Raises where it differs from the record `known`."""
         folder = self.store.folder(name, placed.version)
-        if known is None:
-            require_digest(folder, placed.digest)
-        files = digest_of(folder)
-        if known is not None:
-            self._require_same(name, folder, "its files have changed", known.files, files)
+        require_digest(folder, placed.digest)
         logits = self._logits(folder)
-        if known is not None:
-            self._require_same(name, folder, "its self-test gives other logits", known.logits, logits)
-        return Noted(placed.version, files, logits)
+        if known is not None and logits != known.logits:
+            raise IncompatibleModule(
+                f"the task {name!r} has changed since it was added: its self-test gives other logits",
+                where=str(folder),
+                got=f"sha256 {logits[:16]}…",
+                expected=f"sha256 {known.logits[:16]}…",
+                do=f"see graft bank check {self.store.root}; the stream stopped here",
+            )
+        return Noted(placed.version, placed.digest, logits)
 
     def open(self, folder: Path) -> TaskModule:
         """Open a module and run its self-test. Raises `IncompatibleModule`."""
@@ -94,13 +96,3 @@ class Witness:
             return digest(module.tested.tolist())
         logits = np.ascontiguousarray(module.tested, dtype="<f8")  # (N, C) or (W, C)
         return hashlib.sha256(repr(logits.shape).encode() + logits.tobytes()).hexdigest()
-
-    def _require_same(self, name: str, folder: Path, what: str, known: str, found: str) -> None:
-        if found != known:
-            raise IncompatibleModule(
-                f"the task {name!r} has changed since it was added: {what}",
-                where=str(folder),
-                got=f"sha256 {found[:16]}…",
-                expected=f"sha256 {known[:16]}…",
-                do=f"see graft bank check {self.store.root}; the stream stopped here",
-            )

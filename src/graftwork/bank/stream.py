@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.bank.bank_folder import BankFolder, BankState, require_name
+from graftwork.bank.bank_folder import BankFolder, require_name
 from graftwork.bank.sequential_tuning import Sequential
 from graftwork.bank.stream_history import Row
 from graftwork.bank.stream_tasks import How, StreamTask, TaskFailed
 from graftwork.bank.stream_training import IntoBank
+from graftwork.bank.task_version import BankState
 from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.named_methods import parse_method
 from graftwork.core.progress import Progress, part_of, silent

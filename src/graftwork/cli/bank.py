@@ -19,7 +19,8 @@ from graftwork.units import metric_title, percent, several, show
 
 if TYPE_CHECKING:
     from graftwork.bank.bank_check import BankFinding
-    from graftwork.bank.bank_folder import BankFolder, TaskEntry
+    from graftwork.bank.bank_folder import BankFolder
+    from graftwork.bank.task_version import TaskEntry
 
 
 @click.group("bank")

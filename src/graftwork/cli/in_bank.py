@@ -14,7 +14,7 @@ from graftwork.units import show
 
 if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
-    from graftwork.bank.bank_folder import BankState
+    from graftwork.bank.task_version import BankState
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def place_in_bank(
         if called is not None:
             raise ConfigError("--task needs --bank", got=f"--task {called}", do="name the bank: --bank DIR")
         return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
-    from graftwork.bank.bank_folder import BankFolder, BankState, require_name
+    from graftwork.bank.bank_folder import BankFolder, require_name
+    from graftwork.bank.task_version import BankState
     from graftwork.data.splits.split_folder import require_outside
     from graftwork.pretrained.open_backbone import require_kept
 

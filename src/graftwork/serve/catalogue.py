@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from graftwork.bank.bank_folder import TaskEntry
+from graftwork.bank.task_version import TaskEntry
 from graftwork.errors import nearest
 from graftwork.module.inputs import TAKEN_BY
 from graftwork.serve.http_errors import HttpRefusal

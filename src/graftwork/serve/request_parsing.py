@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graftwork.bank.bank_folder import TaskEntry
+from graftwork.bank.task_version import TaskEntry
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
 from graftwork.module.inputs import TAKEN_BY, example_of_given
