@@ -57,6 +57,22 @@ class TaskEntry:
         """The inputs that the task takes."""
         return tuple(self.description["roles"])
 
+    def told(self) -> dict[str, Any]:
+        """Return what lists of tasks tell of it, as JSON."""
+        described = self.description
+        return {
+            "name": self.name,
+            "version": self.version,
+            "kind": described["task"]["kind"],
+            "labels": list(described["task"]["labels"]),
+            "method": described["method"],
+            "scores": described["scores"],
+            "positive": described["task"].get("positive"),
+            "trained_parameters": described.get("trained_parameters"),
+            "bytes": self.bytes,
+            "has_board": self.has_board,
+        }
+
 
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:
     """Copy the files of `module` and the leaderboard of `board` (file or folder) to `folder`, synced to disk."""

@@ -225,22 +225,7 @@ def _entry(folder: BankFolder, words: str) -> TaskEntry:
 
 def _as_json(entry: TaskEntry) -> dict[str, Any]:
     """Return the entry as JSON, without the full description."""
-    told = entry.description
-    return {
-        "name": entry.name,
-        "version": entry.version,
-        "kind": told["task"]["kind"],
-        "labels": told["task"]["labels"],
-        "inputs": told["roles"],
-        "method": told["method"],
-        "scores": told["scores"],
-        "positive": told["task"].get("positive"),
-        "trained_parameters": told.get("trained_parameters"),
-        "bytes": entry.bytes,
-        "added": entry.added,
-        "digest": entry.digest,
-        "has_board": entry.has_board,
-    }
+    return entry.told() | {"inputs": entry.description["roles"], "added": entry.added, "digest": entry.digest}
 
 
 def _row(entry: TaskEntry) -> tuple[str, ...]:

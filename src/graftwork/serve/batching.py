@@ -53,7 +53,6 @@ class Batcher:
         self._changed = threading.Condition()
         self._weight = 0
         self._stopped = False
-        self._running = False
         self._ended = float("-inf")  # when the last batch ended
         self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
 
@@ -72,11 +71,6 @@ class Batcher:
     def alive(self) -> bool:
         """True if the thread is running."""
         return self._thread.is_alive()
-
-    @property
-    def busy(self) -> bool:
-        """True while a batch is being computed."""
-        return self._running
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -110,9 +104,9 @@ class Batcher:
 
     def _work(self) -> None:
         while parts := self._collect():
-            self._running, began = True, time.monotonic()
+            began = time.monotonic()
             finished = self._run(parts)
-            self._running, self._ended = False, time.monotonic()
+            self._ended = time.monotonic()
             rows = [piece for _, pieces in parts for piece in pieces]
             self._observe(len(rows), sum(piece.tokens for piece in rows), self._ended - began)
             if finished:

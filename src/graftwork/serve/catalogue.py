@@ -28,21 +28,7 @@ def longest(task: TaskEntry) -> int | None:
 
 def told_of(task: TaskEntry) -> dict[str, Any]:
     """Return the entry of a task in `GET /v1/tasks`."""
-    described = task.description
-    return {
-        "name": task.name,
-        "kind": described["task"]["kind"],
-        "inputs": inputs_of(task),
-        "labels": list(described["task"]["labels"]),
-        "method": described["method"],
-        "version": task.version,
-        "scores": described["scores"],
-        "positive": described["task"].get("positive"),
-        "costs": described.get("costs"),
-        "bytes": task.bytes,
-        "trained_parameters": described.get("trained_parameters"),
-        "has_board": task.has_board,
-    }
+    return task.told() | {"inputs": inputs_of(task), "costs": task.description.get("costs")}
 
 
 @dataclass(frozen=True)
