@@ -10,6 +10,7 @@ from graftwork.cli.completion import paths, suites
 from graftwork.cli.options import (
     Command,
     RunFlags,
+    exhaustive_option,
     jobs_option,
     json_option,
     option,
@@ -32,11 +33,7 @@ if TYPE_CHECKING:
 )
 @option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
 @option("--limit", type=int, metavar="ROWS", help="Read at most this many rows of each file, for a quick test.")
-@option(
-    "--exhaustive",
-    is_flag=True,
-    help="Run every method with every seed, as for a paper. Do not stop early.",
-)
+@exhaustive_option
 @option(
     "--out",
     metavar="DIR",
