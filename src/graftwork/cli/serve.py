@@ -32,7 +32,7 @@ from graftwork.serve.server_limits import ServerLimits
 @option(
     "--token-file",
     metavar="FILE",
-    help="File with the token that clients send. Nobody else may read it, except its group.  [default: a random"
+    help="File with the token that clients send. Only its owner and its group may read it.  [default: a random"
     " token, printed once]",
 )
 @option(
@@ -69,7 +69,7 @@ from graftwork.serve.server_limits import ServerLimits
     default=ServerLimits.keep_alive_seconds,
     show_default=True,
     metavar="SECONDS",
-    help="Time after which a connection without a request is closed. More than a proxy keeps it.",
+    help="Time after which an idle connection is closed. Behind a proxy, set it above that of the proxy.",
 )
 @option(
     "--grace",
@@ -78,7 +78,7 @@ from graftwork.serve.server_limits import ServerLimits
     default=ServerLimits.grace_seconds,
     show_default=True,
     metavar="SECONDS",
-    help="Time that accepted requests have when the server is stopped; then they are refused.",
+    help="Time to finish accepted requests once the server is stopped; those that are left are refused.",
 )
 @device_option
 @option("--threads", type=int, help="CPU threads.  [default: all cores but one, which reads requests]")

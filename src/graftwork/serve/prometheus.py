@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -15,31 +16,21 @@ class Measures:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        self._ours: dict[str, Any] = {"namespace": "graftwork", "registry": self._registry}
         ProcessCollector(registry=self._registry)
-        self.requests = Counter(
-            "graftwork_requests", "Requests answered.", ["route", "status"], registry=self._registry
-        )
-        self._task_rows = Counter(
-            "graftwork_task_rows", "Rows of requests, by task.", ["task", "status"], registry=self._registry
-        )
-        self._seconds = Histogram(
-            "graftwork_request_seconds",
-            "From a request's first line to the end of its answer.",
-            ["route"],
-            buckets=SECONDS,
-            registry=self._registry,
-        )
-        self.queue_seconds = self._histogram("queue_seconds", "From the queue to the first batch.", SECONDS)
-        self._batch_seconds = self._histogram("batch_seconds", "To compute a batch.", SECONDS)
-        self._batch_rows = self._histogram("batch_rows", "Rows in a batch.", SIZES)
-        self._batch_tokens = self._histogram("batch_tokens", "Tokens in a batch, about.", SIZES)
-
-    def _histogram(self, name: str, says: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"graftwork_{name}", says, buckets=buckets, registry=self._registry)
+        self.requests = Counter("requests", "Requests answered.", ["route", "status"], **self._ours)
+        self._task_rows = Counter("task_rows", "Rows of requests, by task.", ["task", "status"], **self._ours)
+        seconds, sizes = self._ours | {"buckets": SECONDS}, self._ours | {"buckets": SIZES}
+        says = "From a request's first line to the end of its answer."
+        self._seconds = Histogram("request_seconds", says, ["route"], **seconds)
+        self.queue_seconds = Histogram("queue_seconds", "From the queue to the first batch.", **seconds)
+        self._batch_seconds = Histogram("batch_seconds", "To compute a batch.", **seconds)
+        self._batch_rows = Histogram("batch_rows", "Rows in a batch.", **sizes)
+        self._batch_tokens = Histogram("batch_tokens", "Tokens in a batch, about.", **sizes)
 
     def gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
         """Register a gauge whose value is read on every scrape."""
-        Gauge(f"graftwork_{name}", says, registry=self._registry).set_function(read)
+        Gauge(name, says, **self._ours).set_function(read)
 
     def request(self, route: str, status: int, seconds: float, asked: Mapping[str, int]) -> None:
         """Count an answered request, its duration, and by task the rows that were asked."""
