@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from graftwork.bank.bank_check import BankFinding, examine
 from graftwork.bank.bank_folder import BankFolder, unknown_task
+from graftwork.bank.integrity import BankFinding, examine
 from graftwork.bank.mixed_batch import Mixture
 from graftwork.bank.task_version import BankState, TaskEntry, require_digest
 from graftwork.core.backbone import Backbone, BackboneCard

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from graftwork.bank.ledger import (
     require_free,
     tail_of,
 )
-from graftwork.bank.leftovers import TASKS, sweep
 from graftwork.bank.task_version import (
     BOARD,
     BankState,
@@ -41,13 +41,15 @@ from graftwork.bank.task_version import (
     state_with,
 )
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
-from graftwork.io.files import read_json, storage_errors, sync_folder, write_json
+from graftwork.io.files import PART, read_json, storage_errors, sync_folder, write_json
 from graftwork.io.json_limits import MODULE
 from graftwork.io.locks import held
 from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.module.module_place import module_folder
 
 FORMAT = 1
+TASKS = "tasks"  # folder of the task modules, by name and version
+ON_ITS_WAY = re.compile(rf"\.{NAME.pattern}\.[a-z0-9_]{{8}}")  # a temporary folder of `tempfile.mkdtemp` for a task
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # entries that a bank writes
 SHOWN = 20  # maximum number of names in a message
 Test = Callable[[Path], object]  # opens and tests the module in a folder, or raises
@@ -364,3 +366,28 @@ def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
     if len(known) > SHOWN:
         known = [*([near] if near else []), *(task for task in known[: SHOWN - 1] if task != near), "…"]
     return UnknownName("task", name, known, where=str(where))
+
+
+def sweep(bank: Path, tasks: Container[str]) -> None:
+    """Remove temporary files and folders, and the version folders of names that are not in `tasks`.
+
+    Raises `StorageError`.
+    """
+    with storage_errors(bank):
+        for path in bank.glob(f".bank.json.*{PART}"):
+            path.unlink()
+    with storage_errors(bank / TASKS):
+        for folder in filter(_is_folder, (bank / TASKS).iterdir()):
+            if ON_ITS_WAY.fullmatch(folder.name):
+                shutil.rmtree(folder)
+            elif not folder.name.startswith(".") and folder.name not in tasks:
+                for version in filter(_is_folder, folder.iterdir()):
+                    if version.name.isdecimal():
+                        shutil.rmtree(version)
+                with contextlib.suppress(OSError):  # it contains other files, which are kept
+                    folder.rmdir()
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a bank may have made this folder: it is no plain file and no link."""
+    return path.is_dir() and not path.is_symlink()

@@ -18,8 +18,8 @@ from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import metric_title, percent, several, show
 
 if TYPE_CHECKING:
-    from graftwork.bank.bank_check import BankFinding
     from graftwork.bank.bank_folder import BankFolder
+    from graftwork.bank.integrity import BankFinding
     from graftwork.bank.task_version import TaskEntry
 
 
