@@ -1,6 +1,6 @@
 """Run by a test, in a process without torch: changes of a bank that are killed before each thing they do to a file.
 
-python killed.py FOLDER
+python killed.py FOLDER CHANGE…
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _after(change: Callable[[BankFolder], Any], home: Path) -> Mapping[str, tupl
     return seen
 
 
-def main(home: Path) -> None:
-    """Print how many steps each change has."""
+def main(home: Path, named_changes: list[str]) -> None:
+    """Print how many steps each of these changes has."""
     os.fsync = lambda handle: None  # a process is killed here, not the power cut
     modules = home / "modules"
     for mark in ("one", "two", "three", "next"):
@@ -84,8 +84,8 @@ def main(home: Path) -> None:
         "rename": lambda bank: bank.rename("task", "called"),
         "rollback": lambda bank: bank.rollback("task", well),
     }
-    print(json.dumps({name: survives(change, home, modules) for name, change in changes.items()}))
+    print(json.dumps({name: survives(changes[name], home, modules) for name in named_changes}))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

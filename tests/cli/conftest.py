@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -113,6 +114,20 @@ def boards(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Compared
         return found[kind]
 
     return board
+
+
+@pytest.fixture(scope="session")
+def two_modules(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder to copy, and method -> module in it: the majority class, and a linear probe that is in b.bank too."""
+    folder, found = tmp_path_factory.mktemp("two_modules"), {}
+    tickets = file_for("classification", folder / "tickets.csv")
+    bank = ("--bank", "b.bank", "--backbone", "tiny_text")
+    with contextlib.chdir(folder):
+        for method, more in (("majority", ()), ("linear_probe", bank)):
+            done = call("train", tickets, "--method", method, "--json", *more)
+            assert done.code == 0, done.err
+            found[method] = json.loads(done.out)["module"]
+    return folder, found
 
 
 @pytest.fixture

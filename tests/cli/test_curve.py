@@ -105,7 +105,7 @@ def test_sizes_that_ask_for_too_much_are_capped_or_left_out(graft: Graft, ticket
 
 def test_larger_sizes_for_references_alone(graft: Graft, tickets: Path) -> None:
     """They are tried only by what starts from no pretrained weights; who is named on both sides is so too."""
-    flags = (*QUICK, "--methods", "majority,tfidf_svm,prototype", "--sizes", "2/class,6/class,100%")
+    flags = (*QUICK, "--methods", "majority,tfidf_svm,prototype", "--sizes", "2/class,6/class,100%", "--draws", "2")
     done = graft("curve", tickets, *flags, "--reference-sizes", "100%,12/class")
     assert done.code == 0, done.err
     curve = json.loads(Path("curves/tickets/curve.json").read_text(encoding="utf-8"))
@@ -125,7 +125,7 @@ def test_larger_sizes_for_references_alone(graft: Graft, tickets: Path) -> None:
 
 
 def test_a_reference_size_of_the_same_rows_gives_way(graft: Graft, tickets: Path) -> None:
-    flags = (*QUICK, "--methods", "tfidf_svm,prototype", "--sizes", "2/class,64/class")
+    flags = (*QUICK, "--methods", "tfidf_svm,prototype", "--sizes", "2/class,64/class", "--draws", "1")
     curve = json.loads(graft("curve", tickets, *flags, "--reference-sizes", "100%", "--json").out)
     assert [size["size"] for size in curve["sizes"]] == ["2/class", "64/class"] and len(curve["points"]) == 4
     assert "100% is left out: it takes the same rows as 64/class" in curve["notes"]

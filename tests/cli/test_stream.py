@@ -103,8 +103,8 @@ def test_a_task_that_changed_stops_it_with_its_name(
     monkeypatch.setattr(stream_training, "train_in", None)  # nothing is trained any more
     done = graft(*command)
     assert done.code == 2
-    assert "the task 'mood' has changed since it was added: its files have changed" in done.err
-    assert "graft bank check b.bank" in done.err
+    assert "b.bank/tasks/mood/1: a file of this task has changed since it was added" in done.err
+    assert "graft bank rollback" in done.err
 
 
 def test_ctrl_c_says_what_is_kept(graft: Graft, tasks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

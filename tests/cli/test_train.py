@@ -150,7 +150,8 @@ def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
     graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(climber, "MOST_SEEDS", 1)
-    done = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l")
+    flags = (*QUICK, "--budget", "1h", "--out", "l", "--bank", "b", "--task", "t")
+    done = graft("train", tickets, *flags)
     assert done.code == 0
     content = json.loads(Path("l/ladder.json").read_text(encoding="utf-8"))
     heading, answer, runs, *_ = done.out.split("\n\n")
@@ -168,8 +169,10 @@ def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
     assert "Note: top_layers is no rung here" in done.out and "Written: l/ladder.json" in done.out
     module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
     assert graft("predict", module, "where is my parcel").code == 0
-    again = graft("train", tickets, *QUICK, "--budget", "1h", "--out", "l", "--json")
+    assert json.loads(Path("b/tasks/t/1/module.json").read_text(encoding="utf-8"))["run"] == content["chosen"]["run"]
+    again = graft("train", tickets, *flags, "--json")
     found = json.loads(again.out)
+    assert found.pop("bank") == {"path": "b", "task": "t", "version": 1, "new": False}
     assert found == json.loads(Path("l/ladder.json").read_text(encoding="utf-8"))
     runs_of = {rung["run"] for rung in content["rungs"] if rung["run"]}
     assert all(rung["reused"] for rung in found["rungs"] if rung["run"] in runs_of)

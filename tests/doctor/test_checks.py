@@ -139,20 +139,20 @@ def test_a_gpu_that_torch_cannot_use(looked: Looked, monkeypatch: pytest.MonkeyP
 
 def test_memory_and_its_limits(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
     gigabyte = 10**9
-    for name, value in {"memory_bytes": 64, "free_bytes": 60, "memory_limit": None, "own_limit": None}.items():
-        monkeypatch.setattr(memory, name, lambda value=value: value and value * gigabyte)
+    for name, value in {"memory_bytes": 64, "kernel_bytes": 60, "memory_limit": None, "own_limit": None}.items():
+        monkeypatch.setattr(memory, name, lambda *asked, value=value: value and value * gigabyte)
     assert bad(looked(memory)) == [] and looked(memory)[0].says == "60 GB of 64 GB free"
     monkeypatch.setattr(memory, "memory_limit", lambda: 10 * gigabyte)
     assert bad(looked(memory)) == [] and looked(memory)[0].says.endswith("; limited to 10 GB")
     monkeypatch.setattr(memory, "own_limit", lambda: gigabyte)
     assert ("fails", "at most 1 GB of memory") in bad(looked(memory))
     monkeypatch.setattr(memory, "own_limit", lambda: None)
-    monkeypatch.setattr(memory, "free_bytes", lambda: gigabyte)
+    monkeypatch.setattr(memory, "kernel_bytes", lambda *asked: gigabyte)
     assert ("slow", "1 GB of memory are free") in bad(looked(memory))
 
 
 def test_the_systems_own_numbers_are_read() -> None:
-    free = memory.free_bytes()
+    free = memory.kernel_bytes(memory.INFO, "MemAvailable")
     assert free is None or 10**6 < free < (memory.memory_bytes() or 0)
 
 

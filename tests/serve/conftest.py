@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from graftwork.bank.task_version import TaskEntry
 from graftwork.core.example import Example
 from graftwork.errors import GraftworkError, IncompatibleModule, UnknownName
 from graftwork.machine.memory import OutOfMemory
@@ -62,6 +63,7 @@ class StandIn:
     tasks: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     gate: threading.Event = field(default_factory=threading.Event)
+    entered: int = 0  # batches that have begun
     batches: list[list[tuple[str, Example]]] = field(default_factory=list)
     coming: dict[str, Any] | None = None  # what the next `refresh` finds
     failing: dict[str, str] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class StandIn:
     precision: str = "fp32"
 
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
+        self.entered += 1
         assert self.gate.wait(10)
         self.batches.append(list(rows))
         time.sleep(self.seconds)
@@ -99,9 +102,7 @@ class StandIn:
 
 def entries(names: Mapping[str, Sequence[str]], folder: Path) -> dict[str, Any]:
     return {
-        name: SimpleNamespace(
-            version=1, bytes=1000, description=described(roles), folder=folder / name / "1", has_board=name == "mood"
-        )
+        name: TaskEntry(name, 1, "", 1000, "", folder / name / "1", described(roles), has_board=name == "mood")
         for name, roles in names.items()
     }
 

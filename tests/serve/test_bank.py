@@ -154,7 +154,7 @@ def test_a_task_that_takes_other_inputs_since_it_was_asked(
     monkeypatch.setattr(served, step, late)
     asked = {"task": ["guess", "mood"], "text": "so good " * 2000}
     status, answer, headers = client_of(server.port).ask("POST", "/v1/predict", asked)
-    assert status == 503 and "has changed" in answer["error"]["what"] and headers["retry-after"] == "1"
+    assert status == 503 and "was replaced" in answer["error"]["what"] and headers["retry-after"] == "1"
     service.renew()
     assert client_of(server.port).predict({"task": "mood", "text_a": "so", "text_b": "good"})[0] == 200
     server.stop(notice_seconds=0)

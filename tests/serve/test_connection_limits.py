@@ -83,13 +83,13 @@ def test_a_head_that_never_ends(serving: Any) -> None:
 @pytest.mark.parametrize("size", [1500, 2500, 70_000, 200_000])
 def test_a_long_head_is_refused_whatever_its_pieces(serving: Any, size: int) -> None:
     running = serving(head_bytes=2000)
-    expected = 200 if size < 2000 else 431
-    for head in (b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: %s\r\n\r\n", b"GET /livez?%s HTTP/1.1\r\nHost: x\r\n\r\n"):
+    expected, last = 200 if size < 2000 else 431, b"Host: x\r\nConnection: close\r\n"
+    for head in (b"GET /livez HTTP/1.1\r\n%sX-A: %%s\r\n\r\n" % last, b"GET /livez?%%s HTTP/1.1\r\n%s\r\n" % last):
         whole = head % (b"a" * size)
         cut = len(whole) * 9 // 10
         assert status(talk(running.server.port, whole)) == expected
         assert status(talk(running.server.port, whole[:cut], whole[cut:], pause=0.02)) == expected
-    many = b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"A:b\r\n" * (size // 5) + b"\r\n"
+    many = b"GET /livez HTTP/1.1\r\n" + last + b"A:b\r\n" * (size // 5) + b"\r\n"
     assert status(talk(running.server.port, many)) == expected
 
 
@@ -124,12 +124,12 @@ def test_one_host_is_named(running: Any, hosts: list[str], version: str, expecte
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS is not spoken here"),
-        (b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", "this is not valid HTTP/1.1: Invalid method encountered"),
-        (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", "this is not valid HTTP/1.1: "),
-        (b"GET /livez HTTP/1.1\r\n\r\n", "the host is missing, unclear or no host"),
-        (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", "this is not valid HTTP/1.1: "),
-        (TYPED + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "this is not valid HTTP/1.1: Invalid character"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "this port does not accept TLS"),
+        (b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", "the request is not valid HTTP/1.1: Invalid method encountered"),
+        (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", "the request is not valid HTTP/1.1: "),
+        (b"GET /livez HTTP/1.1\r\n\r\n", "the Host header is missing or not valid"),
+        (b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", "the request is not valid HTTP/1.1: "),
+        (TYPED + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "the request is not valid HTTP/1.1: Invalid character"),
     ],
 )
 def test_what_is_no_request_is_told_counted_and_logged(running: Any, raw: bytes, why: str) -> None:
@@ -190,7 +190,10 @@ def test_what_is_refused_at_the_door_is_counted_and_logged(serving: Any) -> None
     assert 'graftwork_requests_total{route="other",status="431"} 1.0' in counts
     assert 'graftwork_requests_total{route="other",status="408"} 1.0' in counts
     lines = [(line["status"], line["why"]) for line in running.lines() if "why" in line]
-    assert lines == [(431, "the head is too long"), (408, "the head did not arrive in time")]
+    assert lines == [
+        (431, "the request line and headers are too long"),
+        (408, "the request line and headers did not arrive in time"),
+    ]
 
 
 def test_requests_one_after_another_and_at_once_on_a_connection(running: Any) -> None:

@@ -71,7 +71,7 @@ def test_the_manifest_names_options_paths_and_ports_that_exist(tmp_path: Path) -
     assert mounts.keys() == volumes.keys()
     assert asked["bank"].startswith(f"{mounts['bank']}/") and asked["token_file"].startswith(f"{mounts['token']}/")
     before = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
-    assert pod["terminationGracePeriodSeconds"] > before + NOTICE_SECONDS + asked["grace"] + END_SECONDS
+    assert pod["terminationGracePeriodSeconds"] > before + NOTICE_SECONDS + asked["grace_seconds"] + END_SECONDS
     (tmp_path / "token").write_text("0123456789abcdef")
     (tmp_path / "token").chmod(volumes["token"]["secret"]["defaultMode"])
     assert read_token(tmp_path / "token") == "0123456789abcdef"

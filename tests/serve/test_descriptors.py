@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.serve.descriptors import KEPT_FREE, connections_within
+from graftwork.serve.server_limits import KEPT_FREE, connections_within
 
 ENDLESS = resource.RLIM_INFINITY
 
@@ -71,8 +71,9 @@ def test_fewer_connections_are_told(serving: Any, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("limit")
 def test_without_descriptors_the_log_stays_short_and_the_server_comes_back(
-    running: Any, capfd: pytest.CaptureFixture[str]
+    running: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("asyncio.constants.ACCEPT_RETRY_DELAY", 0.1)
     with socket.socket() as waiting:  # opened before there are none left
         waiting.settimeout(5)
         highest = max(int(name) for name in os.listdir("/dev/fd")) + 8  # some are free, whatever has been opened
@@ -84,7 +85,7 @@ def test_without_descriptors_the_log_stays_short_and_the_server_comes_back(
         waiting.connect(("127.0.0.1", running.server.port))
         waiting.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         running.until(lambda: any("trouble" in line.get("event", "") for line in running.lines()))
-        time.sleep(1.5)  # it is tried again meanwhile
+        time.sleep(0.3)  # it is tried again meanwhile
         troubles = [line["why"] for line in running.lines() if "trouble" in line.get("event", "")]
         assert troubles == ["socket.accept() out of system resource: [Errno 24] Too many open files"]
         for number in taken:

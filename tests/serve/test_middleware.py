@@ -36,7 +36,7 @@ def test_another_method_and_another_path(running: Any) -> None:
 
 def test_an_internal_error_is_logged_and_not_told(running: Any) -> None:
     status, answer = running.client.predict({"task": "mood", "text": "poison"})
-    assert status == 500 and answer == {"error": {"what": "an internal error; the server's log has it"}}
+    assert status == 500 and answer == {"error": {"what": "an internal error; details are in the server's log"}}
     logged = next(line for line in running.lines() if line.get("event") == "internal error")
     assert "ZeroDivisionError" in logged["traceback"] and len(logged["request_id"]) == 32
 

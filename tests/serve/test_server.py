@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -32,7 +33,7 @@ def occupied(running: Any, waiting: int = 0) -> list[Future[Any]]:
     running.bank.gate.clear()
     batcher = running.server.service.batcher
     asked = [ask_in_thread(running)]
-    running.until(lambda: batcher.busy)
+    running.until(lambda: running.bank.entered)
     for number in range(1, waiting + 1):
         asked.append(ask_in_thread(running))
         running.until(lambda number=number: batcher.waiting[0] == number)
@@ -118,7 +119,7 @@ def test_what_is_not_answered_before_the_end_is_told(serving: Any, monkeypatch: 
     assert entered.wait(5)
     running.bank.gate.clear()
     asked = ThreadPoolExecutor(max_workers=1).submit(running.client.ask, "POST", "/v1/predict", ROW)
-    running.until(lambda: running.server.service.batcher.busy)
+    running.until(lambda: running.bank.entered)
     began = time.monotonic()
     running.server.stop(notice_seconds=0)
     assert time.monotonic() - began < 4  # though neither the batch nor the change of the bank ends
@@ -150,7 +151,7 @@ def test_answers_are_sent_at_once() -> None:
 
 
 def test_an_address_of_another_machine() -> None:
-    with pytest.raises(ConfigError, match="cannot listen here"):
+    with pytest.raises(ConfigError, match="cannot listen on this address"):
         bind("192.0.2.1", 0)
 
 
@@ -176,8 +177,8 @@ def changed(running: Any, names: dict[str, Any] | None, **failing: str) -> None:
 
 def test_tasks_come_change_and_go_without_a_restart(running: Any) -> None:
     tasks = dict(running.bank.tasks)
-    mood = tasks.pop("mood")
-    changed(running, tasks | {"tone": mood, "topic": type(mood)(**{**vars(tasks["topic"]), "version": 2})})
+    tone = replace(tasks.pop("mood"), name="tone")
+    changed(running, tasks | {"tone": tone, "topic": replace(tasks["topic"], version=2)})
     running.until(lambda: running.client.predict({"task": "tone", "text": "a"})[0] == 200)
     assert running.client.predict(ROW)[0] == 404
     assert running.client.ask("GET", "/v1/tasks/topic")[1]["version"] == 2

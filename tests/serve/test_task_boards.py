@@ -10,7 +10,7 @@ import pytest
 
 from graftwork.compare.advice import advice
 from graftwork.compare.sentences import race_lines, verdicts
-from graftwork.serve.task_boards import in_words
+from graftwork.serve.info_routes import in_words
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 BOARDS = sorted(BENCHMARKS.glob("*/results/*/leaderboard.json"))

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from graftwork.bank.bank_check import BankFinding, examine
-from graftwork.bank.bank_folder import BankFolder, BankState, TaskEntry, unknown_task
+from graftwork.bank.bank_folder import BankFolder, unknown_task
+from graftwork.bank.integrity import BankFinding, examine
 from graftwork.bank.mixed_batch import Mixture
-from graftwork.bank.task_version import require_digest
+from graftwork.bank.task_version import BankState, TaskEntry, require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
@@ -257,7 +257,7 @@ class Bank:
             roles = self._entry(name).roles
             if example.inputs.keys() != set(roles):
                 got, where = ", ".join(example.inputs), f"row {number}, task {name!r}"
-                raise ConfigError("the task has other inputs", where=where, got=got, expected=", ".join(roles))
+                raise ConfigError("the task takes other inputs", where=where, got=got, expected=", ".join(roles))
 
     def _answers(self, name: str) -> bool:
         """Return whether the task is loaded in its current version."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graftwork.bank.ledger import (
     NAME,
-    START,
     Change,
     Ledger,
     append,
@@ -25,70 +25,34 @@ from graftwork.bank.ledger import (
     require_free,
     tail_of,
 )
-from graftwork.bank.leftovers import TASKS, sweep
 from graftwork.bank.task_version import (
     BOARD,
+    BankState,
+    PlacedTask,
+    TaskEntry,
     bytes_of,
     copy_module,
     digest_of,
-    identity_after,
     is_intact,
     require_description,
     require_digest,
     require_there,
     require_vacant,
+    state_with,
 )
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
-from graftwork.io.files import read_json, storage_errors, sync_folder, write_json
+from graftwork.io.files import PART, read_json, storage_errors, sync_folder, write_json
 from graftwork.io.json_limits import MODULE
 from graftwork.io.locks import held
 from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.module.module_place import module_folder
 
 FORMAT = 1
+TASKS = "tasks"  # folder of the task modules, by name and version
+ON_ITS_WAY = re.compile(rf"\.{NAME.pattern}\.[a-z0-9_]{{8}}")  # a temporary folder of `tempfile.mkdtemp` for a task
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # entries that a bank writes
 SHOWN = 20  # maximum number of names in a message
 Test = Callable[[Path], object]  # opens and tests the module in a folder, or raises
-
-
-@dataclass(frozen=True)
-class PlacedTask:
-    """The entry of a task in `bank.json`."""
-
-    version: int
-    digest: str  # `digest_of` the version's folder
-    bytes: int
-    added: str  # ISO 8601, UTC: when this version was added
-
-
-@dataclass(frozen=True)
-class BankState:
-    """The content of `bank.json`, read at once: a complete, consistent bank."""
-
-    backbone: Mapping[str, Any] | None = None  # a `BackboneCard` as JSON; None until the first task brings one
-    precision: str | None = None  # "bf16" or "fp32"; None until the first task brings one
-    backbone_seed: int = 0
-    head: str = START  # hash of the ledger's last line
-    tasks: Mapping[str, PlacedTask] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TaskEntry:
-    """A version of a task in a bank, with the content of its files."""
-
-    name: str
-    version: int
-    digest: str
-    bytes: int
-    added: str
-    folder: Path
-    description: Mapping[str, Any]  # `module.json` without its facts, which may hold a vocabulary
-    has_board: bool
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The inputs that the task takes."""
-        return tuple(self.description["roles"])
 
 
 @dataclass(frozen=True)
@@ -147,7 +111,10 @@ class BankFolder:
         try:
             if content.pop("format") != FORMAT:
                 raise IncompatibleModule(
-                    "written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}"
+                    "written by another version of Graftwork",
+                    where=str(path),
+                    expected=f"format {FORMAT}",
+                    do="open it with the version that wrote it",
                 )
             tasks = {name: PlacedTask(**placed) for name, placed in content.pop("tasks").items()}
             for name, placed in tasks.items():  # these become paths
@@ -156,7 +123,10 @@ class BankFolder:
             return BankState(**content, tasks=tasks)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise IncompatibleModule(
-                "bank.json is damaged", where=str(path), got=f"{type(error).__name__}: {error}", do="restore a copy"
+                "bank.json is damaged",
+                where=str(path),
+                got=f"{type(error).__name__}: {error}",
+                do="restore bank.json and ledger.jsonl from one backup",
             ) from None
 
     def _require_own(self, name: str) -> None:
@@ -211,8 +181,7 @@ class BankFolder:
         name = name if name is not None else str(description["task"]["name"])
         require_name(name)
         with self._changing() as (state, ledger):
-            fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, module)
-            state = replace(state, **fits)
+            state = state_with(description, state, module)
             with self._incoming(name) as copy:
                 copy_module(module, copy, board)
                 digest = digest_of(copy)
@@ -307,10 +276,10 @@ class BankFolder:
         ledger = self.ledger(state)
         if ledger.after > 1:
             raise StorageError(
-                f"the ledger goes on for {ledger.after} lines after the one that bank.json names as the last",
+                f"bank.json is too old: the ledger has {ledger.after} later lines",
                 where=str(self.root),
-                expected="at most one, of an interrupted change",
-                do="restore the newer bank.json, this one is older; nothing was changed",
+                expected="at most one later line, of an interrupted change",
+                do="restore the newest bank.json; nothing was changed now",
             )
         if ledger.after:
             path = self.root / "ledger.jsonl"
@@ -346,8 +315,7 @@ class BankFolder:
             folder = self.folder(name, tasks[name].version)
             description = read_json(folder / "module.json", MODULE)
             require_description(description, folder)
-            fits = identity_after(state.backbone, state.precision, state.backbone_seed, description, folder)
-            state = replace(state, **fits)
+            state = state_with(description, state, folder)
         return replace(state, head=tail.hash, tasks=tasks)
 
     @contextlib.contextmanager
@@ -398,3 +366,28 @@ def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
     if len(known) > SHOWN:
         known = [*([near] if near else []), *(task for task in known[: SHOWN - 1] if task != near), "…"]
     return UnknownName("task", name, known, where=str(where))
+
+
+def sweep(bank: Path, tasks: Container[str]) -> None:
+    """Remove temporary files and folders, and the version folders of names that are not in `tasks`.
+
+    Raises `StorageError`.
+    """
+    with storage_errors(bank):
+        for path in bank.glob(f".bank.json.*{PART}"):
+            path.unlink()
+    with storage_errors(bank / TASKS):
+        for folder in filter(_is_folder, (bank / TASKS).iterdir()):
+            if ON_ITS_WAY.fullmatch(folder.name):
+                shutil.rmtree(folder)
+            elif not folder.name.startswith(".") and folder.name not in tasks:
+                for version in filter(_is_folder, folder.iterdir()):
+                    if version.name.isdecimal():
+                        shutil.rmtree(version)
+                with contextlib.suppress(OSError):  # it contains other files, which are kept
+                    folder.rmdir()
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a bank may have made this folder: it is no plain file and no link."""
+    return path.is_dir() and not path.is_symlink()

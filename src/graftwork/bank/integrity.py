@@ -1,17 +1,18 @@
-"""Integrity checks of a bank: its files and the logits of every self-test stay bit-identical."""
+"""Integrity of a bank: the check of all its parts, and the witness that files and logits stay bit-identical."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graftwork.bank.bank_folder import BankFolder, PlacedTask
-from graftwork.bank.task_version import digest_of, require_digest
+from graftwork.bank.bank_folder import BankFolder
+from graftwork.bank.ledger import replay
+from graftwork.bank.task_version import PlacedTask, require_digest
 from graftwork.core.backbone import Backbone
 from graftwork.core.kind import OwnOutputs
 from graftwork.errors import GraftworkError, IncompatibleModule
@@ -70,15 +71,17 @@ class Witness:
     def _look(self, name: str, placed: PlacedTask, known: Noted | None) -> Noted:
         """Return the current state of a task. Raises where it differs from the record `known`."""
         folder = self.store.folder(name, placed.version)
-        if known is None:
-            require_digest(folder, placed.digest)
-        files = digest_of(folder)
-        if known is not None:
-            self._require_same(name, folder, "its files have changed", known.files, files)
+        require_digest(folder, placed.digest)
         logits = self._logits(folder)
-        if known is not None:
-            self._require_same(name, folder, "its self-test gives other logits", known.logits, logits)
-        return Noted(placed.version, files, logits)
+        if known is not None and logits != known.logits:
+            raise IncompatibleModule(
+                f"the task {name!r} has changed since it was added: its self-test gives other logits",
+                where=str(folder),
+                got=f"sha256 {logits[:16]}…",
+                expected=f"sha256 {known.logits[:16]}…",
+                do=f"see graft bank check {self.store.root}; the stream stopped here",
+            )
+        return Noted(placed.version, placed.digest, logits)
 
     def open(self, folder: Path) -> TaskModule:
         """Open a module and run its self-test. Raises `IncompatibleModule`."""
@@ -95,12 +98,38 @@ class Witness:
         logits = np.ascontiguousarray(module.tested, dtype="<f8")  # (N, C) or (W, C)
         return hashlib.sha256(repr(logits.shape).encode() + logits.tobytes()).hexdigest()
 
-    def _require_same(self, name: str, folder: Path, what: str, known: str, found: str) -> None:
-        if found != known:
-            raise IncompatibleModule(
-                f"the task {name!r} has changed since it was added: {what}",
-                where=str(folder),
-                got=f"sha256 {found[:16]}…",
-                expected=f"sha256 {known[:16]}…",
-                do=f"see graft bank check {self.store.root}; the stream stopped here",
-            )
+
+@dataclass(frozen=True)
+class BankFinding:
+    """The result of checking one part of a bank."""
+
+    task: str  # "" for the ledger and bank.json
+    version: int  # 0 for these
+    difference: float | None  # largest difference of a self-test logit; 0.0: bit-identical; None: not computed
+    problem: str = ""  # empty: no problem
+
+
+def examine(bank: BankFolder, tested: Callable[[Path], TaskModule]) -> Iterator[BankFinding]:
+    """Check all parts one by one: first the ledger, then every version of every task.
+
+    `tested` opens the module in a folder and runs its self-test. If the ledger is damaged, only the versions that
+    `bank.json` names are checked. Raises as `BankFolder.state`.
+    """
+    state = bank.state()
+    versions = {name: {placed.version: placed.digest} for name, placed in state.tasks.items()}
+    problem = ""
+    try:
+        versions = {name: kept.versions for name, kept in replay(bank.ledger(state).changes).items()}
+    except GraftworkError as error:
+        problem = error.message
+    yield BankFinding("", 0, None, problem)
+    for name in sorted(versions):
+        for version, files in sorted(versions[name].items()):
+            folder = bank.folder(name, version)
+            try:
+                require_digest(folder, files)
+                finding = BankFinding(name, version, tested(folder).difference)
+            except GraftworkError as error:
+                finding = BankFinding(name, version, None, error.message)
+            if not finding.problem or name in bank.state().tasks:  # otherwise it was removed meanwhile
+                yield finding

@@ -93,10 +93,6 @@ class Mixture:
             if gone is not None and gone.place is not None:
                 gone.place.shelf.drop(gone.place.slot)
 
-    def names(self) -> list[str]:
-        """Return the loaded tasks, in order of addition."""
-        return list(self._residents)
-
     def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
         """Answer every row by its task, decoded by the kind's `decode`. Raises `UnknownName`, `OutOfMemory`."""
         answers: list[Answer] = []

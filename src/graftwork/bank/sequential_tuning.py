@@ -82,7 +82,7 @@ class Sequential:
         missing = [name for name in self.history.rows if name not in there]
         if missing:
             raise ConfigError(
-                "tasks that the network was trained on can't be scored again",
+                "tasks are missing that the network was trained on before; they must be scored again",
                 where=str(self.history.path),
                 got=f"no {', '.join(missing)}",
                 do="name them too, or another folder for this stream: --out DIR",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,44 +125,32 @@ class Stretch:
         return adapted if self.chunks.back is None else adapted[self.chunks.back]
 
 
-class Crossing:
-    """The hooks of one place: the rows of each stretch by their own adapters, the others as they are."""
-
-    def __init__(self, place: str, rows: int, stretches: Sequence[Stretch]):
-        self.place, self.rows, self.stretches = place, rows, stretches
-
-    def hang(self, sites: Mapping[str, nn.Module]) -> RemovableHandle:
-        """On the site that the place belongs to."""
-        name, at = site_of(self.place)
-        site = sites[name]
-        return site.register_forward_hook(self.output) if at == "output" else site.register_forward_pre_hook(self.input)
-
-    def output(self, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        """(S, …, in) and (S, …, out) -> (S, …, out)."""
-        return self._adapted(args[0], output)
-
-    def input(self, site: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """(S, …, in) -> (S, …, in); others may read the tensor too, so that it is copied."""
-        return (self._adapted(args[0], args[0].clone()), *args[1:])
-
-    def _adapted(self, before: Tensor, after: Tensor) -> Tensor:
-        x = before.reshape(self.rows, -1, before.shape[-1])  # (S, N, in)
-        y = after.reshape(self.rows, -1, after.shape[-1])  # (S, N, out)
-        for stretch in self.stretches:
-            rows = stretch.rows
-            y[rows] = stretch.adapt(self.place, x[rows], y[rows])
-        return y.view(after.shape)
-
-
 @contextlib.contextmanager
 def hung(sites: Mapping[str, nn.Module], rows: int, stretches: Sequence[Stretch]) -> Iterator[None]:
-    """Hook the adapters of these stretches into `sites` for batches of `rows` sequences."""
+    """Hook the adapters of these stretches into `sites` for batches of `rows` sequences; leave other rows."""
     handles = []
     try:
         for place in dict.fromkeys(place for stretch in stretches for place in stretch.shelf.how):
-            here = [stretch for stretch in stretches if place in stretch.shelf.how]
-            handles.append(Crossing(place, rows, here).hang(sites))
+            handles.append(_hooked(sites, place, partial(_crossed, place, rows, stretches)))
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _hooked(sites: Mapping[str, nn.Module], place: str, cross: Callable[[Tensor, Tensor], Tensor]) -> RemovableHandle:
+    """Call `cross` on the input and the output of a site, or only on its input, which others may read too: a copy."""
+    name, at = site_of(place)
+    if at == "output":
+        return sites[name].register_forward_hook(lambda site, args, output: cross(args[0], output))
+    return sites[name].register_forward_pre_hook(lambda site, args: (cross(args[0], args[0].clone()), *args[1:]))
+
+
+def _crossed(place: str, rows: int, stretches: Sequence[Stretch], before: Tensor, after: Tensor) -> Tensor:
+    """Change `after`, the rows of each stretch by their own adapters: (S, …, in), (S, …, out) -> (S, …, out)."""
+    x = before.reshape(rows, -1, before.shape[-1])  # (S, N, in)
+    y = after.reshape(rows, -1, after.shape[-1])  # (S, N, out)
+    for stretch in stretches:
+        if place in stretch.shelf.how:
+            y[stretch.rows] = stretch.adapt(place, x[stretch.rows], y[stretch.rows])
+    return y.view(after.shape)

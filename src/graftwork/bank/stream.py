@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Unpack
+from typing import Any, Unpack
 
-from graftwork.bank.bank_folder import BankFolder, BankState, require_name
+from graftwork.bank.bank_folder import BankFolder, require_name
 from graftwork.bank.sequential_tuning import Sequential
-from graftwork.bank.stream_history import History, Row
+from graftwork.bank.stream_history import Row
 from graftwork.bank.stream_tasks import How, StreamTask, TaskFailed
 from graftwork.bank.stream_training import IntoBank
+from graftwork.bank.task_version import BankState
 from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.named_methods import parse_method
 from graftwork.core.progress import Progress, part_of, silent
@@ -26,15 +27,6 @@ from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import require_use_of_rate
 
 CONTRAST = "full-sequential"
-
-
-class StreamLearner(Protocol):
-    """A learner of the tasks of a stream, one after another."""
-
-    history: History
-
-    def take(self, asked: StreamTask, progress: Progress) -> Row:
-        """Learn one task, unless already learnt. Raises `TaskFailed` for errors of this task alone."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +133,7 @@ def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[Stream
 
 def _learner(
     how: How, asked: Sequence[StreamTask], bank: str | Path | None, folder: Path, contrast: bool
-) -> StreamLearner:
+) -> Sequential | IntoBank:
     """Open the learner; every error in the settings is raised here, before any training."""
     is_bank = bank is not None and (Path(bank) / "bank.json").exists()
     state = BankFolder(Path(bank)).state() if bank is not None and is_bank else BankState()
@@ -159,7 +151,11 @@ def _learner(
 
 
 def _take_all(
-    learner: StreamLearner, asked: Sequence[StreamTask], strict: bool, told: Callable[[Row], None], progress: Progress
+    learner: Sequential | IntoBank,
+    asked: Sequence[StreamTask],
+    strict: bool,
+    told: Callable[[Row], None],
+    progress: Progress,
 ) -> None:
     """Learn the tasks; those learnt by earlier commands come first, in their order."""
     order = list(learner.history.rows)

@@ -29,7 +29,10 @@ class History:
             except (KeyError, TypeError, AttributeError) as error:
                 got = f"{type(error).__name__}: {error}"
                 raise StorageError(
-                    "not the file of a stream", where=str(path), got=got, do="move it to another place"
+                    "this stream.json is damaged, or was not written by graft stream",
+                    where=str(path),
+                    got=got,
+                    do="move it to another place",
                 ) from None
 
     def put(self, row: Row) -> None:
@@ -51,7 +54,10 @@ class History:
     def _go_on(self, content: Mapping[str, Any]) -> None:
         if content.get("format") != FORMAT:
             raise StorageError(
-                "written by another version of Graftwork", where=str(self.path), expected=f"format {FORMAT}"
+                "written by another version of Graftwork",
+                where=str(self.path),
+                expected=f"format {FORMAT}",
+                do="continue it with the version that wrote it, or name another folder: --out DIR",
             )
         differing = [
             key for key, value in self.identity.items() if _counts(content["stream"].get(key)) != _counts(value)

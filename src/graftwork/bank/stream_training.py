@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from graftwork.bank.bank_folder import BankFolder, PlacedTask
+from graftwork.bank.bank_folder import BankFolder
 from graftwork.bank.forgetting import figures
 from graftwork.bank.integrity import Witness
 from graftwork.bank.stream_history import History, Row
 from graftwork.bank.stream_tasks import How, StreamTask, of_this_task
-from graftwork.bank.task_version import identity_after
+from graftwork.bank.task_version import PlacedTask, state_with
 from graftwork.core.meter import Stopwatch
 from graftwork.core.progress import Progress
 from graftwork.core.task import Dataset, positive_of
@@ -41,8 +41,7 @@ class IntoBank:
         chosen = numerics(how.setup.precision, how.setup.device, how.method.method.uses_backbone)
         if shared.backbone is not None:
             module = {"backbone": asdict(shared.backbone.card), "precision": chosen["precision"]}
-            held = self.store.state()  # fail before training if the bank could not hold the modules
-            identity_after(held.backbone, held.precision, held.backbone_seed, module | {"backbone_seed": 0}, bank)
+            state_with(module | {"backbone_seed": 0}, self.store.state(), bank)  # fail before training
         self._arithmetic = digest(computed_in(chosen))
         noted: Mapping[str, Any] = self.history.more.get("self_tests", {})
         comparable = noted.get("arithmetic") == self._arithmetic

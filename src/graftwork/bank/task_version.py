@@ -1,12 +1,14 @@
-"""A version of a task in a bank: a copied module folder, identified by its digest, on the bank's backbone."""
+"""The state of a bank, and the versions of its tasks: copied module folders, each identified by its digest."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from graftwork.bank.ledger import START
 from graftwork.errors import IncompatibleModule, StorageError
 from graftwork.io.files import digest, file_digest, read_json, storage_errors, writing
 from graftwork.io.json_limits import MODULE
@@ -14,6 +16,62 @@ from graftwork.io.plain_files import require_plain_folder
 
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
 BOARD = "leaderboard.json"  # leaderboard of the comparison behind a module, stored beside its files
+
+
+@dataclass(frozen=True)
+class PlacedTask:
+    """The entry of a task in `bank.json`."""
+
+    version: int
+    digest: str  # `digest_of` the version's folder
+    bytes: int
+    added: str  # ISO 8601, UTC: when this version was added
+
+
+@dataclass(frozen=True)
+class BankState:
+    """The content of `bank.json`, read at once: a complete, consistent bank."""
+
+    backbone: Mapping[str, Any] | None = None  # a `BackboneCard` as JSON; None until the first task brings one
+    precision: str | None = None  # "bf16" or "fp32"; None until the first task brings one
+    backbone_seed: int = 0
+    head: str = START  # hash of the ledger's last line
+    tasks: Mapping[str, PlacedTask] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """A version of a task in a bank, with the content of its files."""
+
+    name: str
+    version: int
+    digest: str
+    bytes: int
+    added: str
+    folder: Path
+    description: Mapping[str, Any]  # `module.json` without its facts, which may hold a vocabulary
+    has_board: bool
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The inputs that the task takes."""
+        return tuple(self.description["roles"])
+
+    def told(self) -> dict[str, Any]:
+        """Return what lists of tasks tell of it, as JSON."""
+        described = self.description
+        return {
+            "name": self.name,
+            "version": self.version,
+            "kind": described["task"]["kind"],
+            "labels": list(described["task"]["labels"]),
+            "method": described["method"],
+            "scores": described["scores"],
+            "positive": described["task"].get("positive"),
+            "trained_parameters": described.get("trained_parameters"),
+            "bytes": self.bytes,
+            "has_board": self.has_board,
+        }
 
 
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:
@@ -98,27 +156,22 @@ def is_intact(folder: Path, digest: str) -> bool:
     return True
 
 
-def identity_after(
-    backbone: Mapping[str, Any] | None, precision: str | None, seed: int, module: Mapping[str, Any], where: Path
-) -> dict[str, Any]:
-    """Return the bank's "backbone", "precision" and "backbone_seed" after adding this module: the first one sets them.
+def state_with(module: Mapping[str, Any], state: BankState, where: Path) -> BankState:
+    """Return the state of a bank that takes this module (its `module.json`): the first one sets its backbone.
 
-    A module without a backbone fits any bank. Raises `IncompatibleModule` with both identities.
+    A module without a backbone fits any bank. Raises `IncompatibleModule` with both backbones.
     """
     own = module["backbone"]
     if own is None:
-        return {"backbone": backbone, "precision": precision, "backbone_seed": seed}
-    known = backbone or own
-    bank = f"{known['id']}, revision {known['revision'][:16]}, in {precision or module['precision']}"
-    found = f"{own['id']}, revision {own['revision'][:16]}, in {module['precision']}"
-    if own["revision"] != known["revision"] or precision not in (None, module["precision"]):
+        return state
+    known, precision = state.backbone or own, state.precision or module["precision"]
+    if (own["revision"], module["precision"]) != (known["revision"], precision):
         raise IncompatibleModule(
-            "this module belongs to another backbone than the bank's",
+            "this module was trained on another backbone than the bank's, or in another precision",
             where=str(where),
-            got=found,
-            expected=bank,
+            got=f"{own['id']}, revision {own['revision'][:16]}, in {module['precision']}",
+            expected=f"{known['id']}, revision {known['revision'][:16]}, in {precision}",
             do="train it on the bank's backbone in the bank's precision, or add it to another bank",
         )
-    if backbone is not None:
-        return {"backbone": backbone, "precision": module["precision"], "backbone_seed": seed}
-    return {"backbone": own, "precision": module["precision"], "backbone_seed": module["backbone_seed"]}
+    seed = module["backbone_seed"] if state.backbone is None else state.backbone_seed
+    return replace(state, backbone=known, precision=precision, backbone_seed=seed)

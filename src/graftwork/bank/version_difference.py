@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graftwork.bank.bank_folder import BankFolder, BankState, TaskEntry
+from graftwork.bank.bank_folder import BankFolder
+from graftwork.bank.task_version import TaskEntry
 from graftwork.units import metric_title
 
 Pair = list[Any]  # the values in the first and in the second
@@ -32,18 +33,14 @@ def of_banks(one: BankFolder, other: BankFolder) -> dict[str, Any]:
         for name in both
         if here.tasks[name].digest != there.tasks[name].digest
     }
+    grounds: dict[str, Pair] = {"backbone": [_named(state.backbone) for state in (here, there)]}
+    grounds["precision"] = [state.precision for state in (here, there)]
     return {
-        **_grounds(here, there),
+        **{name: pair for name, pair in grounds.items() if pair[0] != pair[1]},
         "removed": sorted(here.tasks.keys() - there.tasks.keys()),
         "added": sorted(there.tasks.keys() - here.tasks.keys()),
         "changed": changed,
     }
-
-
-def _grounds(here: BankState, there: BankState) -> dict[str, Pair]:
-    backbones = [_named(state.backbone) for state in (here, there)]
-    found = {"backbone": backbones} if backbones[0] != backbones[1] else {}
-    return found | ({"precision": [here.precision, there.precision]} if here.precision != there.precision else {})
 
 
 def _aspects(entry: TaskEntry) -> dict[str, Any]:

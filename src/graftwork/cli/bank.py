@@ -18,8 +18,9 @@ from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.units import metric_title, percent, several, show
 
 if TYPE_CHECKING:
-    from graftwork.bank.bank_check import BankFinding
-    from graftwork.bank.bank_folder import BankFolder, TaskEntry
+    from graftwork.bank.bank_folder import BankFolder
+    from graftwork.bank.integrity import BankFinding
+    from graftwork.bank.task_version import TaskEntry
 
 
 @click.group("bank")
@@ -49,7 +50,7 @@ def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> No
         print_json({"bank": str(made.path)} | asdict(_folder(bank).state()))
         return
     named = f"backbone {made.card.id}, revision {made.card.revision[:16]}" if made.card else "no backbone yet"
-    click.echo(f"{made.path}: a bank, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
+    click.echo(f"created {made.path}, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
 
 
 @command.command("add")
@@ -87,7 +88,7 @@ def remove(bank: str, task: str, as_json: bool) -> None:
 def rename(bank: str, task: str, name: str, as_json: bool) -> None:
     """Rename TASK of BANK to NAME."""
     _folder(bank).rename(task, name)
-    print_facts({"bank": bank, "renamed": task, "to": name}, [f"{task} is {name} now"], as_json)
+    print_facts({"bank": bank, "renamed": task, "to": name}, [f"renamed {task} to {name}"], as_json)
 
 
 @command.command("rollback")
@@ -104,7 +105,7 @@ def rollback(bank: str, task: str, to: int | None, as_json: bool) -> None:
     entry = opened.rollback(task, to)
     print_facts(
         {"bank": bank} | _as_json(entry) | {"before": before},
-        [f"{task}: version {entry.version} answers; version {before} is kept"],
+        [f"{task}: version {entry.version} is the current one now; version {before} is kept"],
         as_json,
     )
 
@@ -224,22 +225,7 @@ def _entry(folder: BankFolder, words: str) -> TaskEntry:
 
 def _as_json(entry: TaskEntry) -> dict[str, Any]:
     """Return the entry as JSON, without the full description."""
-    told = entry.description
-    return {
-        "name": entry.name,
-        "version": entry.version,
-        "kind": told["task"]["kind"],
-        "labels": told["task"]["labels"],
-        "inputs": told["roles"],
-        "method": told["method"],
-        "scores": told["scores"],
-        "positive": told["task"].get("positive"),
-        "trained_parameters": told.get("trained_parameters"),
-        "bytes": entry.bytes,
-        "added": entry.added,
-        "digest": entry.digest,
-        "has_board": entry.has_board,
-    }
+    return entry.told() | {"inputs": entry.description["roles"], "added": entry.added, "digest": entry.digest}
 
 
 def _row(entry: TaskEntry) -> tuple[str, ...]:
@@ -261,7 +247,7 @@ def _bank_lines(folder: BankFolder) -> list[str]:
         f"bank       {folder.root}",
         f"backbone   {named}{f', in {state.precision}' if state.precision else ''}",
         f"tasks      {len(state.tasks):,}, {size}: {', '.join(sorted(state.tasks)[:12])}".rstrip(": "),
-        f"ledger     {several(len(changes), 'line')}, the last of {changes[-1].time}",
+        f"ledger     {several(len(changes), 'change')}, the last at {changes[-1].time}",
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,7 @@ from graftwork.cli.completion import paths, suites
 from graftwork.cli.options import (
     Command,
     RunFlags,
+    exhaustive_option,
     jobs_option,
     json_option,
     option,
@@ -32,11 +33,7 @@ if TYPE_CHECKING:
 )
 @option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
 @option("--limit", type=int, metavar="ROWS", help="Read at most this many rows of each file, for a quick test.")
-@option(
-    "--exhaustive",
-    is_flag=True,
-    help="Run every method with every seed, as for a paper. Do not stop early.",
-)
+@exhaustive_option
 @option(
     "--out",
     metavar="DIR",
@@ -45,19 +42,7 @@ if TYPE_CHECKING:
 @jobs_option
 @json_option("benchmark.json instead of the table")
 @run_options
-def command(
-    suite: str,
-    dir: str,
-    tasks: str | None,
-    methods: str | None,
-    seeds: int,
-    limit: int | None,
-    exhaustive: bool,
-    out: str | None,
-    jobs: int | None,
-    as_json: bool,
-    running: RunFlags,
-) -> int:
+def command(suite: str, dir: str, as_json: bool, running: RunFlags, **flags: Any) -> int:
     """Compare methods on every task of SUITE, from its official files in DIR.
 
     SUITE is glue, superglue, squad or flowers; graft ls suites lists them. DIR holds the unpacked download.
@@ -72,19 +57,7 @@ def command(
 
     use_threads(running.threads)
     with progress_bar() as progress:
-        done = benchmark(
-            suite,
-            dir,
-            tasks=tasks,
-            methods=methods,
-            seeds=seeds,
-            limit=limit,
-            exhaustive=exhaustive,
-            out=out,
-            jobs=jobs,
-            progress=progress,
-            **running.given,
-        )
+        done = benchmark(suite, dir, progress=progress, **flags, **running.given)
     _show(done, as_json)
     return 0 if done.content["chosen"] else 1
 

@@ -32,7 +32,7 @@ def command(action: str, cache: str | None, older_than: str | None, as_json: boo
     time, but a command that reads such files needs them to its end.
     """
     from graftwork.data.readers.embedded_media import media_folder
-    from graftwork.io.cache_folder import CacheFolder, cache_folder
+    from graftwork.io.cache_folder import CACHE_SIZE, CacheFolder, cache_folder
     from graftwork.io.files import storage_errors
     from graftwork.pretrain import corpus_cache
 
@@ -57,11 +57,15 @@ def command(action: str, cache: str | None, older_than: str | None, as_json: boo
         written = {"folder": str(media.root), "files": len(files), "bytes": sum(file.bytes for file in files)}
         print_json({"action": action, "passes": passed, "corpora": tokenised, "media": written})
         return
-    lines = _listed(passes, folder.root) if action == "ls" else [_cleared(passes, folder.root)]
+    lines = [_line(entry, time.time()) for entry in passes] if action == "ls" else []
+    lines.append(_total(action, several(len(passes), "pass"), passes, folder.root))
+    if action == "ls":
+        lines[-1] += f"; the limit is {show(parse_bytes(CACHE_SIZE), 'bytes')}, unless --cache-size sets another"
     if entries:
-        lines.append(_of_corpora(action, entries, corpora))
+        sort = "corpus or vocabulary" if len(entries) == 1 else "corpora and vocabularies"
+        lines.append(_total(action, f"{len(entries):,} tokenised {sort}", entries, corpora))
     if files:
-        lines.append(_of_media(action, files, media.root))
+        lines.append(_total(action, f"{several(len(files), 'file')} out of tables", files, media.root))
     click.echo(printable("\n".join(lines)))
 
 
@@ -79,16 +83,6 @@ def _content(entry: CacheEntry | CachedCorpus) -> dict[str, Any]:
     return {"path": str(entry.path), "bytes": entry.bytes, "used": entry.used}
 
 
-def _listed(entries: Sequence[CacheEntry], root: Path) -> list[str]:
-    from graftwork.io.cache_folder import CACHE_SIZE
-
-    now = time.time()
-    lines = [_line(entry, now) for entry in entries]
-    cap = f"the limit is {show(parse_bytes(CACHE_SIZE), 'bytes')}, unless --cache-size sets another"
-    total = f"{show(sum(entry.bytes for entry in entries), 'bytes')} in {several(len(entries), 'pass')}"
-    return [*lines, f"{total} under {root}; {cap}"]
-
-
 def _line(entry: CacheEntry, now: float) -> str:
     about = entry.about()
     depth = about.get("depth", "")
@@ -99,18 +93,7 @@ def _line(entry: CacheEntry, now: float) -> str:
     return f"{name}  {about.get('backbone', '–'):<20} {what:<24} {rows:<20} {show(entry.bytes, 'bytes'):>8}  {used}"
 
 
-def _cleared(removed: Sequence[CacheEntry], root: Path) -> str:
-    freed = show(sum(entry.bytes for entry in removed), "bytes")
-    return f"removed {several(len(removed), 'pass')} under {root} and freed {freed}"
-
-
-def _of_corpora(action: str, entries: list[CachedCorpus], root: Path) -> str:
+def _total(action: str, what: str, entries: Sequence[CacheEntry | CachedCorpus], root: Path) -> str:
+    """Return how much is, or was, kept of `what`."""
     size = show(sum(entry.bytes for entry in entries), "bytes")
-    what = f"{len(entries):,} tokenised {'corpus or vocabulary' if len(entries) == 1 else 'corpora and vocabularies'}"
-    return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"
-
-
-def _of_media(action: str, files: Sequence[CacheEntry], root: Path) -> str:
-    size = show(sum(file.bytes for file in files), "bytes")
-    what = f"{several(len(files), 'file')} out of tables"
     return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"

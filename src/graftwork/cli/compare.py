@@ -13,6 +13,7 @@ from graftwork.cli.live import watching
 from graftwork.cli.options import (
     Command,
     RunFlags,
+    exhaustive_option,
     jobs_option,
     json_option,
     option,
@@ -54,11 +55,7 @@ if TYPE_CHECKING:
     help="What differs between seeds: init, order, augmentation; templates, shots. Everything else is as with seed 0.  "
     "[default: all]",
 )
-@option(
-    "--exhaustive",
-    is_flag=True,
-    help="Run every method with every seed, as for a paper. Do not stop early.",
-)
+@exhaustive_option
 @option("--against", metavar="METHOD", help="With several tasks: the reference method of all ratios.  [default: full]")
 @option(
     "--out",

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from graftwork.cli.options import Command, json_option, option, print_json, task_from_flags, task_options
-from graftwork.errors import printable
+from graftwork.cli.options import Command, json_option, option, print_facts, task_from_flags, task_options
 
 WIDTH = 28  # characters of the first column
 MOST_CLASSES = 20  # printed at most; --json has all
@@ -37,12 +36,7 @@ def command(data: str, backbone: str | None, html: str | None, as_json: bool, **
         from graftwork.compare.leaderboard_report import write_data_report
 
         write_data_report(found, Path(html))
-    if as_json:
-        print_json(found)
-        return
-    click.echo(printable("\n".join(report_lines(found))))
-    if html is not None:
-        click.echo(f"Written: {html}")
+    print_facts(found, [*report_lines(found), *([] if html is None else [f"Written: {html}"])], as_json)
 
 
 def report_lines(found: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from graftwork.units import show
 
 if TYPE_CHECKING:
     from graftwork.bank.bank import Bank
-    from graftwork.bank.bank_folder import BankState
+    from graftwork.bank.task_version import BankState
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def place_in_bank(
         if called is not None:
             raise ConfigError("--task needs --bank", got=f"--task {called}", do="name the bank: --bank DIR")
         return PlaceInBank(None, "", backbone or DEFAULT_BACKBONE, precision)
-    from graftwork.bank.bank_folder import BankFolder, BankState, require_name
+    from graftwork.bank.bank_folder import BankFolder, require_name
+    from graftwork.bank.task_version import BankState
     from graftwork.data.splits.split_folder import require_outside
     from graftwork.pretrained.open_backbone import require_kept
 
@@ -93,7 +94,7 @@ def added(bank: Bank, module: Path, task: str | None, board: Path | None = None)
     entry = bank.add(module, task, board=board)
     old = before.get(entry.name)
     again = old is not None and old.digest == entry.digest
-    size = "already" if again else show(entry.bytes, "bytes")
+    size = "unchanged" if again else show(entry.bytes, "bytes")
     lines = [f"In the bank: {entry.name}, version {entry.version}, in {bank.path}, {size}"]
     if old is not None and not again:
         lines.append(f"Go back:     graft bank rollback {bank.path} {entry.name}")

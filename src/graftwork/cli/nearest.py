@@ -56,7 +56,7 @@ def command(
         opened, words[0], sentence, sentences_of(texts), count=count, depth=depth, same_word=same_word
     )
     listed = [{"word": one.word, "cosine": one.cosine, "place": one.place, "sentence": one.sentence} for one in found]
-    _say(as_json, listed, [f"{one.cosine:.4f}  {one.marked}" for one in found])
+    print_facts(listed, [f"{one.cosine:.4f}  {one.marked}" for one in found], as_json)
 
 
 def _by_vector(backbone: str, words: tuple[str, ...], minus: tuple[str, ...], count: int, as_json: bool) -> None:
@@ -64,8 +64,4 @@ def _by_vector(backbone: str, words: tuple[str, ...], minus: tuple[str, ...], co
 
     found = named_word_vectors(backbone).neighbours(words, minus, count)
     listed = [{"word": word, "cosine": cosine} for word, cosine in found]
-    _say(as_json, listed, [f"{cosine:.4f}  {word}" for word, cosine in found])
-
-
-def _say(as_json: bool, listed: list[dict[str, object]], lines: list[str]) -> None:
-    print_facts(listed, lines, as_json)
+    print_facts(listed, [f"{cosine:.4f}  {word}" for word, cosine in found], as_json)

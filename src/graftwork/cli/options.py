@@ -32,6 +32,12 @@ _COLUMNS = (  # role, metavar and help of the columns of a file to predict on
     ("image", "COL", "Column of images.  [default: image or img]"),
     ("sound", "COL", "Column of sounds.  [default: sound or audio]"),
 )
+_TASK_COLUMNS = (  # the same of a file to train on
+    ("text", "COL", "Column of the text, or of its words.  [default: text, sentence, tokens]"),
+    *_COLUMNS[1:3],
+    ("image", "COL", "Column of images, or of paths from the data file.  [default: image or img]"),
+    ("sound", "COL", "Column of sounds, or of paths from the data file.  [default: sound or audio]"),
+)
 
 
 class Option(click.Option):
@@ -81,6 +87,9 @@ precision_option = _setting("precision", metavar="auto|bf16|fp32")
 device_option = _setting("device", metavar="auto|cpu|cuda")
 prices_option = _setting("prices", metavar="FILE")
 threads_option = option("--threads", type=int, help="CPU threads.  [default: all cores]")
+exhaustive_option = option(
+    "--exhaustive", is_flag=True, help="Run every method with every seed, as for a paper. Do not stop early."
+)
 jobs_option = option(
     "--jobs",
     type=int,
@@ -106,17 +115,7 @@ def task_flags(function: F) -> F:
     """Add the flags that describe a task: the keys of a task file, the settings of the kinds among them."""
     *names, last = kinds.names()
     flags = (
-        option("--text", metavar="COL", help="Column of the text, or of its words.  [default: text, sentence, tokens]"),
-        option("--text-a", metavar="COL", help="Column of the first text of a pair.  [default: text_a]"),
-        option("--text-b", metavar="COL", help="Column of the second text of a pair.  [default: text_b]"),
-        option(
-            "--image", metavar="COL", help="Column of images, or of paths from the data file.  [default: image or img]"
-        ),
-        option(
-            "--sound",
-            metavar="COL",
-            help="Column of sounds, or of paths from the data file.  [default: sound or audio]",
-        ),
+        *_column_flags(_TASK_COLUMNS),
         option(
             "--label",
             "--target",
@@ -182,8 +181,11 @@ def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
         named = {role: flags.pop(role) for role, _, _ in _COLUMNS}
         return function(columns={role: name for role, name in named.items() if name is not None}, **flags)
 
-    options = [option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in _COLUMNS]
-    return _apply(command, tuple(options), "Data")
+    return _apply(command, _column_flags(_COLUMNS), "Data")
+
+
+def _column_flags(columns: Sequence[tuple[str, str, str]]) -> tuple[Callable[[Any], Any], ...]:
+    return tuple(option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in columns)
 
 
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:

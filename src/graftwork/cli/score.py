@@ -16,13 +16,12 @@ from graftwork.cli.options import (
     device_option,
     json_option,
     option,
-    print_json,
+    print_facts,
     progress_bar,
     reading_options,
     threads_option,
     use_threads,
 )
-from graftwork.errors import printable
 from graftwork.units import metric_title, percent, several
 
 ENOUGH_ROWS = 20  # an interval over fewer rows is rough
@@ -78,11 +77,8 @@ def command(
     named = columns | {"label": label} | of_kind
     with progress_bar() as progress:
         found = score(opened[0], source, also=opened[1:], columns=named, rejects=rejects, progress=progress)
-    if as_json:
-        print_json(found)
-        return
-    click.echo(printable("\n".join(score_lines(found))))
-    if found["rows"]["rejected"]:
+    print_facts(found, score_lines(found), as_json)
+    if found["rows"]["rejected"] and not as_json:
         click.echo(f"{several(found['rows']['rejected'], 'row')} can't be read: {rejects}", err=True)
 
 

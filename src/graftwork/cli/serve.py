@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,6 +14,7 @@ from graftwork.cli.options import Command, device_option, option, use_threads
 from graftwork.documents import document
 from graftwork.errors import ConfigError
 from graftwork.io.extras import extra
+from graftwork.serve.server_limits import ServerLimits
 
 
 @click.command("serve", cls=Command)
@@ -29,48 +32,53 @@ from graftwork.io.extras import extra
 @option(
     "--token-file",
     metavar="FILE",
-    help="File with the token that clients send. Nobody else may read it, except its group.  [default: a random"
+    help="File with the token that clients send. Only its owner and its group may read it.  [default: a random"
     " token, printed once]",
 )
 @option(
     "--max-batch-tokens",
-    type=int,
-    default=512,
+    "batch_tokens",
+    type=click.IntRange(1),
+    default=ServerLimits.batch_tokens,
     show_default=True,
     metavar="N",
     help="Approximate number of tokens per batch.",
 )
 @option(
     "--max-queue",
-    type=int,
-    default=512,
+    "queue_tokens",
+    type=click.IntRange(1),
+    default=ServerLimits.queue_tokens,
     show_default=True,
     metavar="N",
     help="Tokens that may wait in the queue; further requests are refused with status 429.",
 )
 @option(
     "--timeout",
+    "seconds",
     type=float,
-    default=10.0,
+    default=ServerLimits.seconds,
     show_default=True,
     metavar="SECONDS",
     help="Time after which an unanswered request is refused.",
 )
 @option(
     "--keep-alive",
-    type=int,
-    default=75,
+    "keep_alive_seconds",
+    type=click.IntRange(0, 3600),
+    default=ServerLimits.keep_alive_seconds,
     show_default=True,
     metavar="SECONDS",
-    help="Time after which a connection without a request is closed. More than a proxy keeps it.",
+    help="Time after which an idle connection is closed. Behind a proxy, set it above that of the proxy.",
 )
 @option(
     "--grace",
-    type=int,
-    default=20,
+    "grace_seconds",
+    type=click.IntRange(0, 3600),
+    default=ServerLimits.grace_seconds,
     show_default=True,
     metavar="SECONDS",
-    help="Time that accepted requests have when the server is stopped; then they are refused.",
+    help="Time to finish accepted requests once the server is stopped; those that are left are refused.",
 )
 @device_option
 @option("--threads", type=int, help="CPU threads.  [default: all cores but one, which reads requests]")
@@ -80,38 +88,28 @@ def command(
     host: str,
     port: int,
     token_file: str | None,
-    max_batch_tokens: int,
-    max_queue: int,
-    timeout: float,
-    keep_alive: int,
-    grace: int,
     device: str,
     threads: int | None,
     log_texts: bool,
+    **limits: Any,
 ) -> None:
     """Serve the tasks of BANK over HTTP, until stopped by SIGTERM, SIGHUP or Ctrl-C.
 
     Changes of the bank take effect within about a second. The log is written to stderr, one JSON line per request.
     """
     with extra("serve", "graft serve"):
-        from graftwork.serve.auth_token import make_token, read_token
+        from graftwork.serve.auth_token import read_token
         from graftwork.serve.server import is_loopback, serve_bank
-        from graftwork.serve.server_limits import ServerLimits
 
-    limits = ServerLimits(
-        batch_tokens=max_batch_tokens,
-        queue_tokens=max_queue,
-        seconds=timeout,
-        keep_alive_seconds=keep_alive,
-        grace_seconds=grace,
-    )
+    if not 0 < limits["seconds"] <= 3600:  # click lets NaN pass a range
+        raise ConfigError("--timeout must be more than 0 and at most 3600", got=str(limits["seconds"]))
     if not (is_loopback(host) or token_file):
         raise ConfigError(
-            "other machines could reach this server, so it needs a token that you keep",
+            "a server that other machines can reach needs a token file",
             got=f"--host {host}",
-            do=f"give --token-file FILE, or leave --host out; {document('how-to/serve.md')} says how to make one",
+            do=f"give --token-file FILE, or omit --host; {document('how-to/serve.md')} says how to make a token",
         )
-    token = read_token(Path(token_file)) if token_file else make_token()
+    token = read_token(Path(token_file)) if token_file else secrets.token_urlsafe(24)
     import torch
 
     use_threads(max(1, torch.get_num_threads() - 1) if threads is None else threads)
@@ -122,4 +120,4 @@ def command(
         click.echo(f"http://{shown}:{port}/{secret}")
         sys.stdout.flush()
 
-    serve_bank(Path(bank), (host, port), token, limits, device=device, log_texts=log_texts, say=say)
+    serve_bank(Path(bank), (host, port), token, ServerLimits(**limits), device=device, log_texts=log_texts, say=say)

@@ -15,11 +15,10 @@ from graftwork.cli.options import (
     device_option,
     json_option,
     option,
-    print_json,
+    print_facts,
     threads_option,
     use_threads,
 )
-from graftwork.errors import printable
 
 
 @click.command("shift", cls=Command)
@@ -55,10 +54,7 @@ def command(
     from graftwork.evaluate.domain_shift import shift
 
     found = shift(opened, source, reference=reference, columns=columns, rows=rows, furthest=furthest)
-    if as_json:
-        print_json(found)
-        return
-    click.echo(printable("\n".join(shift_lines(found))))
+    print_facts(found, shift_lines(found), as_json)
 
 
 def shift_lines(found: Mapping[str, Any]) -> list[str]:

@@ -132,7 +132,7 @@ def _end(content: Mapping[str, Any], bank: str | None) -> None:
             told = message if message.startswith(name) else f"{name}: {message}"
             click.echo(printable(textwrap.indent(told, "  ")))
     if "matrix" in content:
-        click.echo("No task was added to a bank. Only the last task is predicted as right after its training.")
+        click.echo("No task was added to a bank. Training on later tasks has changed the predictions for earlier ones.")
     elif content["tasks"]:
         assert bank is not None
         from graftwork.bank.bank_folder import BankFolder

@@ -41,8 +41,8 @@ from graftwork.units import metric_title, named_scores, percent, show
     "--worth",
     type=float,
     metavar="POINTS",
-    help="With --budget: a run must be expected to gain its share of POINTS/10, the worth of the "
-    "whole budget.  [default: 0.5]",
+    help="With --budget: stop when no run is expected to gain enough for its price. The whole budget has the price "
+    "POINTS/10, a run its share of that.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
 @option("--learning-rate", type=float, help="With --method: peak learning rate.  [default: that of the method]")

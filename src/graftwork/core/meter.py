@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from graftwork.config import Prices
@@ -101,22 +103,27 @@ class Meter(Protocol):
         """Return the cost; `costs` holds those named in `needs`, `prices` is the user's price list."""
 
 
+@dataclass(frozen=True)
 class FromReadings:
-    """A meter whose cost follows from the readings of a run alone: it starts nothing and needs no other cost."""
+    """A meter whose `cost` follows from the readings of a run alone: it starts nothing and needs no other cost."""
 
+    cost: Callable[[Readings], Cost]
+    meaning: Meaning
     needs: tuple[str, ...] = ()
-    meaning = Meaning()
 
     def begin(self) -> None:
         """Do nothing: no state is needed."""
 
-    def cost(self, readings: Readings) -> Cost:
-        """Return the cost."""
-        raise NotImplementedError
-
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
         """Return the cost."""
         return self.cost(readings)
+
+
+def from_readings(
+    meaning: Meaning = Meaning(),
+) -> Callable[[Callable[[Readings], Cost]], Callable[[], FromReadings]]:
+    """Return a decorator that makes a meter of a function from readings to a cost."""
+    return lambda cost: partial(FromReadings, cost, meaning)
 
 
 @runtime_checkable
@@ -130,7 +137,7 @@ class Stops(Protocol):
 def meaning_of(cost: str) -> Meaning:
     """Return the meaning that a cost's meter declares, else the default, also for a cost without a meter here."""
     try:
-        meaning: Meaning = getattr(meters.get(cost), "meaning", Meaning())
+        meaning: Meaning = getattr(meters.get(cost)(), "meaning", Meaning())
     except UnknownName:
         return Meaning()
     return meaning

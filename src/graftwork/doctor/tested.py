@@ -8,6 +8,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from graftwork.machine.environment import version
+
 NAME = "graftwork"
 EXTRAS = {  # name -> what it brings
     "elmo": "ELMo's published weights, which are HDF5",
@@ -62,7 +64,5 @@ def of_extra(extra: str) -> list[Requirement]:
 
 def installed(distribution: str) -> str | None:
     """Return the installed version without its local label (`+cpu`); None when not installed."""
-    try:
-        return importlib.metadata.version(distribution).partition("+")[0]
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    found = version(distribution)
+    return None if found is None else found.partition("+")[0]

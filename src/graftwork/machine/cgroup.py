@@ -18,7 +18,9 @@ def core_quota() -> float | None:
 
 def memory_limit() -> int | None:
     """Return the bytes of memory at which the group's processes are killed; None without a limit."""
-    return _least("memory", "memory.max", "memory.limit_in_bytes")
+    files = ("memory.max", "memory.limit_in_bytes")
+    found = [_number(folder / file) for folder in _folders("memory") for file in files]
+    return min((limit for limit in found if limit is not None), default=None)
 
 
 def memory_used() -> int | None:
@@ -45,11 +47,6 @@ def _folders(controller: str) -> Iterator[Path]:
             yield folder
             folder = folder.parent
         yield root
-
-
-def _least(controller: str, *files: str) -> int | None:
-    numbers = (_number(folder / file) for folder in _folders(controller) for file in files)
-    return min((number for number in numbers if number is not None), default=None)
 
 
 def _number(path: Path) -> int | None:

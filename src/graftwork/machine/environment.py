@@ -20,7 +20,7 @@ from graftwork import __version__
 from graftwork.errors import ConfigError
 from graftwork.machine.cgroup import core_quota, memory_limit
 from graftwork.machine.thread_count import threads
-from graftwork.machine.torch_in_use import torch_in_use
+from graftwork.machine.torch_in_use import cuda_in_use, torch_in_use
 
 PRECISIONS = ("auto", "fp32", "bf16")
 DEVICES = ("auto", "cpu", "cuda")
@@ -220,12 +220,9 @@ def cuda_multiplies_bf16() -> bool:
 
 
 def accelerator() -> str | None:
-    """Return the name of the GPU that this process uses; None if it has used none, as a query would initialise CUDA."""
-    torch = torch_in_use()
-    if torch is None or not torch.cuda.is_initialized():
-        return None
-    name: str = torch.cuda.get_device_name()
-    return name
+    """Return the name of the GPU that this process uses; None if it has used none."""
+    cuda = cuda_in_use()
+    return None if cuda is None else str(cuda.get_device_name())
 
 
 def blas() -> list[dict[str, Any]]:
@@ -321,6 +318,15 @@ def memory_bytes() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows; systems without the name
         return None
+
+
+def kernel_bytes(table: Path, field: str) -> int | None:
+    """Return a size in a table of /proc, whose lines are like `VmHWM: 45056 kB`, in bytes; None where it is unknown."""
+    try:
+        lines = table.read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:")), None)
 
 
 def load_average() -> list[float] | None:

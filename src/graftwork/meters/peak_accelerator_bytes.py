@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from graftwork.config import Prices
 from graftwork.core.meter import Cost, Meaning, Readings
-from graftwork.machine.torch_in_use import torch_in_use
+from graftwork.machine.torch_in_use import cuda_in_use
 from graftwork.registry import meters
 
 
@@ -19,20 +17,14 @@ class PeakAcceleratorBytes:
 
     def begin(self) -> None:
         """Reset the high-water mark to the memory in use now."""
-        if (cuda := in_use()) is not None:
+        if (cuda := cuda_in_use()) is not None:
             cuda.reset_peak_memory_stats()
 
     def stop(self, mark: None) -> Cost:
         """Return the peak until now, which excludes the later measurement of prediction speed."""
-        cuda = in_use()
+        cuda = cuda_in_use()
         return Cost(None if cuda is None else cuda.max_memory_allocated(), "bytes", "counter")
 
     def end(self, mark: Cost | None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
         """Return the cost in bytes."""
         return mark if mark is not None else self.stop(None)
-
-
-def in_use() -> ModuleType | None:
-    """Return `torch.cuda` if this process has initialised it; else None, as a query would initialise it."""
-    torch = torch_in_use()
-    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from graftwork.config import Prices
 from graftwork.core.meter import Cost, Meaning, Readings
+from graftwork.machine.environment import kernel_bytes
 from graftwork.registry import meters
 
 RESET = Path("/proc/self/clear_refs")
-STATUS = Path("/proc/self/status")
+STATUS = Path("/proc/self/status")  # its VmHWM is the peak since the last reset
 
 
 @meters.register("peak_memory_bytes")
@@ -30,7 +31,7 @@ class PeakMemoryBytes:
 
     def stop(self, mark: bool) -> Cost:
         """Return the peak until now, which excludes the later measurement of prediction speed."""
-        since_begin = high_water_bytes() if mark else None
+        since_begin = kernel_bytes(STATUS, "VmHWM") if mark else None
         if since_begin is not None:
             return Cost(since_begin, "bytes", "counter")
         return Cost(lifetime_bytes(), "bytes", "model")
@@ -38,15 +39,6 @@ class PeakMemoryBytes:
     def end(self, mark: bool | Cost, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
         """Return the cost in bytes; graded "model" when the peak may date from before the run."""
         return mark if isinstance(mark, Cost) else self.stop(mark)
-
-
-def high_water_bytes() -> int | None:
-    """Return `VmHWM`, the peak since its last reset; None where the kernel does not report it."""
-    try:
-        lines = STATUS.read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)
 
 
 def lifetime_bytes() -> int | None:

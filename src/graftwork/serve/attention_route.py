@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graftwork.core.backbone import Backbone
+from graftwork.bank.bank import Bank
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.transformer import TransformerBackbone
@@ -18,13 +18,6 @@ from graftwork.serve.predict_route import read_body, to_json
 from graftwork.serve.service import Service, without_places
 
 MOST_WORDS = 128  # more do not fit in the picture
-
-
-class HasBackbone(Protocol):
-    """The required interface of a bank."""
-
-    def open_backbone(self) -> Backbone:
-        """Open the backbone that all tasks share. Raises `ConfigError` before there is one."""
 
 
 class Attending:
@@ -50,7 +43,7 @@ class Attending:
         return Response(to_json(found), media_type="application/json")
 
 
-def attention(bank: HasBackbone, asked: AttentionQuestion) -> dict[str, Any]:
+def attention(bank: Bank, asked: AttentionQuestion) -> dict[str, Any]:
     """Return the attention weights of a text in one head of the backbone, as JSON.
 
     `words` as in the text, which of them were `added` by the tokeniser, `weights` (words, words) whose rows sum to 1,
@@ -59,7 +52,7 @@ def attention(bank: HasBackbone, asked: AttentionQuestion) -> dict[str, Any]:
     its attention weights.
     """
     if not asked.text.strip():
-        raise ConfigError("text is blank", expected="a string with words")
+        raise ConfigError("the text is blank", expected="a string with words")
     backbone = bank.open_backbone()
     if not isinstance(backbone, TransformerBackbone):
         reads = f"{backbone.card.id} reads {backbone.card.modality}s"

@@ -1,4 +1,4 @@
-"""The access token of clients: generated at random, or read from a file that is kept from others."""
+"""The access token of clients, read from a file that is kept from others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import binascii
 import hmac
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -14,11 +13,6 @@ from graftwork.errors import ConfigError
 from graftwork.io.files import storage_errors
 
 SHORTEST = 16
-
-
-def make_token() -> str:
-    """Return a token of 192 random bits, URL-safe."""
-    return secrets.token_urlsafe(24)
 
 
 def read_token(path: Path) -> str:
@@ -42,7 +36,7 @@ def read_token(path: Path) -> str:
     lines = content.decode("ascii", errors="replace").strip().splitlines()
     if len(lines) != 1 or len(lines[0]) < SHORTEST or not all("!" <= char <= "~" for char in lines[0]):
         raise ConfigError(
-            "the token file holds no proper token",
+            "the token file does not contain a valid token",
             where=str(path),
             expected=f"one line of at least {SHORTEST} letters, digits and signs, without spaces",
             do=f"make one: (umask 077; openssl rand -hex 24 > {path})",

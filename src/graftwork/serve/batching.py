@@ -20,15 +20,6 @@ Rows = list[tuple[str, Example]]
 Answers = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class ServedBatch:
-    """The measurements of a finished batch."""
-
-    rows: int
-    tokens: int
-    seconds: float
-
-
 @dataclass(eq=False)
 class Ticket:
     """One request's place in the queue. Everything but `result` is guarded by the queue's lock."""
@@ -50,18 +41,18 @@ class Ticket:
 class Batcher:
     """A bounded queue, first come first served, except that long requests share batches with later ones.
 
-    `compute` answers rows of any tasks, in order; it is called in one thread only. `observe` is called per batch.
+    `compute` answers rows of any tasks, in order; it is called in one thread only. `observe` is called after each
+    batch with its rows, tokens and seconds.
     """
 
     def __init__(
-        self, compute: Callable[[Rows], Answers], limits: ServerLimits, observe: Callable[[ServedBatch], None]
+        self, compute: Callable[[Rows], Answers], limits: ServerLimits, observe: Callable[[int, int, float], None]
     ):
         self._compute, self._limits, self._observe = compute, limits, observe
         self._queue: deque[Ticket] = deque()
         self._changed = threading.Condition()
         self._weight = 0
         self._stopped = False
-        self._running = False
         self._ended = float("-inf")  # when the last batch ended
         self._thread = threading.Thread(target=self._work, name="batches", daemon=True)
 
@@ -80,11 +71,6 @@ class Batcher:
     def alive(self) -> bool:
         """True if the thread is running."""
         return self._thread.is_alive()
-
-    @property
-    def busy(self) -> bool:
-        """True while a batch is being computed."""
-        return self._running
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -118,11 +104,11 @@ class Batcher:
 
     def _work(self) -> None:
         while parts := self._collect():
-            self._running, began = True, time.monotonic()
+            began = time.monotonic()
             finished = self._run(parts)
-            self._running, self._ended = False, time.monotonic()
+            self._ended = time.monotonic()
             rows = [piece for _, pieces in parts for piece in pieces]
-            self._observe(ServedBatch(len(rows), sum(piece.tokens for piece in rows), self._ended - began))
+            self._observe(len(rows), sum(piece.tokens for piece in rows), self._ended - began)
             if finished:
                 with contextlib.suppress(RuntimeError):  # the event loop has ended: no client is waiting
                     finished[0][0].result.get_loop().call_soon_threadsafe(_hand_over, finished)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
+from graftwork.bank.task_version import TaskEntry
 from graftwork.errors import nearest
 from graftwork.module.inputs import TAKEN_BY
 from graftwork.serve.http_errors import HttpRefusal
@@ -15,57 +15,27 @@ from graftwork.serve.http_errors import HttpRefusal
 SEARCHED = 100  # maximum number of task names for a search of the nearest one
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A task as shown to clients. `description` is the content of its `module.json`."""
+def inputs_of(task: TaskEntry) -> list[list[str]]:
+    """Return the inputs that a client may send, each a list of names; none for a task over files."""
+    return [sorted(names) for names, roles in TAKEN_BY.items() if task.roles in roles]
 
-    name: str
-    version: int
-    bytes: int
-    description: Mapping[str, Any]
-    folder: Path  # of this version
-    has_board: bool
 
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The inputs that its module takes."""
-        return tuple(self.description["roles"])
+def longest(task: TaskEntry) -> int | None:
+    """Return the maximum tokens per sequence of the task's backbone; None without a backbone."""
+    backbone = task.description["backbone"]
+    return None if backbone is None else int(backbone["max_length"])
 
-    @cached_property
-    def inputs(self) -> list[list[str]]:
-        """The inputs that a client may send, each a list of names; none for a task over files."""
-        return [sorted(names) for names, roles in TAKEN_BY.items() if self.roles in roles]
 
-    @property
-    def longest(self) -> int | None:
-        """Maximum tokens per sequence of its backbone; None without a backbone."""
-        backbone = self.description["backbone"]
-        return None if backbone is None else int(backbone["max_length"])
-
-    def told(self) -> dict[str, Any]:
-        """Return its entry in `GET /v1/tasks`."""
-        question = self.description["task"]
-        return {
-            "name": self.name,
-            "kind": question["kind"],
-            "inputs": self.inputs,
-            "labels": list(question["labels"]),
-            "method": self.description["method"],
-            "version": self.version,
-            "scores": self.description["scores"],
-            "positive": question.get("positive"),
-            "costs": self.description.get("costs"),
-            "bytes": self.bytes,
-            "trained_parameters": self.description.get("trained_parameters"),
-            "has_board": self.has_board,
-        }
+def told_of(task: TaskEntry) -> dict[str, Any]:
+    """Return the entry of a task in `GET /v1/tasks`."""
+    return task.told() | {"inputs": inputs_of(task), "costs": task.description.get("costs")}
 
 
 @dataclass(frozen=True)
 class Catalogue:
     """The served tasks, and those in the bank that could not be opened."""
 
-    tasks: Mapping[str, Listed]
+    tasks: Mapping[str, TaskEntry]
     failed: Mapping[str, str]  # name -> error message without paths
 
     @cached_property
@@ -76,7 +46,7 @@ class Catalogue:
             for names, roles in TAKEN_BY.items()
         }
 
-    def named(self, name: str, where: str) -> Listed:
+    def named(self, name: str, where: str) -> TaskEntry:
         """Return a task. Raises `HttpRefusal`: 404 for an unknown name, 503 for a task that could not be opened.
 
         503, as the request is valid and may be repeated when the task has been repaired.
@@ -85,7 +55,13 @@ class Catalogue:
             return self.tasks[name]
         if name in self.failed:
             what = f"the task {name!r} could not be opened: {self.failed[name]}"
-            raise HttpRefusal(503, what, where=where, do="other tasks answer; tell who keeps the bank", retry_after=60)
+            raise HttpRefusal(
+                503,
+                what,
+                where=where,
+                do="ask whoever runs the server to repair it; other tasks still answer",
+                retry_after=60,
+            )
         raise unknown_task(name, self.tasks, where)
 
 

@@ -58,7 +58,11 @@ class Door(HttpToolsProtocol):
             self._bytes = 0
             self._expect_head()
         if self._bytes == 0 and data.startswith(TLS_HELLO):
-            self._refuse(HttpRefusal(400, "TLS is not spoken here", do="ask with http://, or a proxy that speaks TLS"))
+            self._refuse(
+                HttpRefusal(
+                    400, "this port does not accept TLS", do="use http://, or a proxy in front of it that accepts TLS"
+                )
+            )
             return
         self._bytes += len(data)
         super().data_received(data)
@@ -76,7 +80,7 @@ class Door(HttpToolsProtocol):
         known = len(hosts) == 1 and HOST.fullmatch(hosts[0])
         if not known and (hosts or self.parser.get_http_version() != "1.0"):
             raise HttpRefusal(
-                400, "the host is missing, unclear or no host", where="Host", expected="one name or address"
+                400, "the Host header is missing or not valid", where="Host", expected="one host name or address"
             )
         self._bytes, self._asked = 0, self.loop.time()
         self._stop_clock()
@@ -88,7 +92,9 @@ class Door(HttpToolsProtocol):
         if error is not None and isinstance(error.__context__, HttpRefusal):
             self._refuse(error.__context__)
         else:
-            self._refuse(HttpRefusal(400, "this is not valid HTTP/1.1", got=str(error), do="send an HTTP/1.1 request"))
+            self._refuse(
+                HttpRefusal(400, "the request is not valid HTTP/1.1", got=str(error), do="send an HTTP/1.1 request")
+            )
 
     @property
     def _under_way(self) -> bool:
@@ -96,10 +102,16 @@ class Door(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _too_long(self) -> HttpRefusal:
-        return HttpRefusal(431, "the head is too long", expected=f"at most {self._limits.head_bytes:,} bytes")
+        return HttpRefusal(
+            431, "the request line and headers are too long", expected=f"at most {self._limits.head_bytes:,} bytes"
+        )
 
     def _expect_head(self) -> None:
-        late = HttpRefusal(408, "the head did not arrive in time", expected=f"within {self._limits.head_seconds:g} s")
+        late = HttpRefusal(
+            408,
+            "the request line and headers did not arrive in time",
+            expected=f"within {self._limits.head_seconds:g} s",
+        )
         self._clock = self.loop.call_later(self._limits.head_seconds, self._refuse, late)
 
     def _stop_clock(self) -> None:

@@ -109,14 +109,16 @@ def checked(model: type[M], value: Any, at: str = "body") -> M:
     where = "rows" if where == "body.rows" else where  # as in the place of a row, rows[0]
     got = "nothing" if first["type"] == "missing" else _kind(first["input"])
     expected = first["msg"].removeprefix("Input should be ")
-    raise HttpRefusal(422, "the body has another shape", where=where, got=got, expected=expected)
+    raise HttpRefusal(422, "the body does not match the schema", where=where, got=got, expected=expected)
 
 
 def checked_row(row: Any, at: str) -> dict[str, Any]:
     """Return the tasks and the inputs of a row, by name. Raises `HttpRefusal`, 422."""
     model = BY_INPUTS.get(frozenset(row) - {"task"}) if isinstance(row, dict) else None
     if model is None:
-        raise HttpRefusal(422, "these inputs fit no task", where=at, got=_kind(row), expected=INPUTS)
+        raise HttpRefusal(
+            422, "no sort of task takes this combination of inputs", where=at, got=_kind(row), expected=INPUTS
+        )
     return vars(checked(model, row, at))
 
 

@@ -41,4 +41,4 @@ class HttpRefusal(GraftworkError):
 
 def busy(what: str, status: int = 429) -> HttpRefusal:
     """Return the refusal of a request for which the server has no capacity now."""
-    return HttpRefusal(status, what, do="send it again after the seconds that Retry-After says", retry_after=1)
+    return HttpRefusal(status, what, do="send it again after the number of seconds in Retry-After", retry_after=1)

@@ -7,14 +7,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 
 from graftwork.bank.task_version import BOARD
+from graftwork.compare.advice import advice
+from graftwork.compare.sentences import Board, race_lines, search_line, verdicts, warnings
+from graftwork.serve.catalogue import told_of
 from graftwork.serve.predict_route import to_json
-from graftwork.serve.prometheus import CONTENT_TYPE
 from graftwork.serve.service import Service
-from graftwork.serve.task_boards import in_words
 
 
 async def alive(service: Service, request: Request) -> Response:
@@ -35,13 +37,13 @@ async def ready(service: Service, request: Request) -> Response:
         "failed": sorted(service.catalogue.failed),
     }
     if service.trouble:
-        content["trouble"] = "the bank's folder can't be read; what is open goes on being served"
+        content["trouble"] = "the bank's folder cannot be read; tasks that are open already are still served"
     return told(content, 200 if service.ready else 503)
 
 
 def metrics(service: Service, request: Request) -> Response:
     """`GET /metrics`, for Prometheus."""
-    return Response(service.measures.text(), headers={"Content-Type": CONTENT_TYPE})
+    return Response(service.measures.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def tasks(service: Service, request: Request) -> Response:
@@ -49,7 +51,7 @@ def tasks(service: Service, request: Request) -> Response:
     catalogue = service.catalogue
     if service.listing is None or service.listing[0] is not catalogue:  # long for many tasks: built once
         failed = [{"name": name, "failed": why} for name, why in sorted(catalogue.failed.items())]
-        listed = [task.told() for task in catalogue.tasks.values()]
+        listed = [told_of(task) for task in catalogue.tasks.values()]
         service.listing = catalogue, to_json({"bank": _bank(service), "tasks": listed + failed})
     return Response(service.listing[1], media_type="application/json")
 
@@ -68,7 +70,24 @@ def task(service: Service, request: Request) -> Response:
         "board": board,
         "board_in_words": None if board is None else in_words(board),
     }
-    return told(found.told() | more)
+    return told(told_of(found) | more)
+
+
+def in_words(board: Board) -> dict[str, Any]:
+    """Return a board's advice, verdicts, race, data warnings and price of the search, as text.
+
+    Empty for a foreign or damaged board, whose rows are still shown.
+    """
+    try:
+        return {
+            "answer": " ".join(advice(board)),
+            "verdicts": verdicts(board),
+            "race": race_lines(board),
+            "warnings": warnings(board),
+            "search": search_line(board),
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration):
+        return {}
 
 
 def told(content: Any, status: int = 200) -> Response:

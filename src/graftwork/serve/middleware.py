@@ -35,7 +35,6 @@ class Gate:
         """`routes` are the known paths; all others are counted together."""
         self._inner, self._service, self._token = inner, service, token
         self.routes = frozenset(routes)
-        self._busy = busy("the queue is full").response()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an HTTP request; WebSocket and lifespan are disabled in the server."""
@@ -54,9 +53,8 @@ class Gate:
         try:
             self._check_token(scope)
             if self._service.batcher.full and scope["path"] == PREDICT and scope["method"] == "POST":
-                await self._turn_away(scope, receive, sending)
-            else:
-                await self._inner(scope, receive, sending)
+                raise busy("the queue is full")
+            await self._inner(scope, receive, sending)
         except asyncio.CancelledError:  # by uvicorn at shutdown: the time for accepted requests is up
             if status:
                 raise
@@ -74,13 +72,6 @@ class Gate:
         finally:
             self._note(scope, status, time.monotonic() - began, record)
 
-    async def _turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request because the queue is full; the response is prebuilt, to spend no time on it under load."""
-        whole = await self._rest_is_read(scope, receive, 429)
-        headers = [*self._busy.raw_headers, *([] if whole else [(b"connection", b"close")])]
-        await send({"type": "http.response.start", "status": 429, "headers": headers})
-        await send({"type": "http.response.body", "body": bytes(self._busy.body)})
-
     def _check_token(self, scope: Scope) -> None:
         path = scope["path"]
         person = path in BY_PERSON
@@ -93,7 +84,7 @@ class Gate:
                 "the token is wrong" if shown else "a token is needed",
                 where="Authorization",
                 expected="Bearer TOKEN",
-                do="graft serve printed it when it started, or it is in the file given by --token-file",
+                do="take the token that graft serve printed when it started, or that in the file of --token-file",
             )
 
     def _answer_to(self, error: Exception, scope: Scope) -> Response | None:
@@ -113,7 +104,7 @@ class Gate:
         lines = traceback.format_exception(error)
         request = scope["record"]["request_id"]
         self._service.records.event("internal error", path=scope["path"], request_id=request, traceback="".join(lines))
-        return HttpRefusal(500, "an internal error; the server's log has it").response()
+        return HttpRefusal(500, "an internal error; details are in the server's log").response()
 
     async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
         """Read and discard the rest of a refused body, within limits: a client cut off while sending reads no response.
@@ -164,5 +155,5 @@ def _refused(error: HTTPException, scope: Scope) -> HttpRefusal:
     """Convert an error of the router: an unknown path or a wrong method."""
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
-        return HttpRefusal(405, "this path takes another method", got=scope["method"], expected=allowed)
+        return HttpRefusal(405, "the method is not allowed for this path", got=scope["method"], expected=allowed)
     return HttpRefusal(error.status_code, "no such path", do="GET /docs lists them")

@@ -7,12 +7,11 @@ from html import escape
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from graftwork import __version__
 from graftwork.serve.http_bodies import REF, ROWS, AnsweredRows, AttentionQuestion, ErrorBody, ManyRows
+from graftwork.serve.pages import fixed
 from graftwork.serve.predict_route import to_json
 
 MODELS = (*ROWS, ManyRows, AttentionQuestion, AnsweredRows, ErrorBody)
@@ -141,13 +140,8 @@ def page() -> str:
 
 def document_routes() -> list[Route]:
     """Return the routes of both, whose contents are built once."""
-    schema, html = to_json(openapi()), page()
-
-    async def as_schema(request: Request) -> Response:
-        return Response(schema, media_type="application/json")
-
-    async def as_page(request: Request) -> Response:
-        policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-        return Response(html, media_type="text/html", headers=policy)
-
-    return [Route("/openapi.json", as_schema, methods=["GET"]), Route("/docs", as_page, methods=["GET"])]
+    policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+    return [
+        fixed("/openapi.json", to_json(openapi()), {"Content-Type": "application/json"}),
+        fixed("/docs", page().encode(), policy | {"Content-Type": "text/html; charset=utf-8"}),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -25,13 +25,20 @@ HEADERS = {
 
 def page_routes() -> list[Route]:
     """Return the routes of `/` and, under `/page/`, of every file beside it; each file is read once."""
-    routes = []
-    for file in (files("graftwork.serve") / "page").iterdir():
-        path = "/" if file.name == "index.html" else f"/page/{file.name}"
-        answer = partial(_answer, file.read_bytes(), TYPES[Path(file.name).suffix])
-        routes.append(Route(path, answer, methods=["GET"]))
-    return routes
+    return [
+        fixed(
+            "/" if file.name == "index.html" else f"/page/{file.name}",
+            file.read_bytes(),
+            HEADERS | {"Content-Type": TYPES[Path(file.name).suffix]},
+        )
+        for file in (files("graftwork.serve") / "page").iterdir()
+    ]
 
 
-async def _answer(content: bytes, media_type: str, request: Request) -> Response:
-    return Response(content, headers=HEADERS | {"Content-Type": media_type})
+def fixed(path: str, content: bytes, headers: Mapping[str, str]) -> Route:
+    """Return the route of a content that never changes."""
+
+    async def answer(request: Request) -> Response:
+        return Response(content, headers=headers)
+
+    return Route(path, answer, methods=["GET"])

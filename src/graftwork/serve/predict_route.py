@@ -17,7 +17,7 @@ from starlette.responses import Response
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.serve.batching import Answers, Ticket
 from graftwork.serve.http_errors import HttpRefusal, busy
-from graftwork.serve.request_parsing import RequestRow, pieces_of, read_request
+from graftwork.serve.request_parsing import RequestRow, read_request
 from graftwork.serve.service import Service, without_places
 
 T = TypeVar("T")
@@ -35,11 +35,11 @@ async def predict(service: Service, request: Request) -> Response:
     record["rows"] = len(rows)
     if service.log_texts:
         record["inputs"] = [row.given for row in rows]
-    pieces = pieces_of(rows)
+    pieces = [piece for row in rows for piece in row.pieces]
     request.scope["asked"] = Counter(piece.task for piece in pieces)
     ticket = service.batcher.put(pieces)
     answers = await _answers(service, request, ticket, deadline)
-    service.measures.queued(ticket.waited)
+    service.measures.queue_seconds.observe(ticket.waited)
     record["queue_ms"] = round(ticket.waited * 1000, 2)
     cut = await _cut(service, rows)
     content = await _aside(len(answers) > MANY_ANSWERS, lambda: _content(rows, answers, cut))
@@ -50,9 +50,11 @@ async def read_body(service: Service, request: Request) -> bytes:
     """Read the body. Raises `HttpRefusal`: 415 unless uncompressed JSON, 413 if too long, 408 if too slow."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise HttpRefusal(415, "another content type", where="Content-Type", expected="application/json")
+        raise HttpRefusal(
+            415, "the content type is not supported", where="Content-Type", got=kind, expected="application/json"
+        )
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise HttpRefusal(415, "a compressed body is not taken", where="Content-Encoding", expected="identity")
+        raise HttpRefusal(415, "a compressed body is not supported", where="Content-Encoding", expected="identity")
     limit = service.limits.body_bytes
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 12 or int(length) > limit:
@@ -89,7 +91,7 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
             service.batcher.drop(ticket)
             if gone.done():
                 raise ClientDisconnect
-            raise busy(f"no answer within {service.limits.seconds:g} s; nothing more is computed for it", 503)
+            raise busy(f"no answer within {service.limits.seconds:g} s; the request was dropped", 503)
         with _as_it_is_now():
             return ticket.result.result()
     finally:
@@ -105,7 +107,7 @@ def _as_it_is_now() -> Iterator[None]:
     except UnknownName as error:  # it was removed from the bank while the request waited
         raise HttpRefusal.of(error, 404, "task") from None
     except ConfigError:  # its new version takes other inputs
-        raise busy("the task has changed while the request waited", 503) from None
+        raise busy("the task was replaced while the request waited", 503) from None
     except GraftworkError as error:  # changed on disk and can't be opened, or out of memory for a single row
         raise HttpRefusal(503, without_places(error.message), where="task", retry_after=60) from None
 

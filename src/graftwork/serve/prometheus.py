@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
-
-from graftwork.serve.batching import ServedBatch
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class Measures:
@@ -19,52 +16,34 @@ class Measures:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        self._ours: dict[str, Any] = {"namespace": "graftwork", "registry": self._registry}
         ProcessCollector(registry=self._registry)
-        self._requests = Counter(
-            "graftwork_requests", "Requests answered.", ["route", "status"], registry=self._registry
-        )
-        self._task_rows = Counter(
-            "graftwork_task_rows", "Rows of requests, by task.", ["task", "status"], registry=self._registry
-        )
-        self._seconds = Histogram(
-            "graftwork_request_seconds",
-            "From a request's first line to the end of its answer.",
-            ["route"],
-            buckets=SECONDS,
-            registry=self._registry,
-        )
-        self._queued = self._histogram("queue_seconds", "From the queue to the first batch.", SECONDS)
-        self._batch_seconds = self._histogram("batch_seconds", "To compute a batch.", SECONDS)
-        self._batch_rows = self._histogram("batch_rows", "Rows in a batch.", SIZES)
-        self._batch_tokens = self._histogram("batch_tokens", "Tokens in a batch, about.", SIZES)
-
-    def _histogram(self, name: str, says: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"graftwork_{name}", says, buckets=buckets, registry=self._registry)
+        self.requests = Counter("requests", "Requests answered.", ["route", "status"], **self._ours)
+        self._task_rows = Counter("task_rows", "Rows of requests, by task.", ["task", "status"], **self._ours)
+        seconds, sizes = self._ours | {"buckets": SECONDS}, self._ours | {"buckets": SIZES}
+        says = "From a request's first line to the end of its answer."
+        self._seconds = Histogram("request_seconds", says, ["route"], **seconds)
+        self.queue_seconds = Histogram("queue_seconds", "From the queue to the first batch.", **seconds)
+        self._batch_seconds = Histogram("batch_seconds", "To compute a batch.", **seconds)
+        self._batch_rows = Histogram("batch_rows", "Rows in a batch.", **sizes)
+        self._batch_tokens = Histogram("batch_tokens", "Tokens in a batch, about.", **sizes)
 
     def gauge(self, name: str, says: str, read: Callable[[], float]) -> None:
         """Register a gauge whose value is read on every scrape."""
-        Gauge(f"graftwork_{name}", says, registry=self._registry).set_function(read)
+        Gauge(name, says, **self._ours).set_function(read)
 
     def request(self, route: str, status: int, seconds: float, asked: Mapping[str, int]) -> None:
         """Count an answered request, its duration, and by task the rows that were asked."""
-        self._requests.labels(route, str(status)).inc()
+        self.requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
         for task, rows in asked.items():
             self._task_rows.labels(task, str(status)).inc(rows)
 
-    def turned_away(self, status: int) -> None:
-        """Count a client refused before its request was complete."""
-        self._requests.labels("other", str(status)).inc()
-
-    def queued(self, seconds: float) -> None:
-        """Observe the time until a request's first rows entered a batch."""
-        self._queued.observe(seconds)
-
-    def batch(self, batch: ServedBatch) -> None:
+    def batch(self, rows: int, tokens: int, seconds: float) -> None:
         """Observe a finished batch."""
-        self._batch_seconds.observe(batch.seconds)
-        self._batch_rows.observe(batch.rows)
-        self._batch_tokens.observe(batch.tokens)
+        self._batch_rows.observe(rows)
+        self._batch_tokens.observe(tokens)
+        self._batch_seconds.observe(seconds)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

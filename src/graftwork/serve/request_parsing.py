@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graftwork.bank.task_version import TaskEntry
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
 from graftwork.module.inputs import TAKEN_BY, example_of_given
-from graftwork.serve.catalogue import Catalogue, Listed
+from graftwork.serve.catalogue import Catalogue, inputs_of, longest
 from graftwork.serve.http_bodies import ManyRows, checked, checked_row, read_json
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.server_limits import ServerLimits
@@ -38,11 +39,6 @@ class RequestRow:
     doubtful: Sequence[str]  # tasks that may truncate it, one per set of roles
 
 
-def pieces_of(rows: Sequence[RequestRow]) -> list[Piece]:
-    """Return the pieces of all rows, in order."""
-    return [piece for row in rows for piece in row.pieces]
-
-
 def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> list[RequestRow]:
     """Parse the rows of `POST /v1/predict`. Raises `HttpRefusal`: 400, 404, 413, 422, or 503 for an unopened task."""
     value = read_json(body)
@@ -67,18 +63,20 @@ def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: Server
     tasks = _tasks(asked, frozenset(given), where, catalogue)
     examples: dict[tuple[str, ...], Example] = {}  # one per set of roles: their tasks share its computation
     tokens: dict[int | None, int] = {}
+    pieces, doubtful, most = [], {}, _most_tokens(given)
     for task in tasks:
+        limit = longest(task)
         if task.roles not in examples:
             examples[task.roles] = _example(task, number, given, where)
-        if task.longest not in tokens:
-            tokens[task.longest] = tokens_of(given, task.longest)
-    most = _most_tokens(given)
-    doubtful = {task.roles: task.name for task in tasks if task.longest is not None and most > task.longest}
-    pieces = [Piece(task.name, examples[task.roles], tokens[task.longest]) for task in tasks]
+        if limit not in tokens:
+            tokens[limit] = tokens_of(given, limit)
+        if limit is not None and most > limit:
+            doubtful[task.roles] = task.name
+        pieces.append(Piece(task.name, examples[task.roles], tokens[limit]))
     return RequestRow(given, pieces, tuple(doubtful.values()))
 
 
-def _tasks(asked: Sequence[str], names: frozenset[str], where: str, catalogue: Catalogue) -> list[Listed]:
+def _tasks(asked: Sequence[str], names: frozenset[str], where: str, catalogue: Catalogue) -> list[TaskEntry]:
     """Return the tasks of a row without duplicates."""
     if list(asked) != [EVERY]:
         return [_fitting(name, names, where, catalogue) for name in dict.fromkeys(asked)]
@@ -88,19 +86,19 @@ def _tasks(asked: Sequence[str], names: frozenset[str], where: str, catalogue: C
     return [catalogue.tasks[name] for name in found]
 
 
-def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue) -> Listed:
+def _fitting(name: str, names: frozenset[str], where: str, catalogue: Catalogue) -> TaskEntry:
     task = catalogue.named(name, f"{where}.task")
     if task.roles not in TAKEN_BY[names]:
-        expected = " or ".join(" and ".join(inputs) for inputs in task.inputs)
+        expected = " or ".join(" and ".join(inputs) for inputs in inputs_of(task))
         if not expected:
             raise HttpRefusal(
                 422,
-                f"the task {name!r} reads files, which are not taken over HTTP",
+                f"the task {name!r} reads files, which cannot be sent over HTTP",
                 where=where,
-                do="graft predict answers files",
+                do="use graft predict on the machine that has the files",
             )
         got = " and ".join(sorted(names))
-        raise HttpRefusal(422, f"the task {name!r} wants other inputs", where=where, got=got, expected=expected)
+        raise HttpRefusal(422, f"the task {name!r} takes other inputs", where=where, got=got, expected=expected)
     return task
 
 
@@ -115,7 +113,7 @@ def _check_sizes(given: Mapping[str, Any], where: str, limits: ServerLimits) -> 
             raise _too_much(noun, size, most, where, "shorten the row")
 
 
-def _example(task: Listed, number: int, given: Mapping[str, Any], where: str) -> Example:
+def _example(task: TaskEntry, number: int, given: Mapping[str, Any], where: str) -> Example:
     try:
         return example_of_given(task.roles, number, given)
     except ConfigError as error:

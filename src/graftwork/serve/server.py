@@ -24,9 +24,8 @@ import uvicorn
 from graftwork.errors import ConfigError
 from graftwork.serve.app import application
 from graftwork.serve.connection_limits import Door
-from graftwork.serve.descriptors import connections_within
 from graftwork.serve.request_log import Records
-from graftwork.serve.server_limits import ServerLimits
+from graftwork.serve.server_limits import ServerLimits, connections_within
 from graftwork.serve.service import Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and closing the socket, so that load balancers notice
@@ -57,7 +56,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 def _taken(where: str, error: Exception) -> ConfigError:
     return ConfigError(
-        "cannot listen here: another server may be running",
+        "cannot listen on this address: another server may be running",
         where=where,
         got=str(getattr(error, "strerror", None) or error),
         do="choose another port with --port, or end the other server",

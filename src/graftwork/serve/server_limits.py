@@ -1,10 +1,13 @@
-"""Limits of one server: sizes, queue length and times."""
+"""Limits of one server: sizes, queue length, times, and the connections that the system's file descriptors allow."""
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 
-from graftwork.errors import ConfigError
+KEPT_FREE = 48  # descriptors for the bank's files, and connections that are accepted only to be refused
 
 
 @dataclass(frozen=True)
@@ -29,17 +32,23 @@ class ServerLimits:
     words: int = 5_000
     choices: int = 100
 
-    def __post_init__(self) -> None:
-        for flag, value in (("--max-batch-tokens", self.batch_tokens), ("--max-queue", self.queue_tokens)):
-            if value < 1:
-                raise ConfigError(f"{flag} must be at least 1", got=str(value))
-        if not 0 < self.seconds <= 3600:
-            raise ConfigError("--timeout must be more than 0 and at most 3600", got=str(self.seconds))
-        for flag, value in (("--keep-alive", self.keep_alive_seconds), ("--grace", self.grace_seconds)):
-            if not 0 <= value <= 3600:
-                raise ConfigError(f"{flag} must be at least 0 and at most 3600", got=str(value))
-
     @property
     def share(self) -> int:
         """Tokens of a batch that one request gets while others wait, and its maximum weight in the queue."""
         return max(1, self.batch_tokens // 4)
+
+
+def connections_within(most: int) -> int:
+    """Return how many of `most` connections this process may have; raises its soft limit of descriptors as needed."""
+    if sys.platform == "win32":
+        return most
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    others = len(os.listdir("/dev/fd")) + KEPT_FREE
+    wanted = others + most if hard == resource.RLIM_INFINITY else min(others + most, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # the system allows fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return most if soft == resource.RLIM_INFINITY else max(1, min(most, soft - others))

@@ -5,90 +5,26 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
 
-from graftwork.core.backbone import Backbone, BackboneCard
-from graftwork.core.example import Example
+from graftwork.bank.bank import Bank
 from graftwork.errors import GraftworkError
-from graftwork.module.input_format import GivenInputs
-from graftwork.serve.batching import Answers, Batcher, Rows
-from graftwork.serve.catalogue import Catalogue, Listed
+from graftwork.serve.batching import Batcher
+from graftwork.serve.catalogue import Catalogue
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.prometheus import Measures
 from graftwork.serve.request_log import Records
 from graftwork.serve.server_limits import ServerLimits
 
-
-class ServedTask(Protocol):
-    """The interface of a task in a bank."""
-
-    @property
-    def version(self) -> int:
-        """The current version."""
-
-    @property
-    def bytes(self) -> int:
-        """The size of its folder."""
-
-    @property
-    def description(self) -> Mapping[str, Any]:
-        """The content of `module.json`."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the current version."""
-
-    @property
-    def has_board(self) -> bool:
-        """True if the folder contains a leaderboard."""
-
-
 RETRY_SECONDS = 30.0  # between two attempts to open a task that failed
-
-
-class Serveable(Protocol):
-    """The required interface of a bank. `answers` runs in one thread while `refresh` runs in another."""
-
-    @property
-    def path(self) -> Path:
-        """The bank's folder."""
-
-    @property
-    def tasks(self) -> Mapping[str, ServedTask]:
-        """The tasks by name."""
-
-    @property
-    def card(self) -> BackboneCard | None:
-        """The card of its backbone."""
-
-    @property
-    def precision(self) -> str | None:
-        """The precision of its backbone."""
-
-    def open_backbone(self) -> Backbone:
-        """Open the backbone that all tasks share. Raises `ConfigError` before there is one."""
-
-    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
-        """Answer the rows, in order."""
-
-    def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
-        """Return, per row, whether it is longer than the backbone reads."""
-
-    def refresh(self) -> object:
-        """Load changes in the folder."""
-
-    def load_all(self) -> Mapping[str, str]:
-        """Open all tasks not open yet; return task -> message for those whose newest version failed to open."""
 
 
 @dataclass(eq=False)
 class Service:
     """The bank, its request queue, and their state and measures."""
 
-    bank: Serveable
+    bank: Bank  # answers in the thread of batches while the watcher's thread refreshes it
     limits: ServerLimits
     records: Records
     log_texts: bool = False
@@ -101,7 +37,7 @@ class Service:
     batcher: Batcher = field(init=False)
 
     def __post_init__(self) -> None:
-        self.batcher = Batcher(self._compute, self.limits, self.measures.batch)
+        self.batcher = Batcher(lambda rows: self.bank.answers(rows), self.limits, self.measures.batch)
         gauges = {
             "queue_requests": ("Requests that wait.", lambda: self.batcher.waiting[0]),
             "queue_tokens": (
@@ -119,12 +55,9 @@ class Service:
         """True if new requests are accepted."""
         return self.batcher.alive and not self.draining
 
-    def _compute(self, rows: Rows) -> Answers:
-        return self.bank.answers(rows)
-
     def turned_away(self, refused: HttpRefusal, client: str) -> None:
         """Count and log a connection refused before it became a request; it has no duration."""
-        self.measures.turned_away(refused.status)
+        self.measures.requests.labels("other", str(refused.status)).inc()
         why = ": ".join(part for part in (refused.what, refused.got) if part)
         self.records.line({"route": "other", "status": refused.status, "why": why, "client": client})
 
@@ -135,13 +68,15 @@ class Service:
             failed = self.bank.load_all()
         except GraftworkError as error:
             if error.message != self.trouble:
-                self.records.event("the bank can't be read; what is open goes on being served", why=error.message)
+                self.records.event(
+                    "the bank cannot be read; tasks that are open already are still served", why=error.message
+                )
             self.trouble = error.message
             return
         self.trouble = ""
         before = self.catalogue
         tasks = {
-            name: Listed(name, entry.version, entry.bytes, entry.description, entry.folder, entry.has_board)
+            name: entry
             for name, entry in self.bank.tasks.items()
             if name not in failed or name in before.tasks  # a failed one keeps its old version
         }
@@ -212,4 +147,6 @@ class Watcher:
             try:
                 self._service.renew()
             except Exception as error:
-                self._service.records.event("the change could not be taken in", why=f"{type(error).__name__}: {error}")
+                self._service.records.event(
+                    "the change of the bank could not be loaded", why=f"{type(error).__name__}: {error}"
+                )

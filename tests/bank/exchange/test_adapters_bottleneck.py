@@ -203,8 +203,8 @@ def test_what_adapters_cannot_hold_is_refused(
     bert = write_network("bert")
     for method, network, message in (
         ("adapter", bert, r"Houlsby's placement[\s\S]*do: .*adapter:placement=pfeiffer"),
-        ("lora", bert, "can't hold a task trained with lora"),
-        ("adapter:placement=pfeiffer", write_network("mpnet"), "not known where adapters stand in 'mpnet'"),
+        ("lora", bert, "a task trained with lora can't be exported"),
+        ("adapter:placement=pfeiffer", write_network("mpnet"), "architecture 'mpnet' are not supported"),
     ):
         with pytest.raises(ConfigError, match=message):
             write_folder(make_module(method, network), tmp_path / "out", "adapters")

@@ -83,8 +83,11 @@ def test_into_a_new_bank(
         (["export-task", "BANK", "pfet", "OUT", "--format", "peft"], "did you mean 'peft'?"),
         (["export-task", "BANK", "peft@x", "OUT", "--format", "peft"], "not a version"),
         (["export-task", "BANK", "peft", "OUT", "--format", "onnx"], "unknown format 'onnx'"),
-        (["export-task", "BANK", "peft", "OUT", "--format", "adapters"], "can't hold a task trained with peft_lora"),
-        (["import", "BANK", "OUT", "--name", "x"], "neither a folder of peft nor of adapters"),
+        (
+            ["export-task", "BANK", "peft", "OUT", "--format", "adapters"],
+            "a task trained with peft_lora can't be exported",
+        ),
+        (["import", "BANK", "OUT", "--name", "x"], "not a folder that peft or adapters saved"),
         (["import", "BANK", "OUT", "--name", ".x"], "not a name for a task"),
     ],
 )

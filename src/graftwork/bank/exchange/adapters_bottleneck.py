@@ -156,7 +156,7 @@ def _settings(config: Mapping[str, Any], where: Path) -> tuple[dict[str, Any], f
 def _family(backbone: Backbone, where: Path) -> Family:
     if backbone.card.family not in FAMILIES:
         raise ConfigError(
-            f"it is not known where adapters stand in {backbone.card.family!r}",
+            f"adapters on the architecture {backbone.card.family!r} are not supported",
             where=str(where),
             expected=f"one of {', '.join(FAMILIES)}",
         )
@@ -202,7 +202,7 @@ def _filled(
         down, d, up, u = (part[f"adapter_{key}"] for key in ("down.0.weight", "down.0.bias", "up.weight", "up.bias"))
     except KeyError as missing:
         raise IncompatibleModule(
-            f"no {missing} of {name}", where=str(where), do="save the complete adapter again"
+            f"the tensor {missing} of {name} is missing", where=str(where), do="save the complete adapter again"
         ) from None
     scale = part["scaling"] * factor if "scaling" in part else torch.tensor(factor)  # (), (1,) or (width,)
     more = size - down.shape[0]
@@ -289,14 +289,14 @@ def write(module: TaskModule, folder: Path) -> None:
 def _require_exportable(method: Mapping[str, Any], where: Path) -> None:
     if method["name"] not in ("adapter", "adapterhub"):
         raise ConfigError(
-            f"adapters' bottlenecks can't hold a task trained with {method['name']}",
+            f"a task trained with {method['name']} can't be exported to adapters",
             where=str(where),
             expected="one trained with adapter:placement=pfeiffer or adapterhub",
         )
     if method.get("placement") == "houlsby":
         raise ConfigError(
-            "adapters can't hold Houlsby's placement as it is here: gains and biases of the blocks' norms are trained"
-            " with the bottlenecks, and its format has no place for them",
+            "a task trained with Houlsby's placement can't be exported to adapters: it trained the blocks' norms too,"
+            " for which that format has no place",
             where=str(where),
             do="train the task with adapter:placement=pfeiffer",
         )

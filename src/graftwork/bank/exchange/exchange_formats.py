@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from graftwork.bank.exchange import adapters_bottleneck, peft_lora
 from graftwork.bank.exchange.imported_module import ForeignModule
@@ -22,35 +19,24 @@ from graftwork.pretrained.model_json import checked_json
 CONFIG = "adapter_config.json"
 
 
-@dataclass(frozen=True)
-class FolderFormat:
-    """The functions that detect, read and write a library's folder."""
-
-    is_ours: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Path, Backbone], ForeignModule]
-    write: Callable[[TaskModule, Path], None]
-
-
-FORMATS: Mapping[str, FolderFormat] = {
-    "peft": FolderFormat(peft_lora.is_ours, peft_lora.read, peft_lora.write),
-    "adapters": FolderFormat(adapters_bottleneck.is_ours, adapters_bottleneck.read, adapters_bottleneck.write),
-}
+FORMATS = {"peft": peft_lora, "adapters": adapters_bottleneck}  # each has `is_ours`, `read` and `write`
 
 
 def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
     """Read a folder that another library saved. Raises `StorageError`, `ConfigError` or `IncompatibleModule`."""
     if not (folder / CONFIG).is_file():
         raise StorageError(
-            "neither a folder of peft nor of adapters",
+            "not a folder that peft or adapters saved",
             where=str(folder),
-            expected=f"a folder with {CONFIG} in it",
+            expected=f"a folder with {CONFIG}",
         )
     _require_plain(folder.absolute())
     config = checked_json(folder / CONFIG)
     for known in FORMATS.values():
         if known.is_ours(config):
             try:
-                return known.read(folder, backbone)
+                found: ForeignModule = known.read(folder, backbone)
+                return found
             except (KeyError, TypeError, AttributeError, ValueError, IndexError, RuntimeError) as error:
                 raise IncompatibleModule(
                     "the folder is damaged",
@@ -61,7 +47,7 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
     raise IncompatibleModule(
         "not written by peft or adapters",
         where=str(folder / CONFIG),
-        expected="peft_type in it, or model_type and config",
+        expected="the key peft_type, or model_type and config",
     )
 
 

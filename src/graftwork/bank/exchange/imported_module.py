@@ -117,7 +117,7 @@ def _classes(found: ForeignModule, labels: Sequence[str]) -> tuple[str, ...]:
     classes = tuple(labels) or found.labels or tuple(f"LABEL_{number}" for number in range(count))
     if len(classes) != count or len(set(classes)) != count:
         raise ConfigError(
-            "not one label for each class",
+            "the labels are not one for each class",
             got=clip(", ".join(classes)),
             expected=f"{count} different ones, in the order of the classes",
             do="name them: --labels A,B,…",

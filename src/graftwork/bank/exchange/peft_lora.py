@@ -78,7 +78,7 @@ def read(folder: Path, backbone: Backbone) -> ForeignModule:
     activation, head = take_classifier(left, updates, backbone.card.family, backbone.card.id, file)
     if left:
         raise IncompatibleModule(
-            "weights that are neither LoRA nor the classifier",
+            "the file has weights of neither LoRA nor the classifier",
             where=str(file),
             got=", ".join(sorted(left)[:5]),
             do="save it without other modules than the classifier",
@@ -114,7 +114,7 @@ def _take_pairs(
             matrices.setdefault(site, {})[matched[2]] = tensors.pop(name)
     if any(pair.keys() != {"A", "B"} for pair in matrices.values()) or not matrices.keys() & roles.keys():
         raise IncompatibleModule(
-            "no pair of matrices for each adapted map", where=str(file), do="save the adapter again, whole"
+            "a matrix A or B of an adapted map is missing", where=str(file), do="save the adapter again, whole"
         )
     return matrices
 
@@ -137,7 +137,7 @@ def _require_plain(config: Mapping[str, Any], where: Path) -> None:
     odd += [f"init_lora_weights {start!r}"] if start not in STARTS else []
     if odd:
         raise ConfigError(
-            "this LoRA has settings that are not applied here",
+            "this LoRA has settings that are not supported",
             where=str(where),
             got=", ".join(odd),
             expected="y + (alpha / r) B A x and nothing else",
@@ -176,7 +176,7 @@ def write(module: TaskModule, folder: Path) -> None:
     method, backbone = module.description["method"], module.backbone
     if method["name"] not in ("lora", "peft_lora") or backbone is None:
         raise ConfigError(
-            f"peft's LoRA can't hold a task trained with {method['name']}",
+            f"a task trained with {method['name']} can't be exported to peft",
             where=str(module.folder),
             expected="one trained with lora or peft_lora",
         )
@@ -207,8 +207,10 @@ def _classifier(
     known = classifier_of(backbone.card.family, where)
     if activation != known.activation:
         raise ConfigError(
-            f"transformers' classifier of {backbone.card.family} has {known.activation}, not {activation}",
+            f"the head has another activation than transformers' classifier of {backbone.card.family}",
             where=str(where),
+            got=activation,
+            expected=known.activation,
             do="train it with the activation of its architecture",
         )
     prefix = PREFIX if known.own_hidden else f"{PREFIX}{backbone.module.base_model_prefix}."

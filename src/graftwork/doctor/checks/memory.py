@@ -8,21 +8,12 @@ from pathlib import Path
 
 from graftwork.doctor.check import Check, Finding, Intended
 from graftwork.machine.cgroup import memory_limit, memory_used
-from graftwork.machine.environment import memory_bytes
+from graftwork.machine.environment import kernel_bytes, memory_bytes
 from graftwork.registry import checks
 from graftwork.units import show
 
 NEEDED = 1_500_000_000  # bytes: a run of `full` on minilm takes 1.46 GB (README.md)
 INFO = Path("/proc/meminfo")
-
-
-def free_bytes() -> int | None:
-    """Return the memory available without swapping, in bytes; None where unknown."""
-    try:
-        lines = INFO.read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def own_limit() -> int | None:
@@ -37,7 +28,8 @@ def own_limit() -> int | None:
 
 def look(asked: Intended) -> Iterator[Finding]:
     """Report "fails" where a run cannot fit, "slow" where the system would have to swap or kill processes."""
-    whole, free, group, held, own = memory_bytes(), free_bytes(), memory_limit(), memory_used(), own_limit()
+    free = kernel_bytes(INFO, "MemAvailable")  # without swapping
+    whole, group, held, own = memory_bytes(), memory_limit(), memory_used(), own_limit()
     limit = min((size for size in (whole, group, own) if size is not None), default=None)
     facts = {"bytes": whole, "free_bytes": free, "group_limit_bytes": group, "group_used_bytes": held}
     told = f"{show(free, 'bytes')} of {show(whole, 'bytes')} free"
