@@ -26,7 +26,7 @@ from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
 from graftwork.data.readers.separators import has_decimal_commas, with_points
 from graftwork.data.readers.table import Table
-from graftwork.data.readers.whole_file_formats import ROUNDED, told
+from graftwork.data.readers.whole_file_formats import ROUNDED
 from graftwork.data.readers.word_cells import check_words, refuse_numbered
 from graftwork.data.settled_rows import settled
 from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
@@ -83,9 +83,12 @@ def load(task: Task, checked: bool = True) -> Dataset:
     table = table_of(task.data, task.label, kind.per_word)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
+    tables, read = {"train": table}, dict[str, list[Record]]()
     with _kept_in(task, rejects, checked):
         raw = isinstance(kind, SettlesTogether)
-        read = {name: read_records(task, kind, path, rejects[name], raw) for name, path in files.items()}
+        for name, path in files.items():
+            tables[name] = tables.get(name) or table_of(path, task.label, kind.per_word)
+            read[name] = list(records_of(task, kind, tables[name], rejects[name], raw))
         if isinstance(kind, SettlesTogether):
             kind, task, read = settled(kind, task, read, files, rejects)
     if kind.per_word:
@@ -99,8 +102,9 @@ def load(task: Task, checked: bool = True) -> Dataset:
     for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
-    made = _how_made(files, records, task)
+    made = _how_made({name: one.told for name, one in tables.items()}, task.data, records, task)
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
+    del table, tables  # some hold their rows
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
 
 
@@ -195,20 +199,14 @@ def _files(task: Task) -> dict[str, Path]:
     return files
 
 
-def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = None, raw: bool = False) -> list[Record]:
-    """Read all rows of one file and parse their targets. A bad row goes to `rejects`; without, it raises `DataError`.
+def records_of(task: Task, kind: Kind, table: Table, rejects: Rejects, raw: bool = False) -> Iterator[Record]:
+    """Yield the rows of a file with their targets parsed, one row in memory at a time. A bad row goes to `rejects`.
 
-    With `raw` targets are as in the file, neither settled nor compared with the task's labels.
-
-    Raises `DataError` also where no row remains.
+    With `raw` targets are as in the file, neither settled nor compared with the task's labels. Raises `DataError` where
+    no row remains.
     """
-    return list(records_of(task, kind, path, rejects or Rejects(), raw))
-
-
-def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects, raw: bool = False) -> Iterator[Record]:
-    """Yield the records of `read_records`, one row in memory at a time."""
     task = task.resolved(labels=()) if raw else task
-    table, read = table_of(path, task.label, kind.per_word), 0
+    path, read = table.path, 0
     of_choices = isinstance(kind, OfChoices)
     rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
     for number, row in enumerate(rows, 1):
@@ -383,15 +381,15 @@ def digest(splits: Mapping[str, Split]) -> str:
     return hashed.hexdigest()
 
 
-def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], task: Task) -> str:
+def _how_made(files: Mapping[str, str], drawn_from: Path, records: Mapping[str, Sequence[Record]], task: Task) -> str:
     """Describe in words, with counts, where the splits come from."""
     noun = task.reads
     counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
-    given = [f"{counted[name]} from {told(path)}" for name, path in files.items()]
+    given = [f"{counted[name]} from {told}" for name, told in files.items()]
     drawn = [counted[name] for name in SPLITS if name not in files]
     if not drawn:
         return f"{'; '.join(given)}."
     return (
-        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {noun}"
+        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {drawn_from.name} by a hash of the {noun}"
         f"{seed_words(task)}, the same share of every class, equal {noun}s in one split."
     )

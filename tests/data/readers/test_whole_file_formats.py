@@ -103,7 +103,7 @@ def test_annotators_of_label_studio_who_agree_are_one(tmp_path: Path) -> None:
         ('[{"id": 1, "data": {"text": 5, "url": "b"}, "annotations": [{"result": []}]}]', "the text is no string"),
         (
             '[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": "rating"}]}]}]',
-            "neither choices nor",
+            "neither labels nor",
         ),
         ("[{", "not whole JSON"),
         ("[]", "the file is empty"),

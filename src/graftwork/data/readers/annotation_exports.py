@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from graftwork.data.readers.annotated_texts import Annotated, annotated, items_of, source_of
 from graftwork.data.readers.character_offsets import Mark, Tagged, tagged
-from graftwork.data.readers.json_text import json_object, shown, whole_json
-from graftwork.data.readers.lines import each_line
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.json_text import json_object, shown
+from graftwork.data.readers.lines import TextLines
+from graftwork.data.readers.rejects import Bad, Named, RowSource, each_parsed
 from graftwork.errors import DataError, clip
 
 Item = Mapping[str, Any]
@@ -23,12 +25,23 @@ TO_LINES = "python -c 'import json; [print(json.dumps(row)) for row in json.load
 SAID = ("type", "from_name", "to_name", "value")  # keys with a result's content; the others are its id and origin
 
 
-def spans_key(path: Path) -> str | None:
+def doccano(lines: TextLines) -> RowSource | None:
+    """Return the words and tags of every text of a JSONL file; None where it is not doccano's with spans."""
+    key = _spans_key(lines)
+
+    def rows() -> Iterator[Named | Bad]:
+        for found in each_parsed(lines, _of_doccano):
+            yield found if isinstance(found, Bad) else (found[0], found[1].cells, found[1].rounded, found[0])
+
+    return RowSource.named(("tokens", "tags"), rows, spans_key=key) if key else None
+
+
+def _spans_key(lines: TextLines) -> str | None:
     """Return the key of the spans if a JSONL file is doccano's: its first non-empty label is a list of spans."""
-    for number, line in each_line(path):
-        item = json_object(line, f"{path}:{number}") if isinstance(line, str) else line
-        if isinstance(item, DataError):
+    for found in each_parsed(lines, json_object):
+        if isinstance(found, Bad):
             continue  # the reader of JSONL reports the error
+        item = found[1]
         key, given = _marked(item)
         if not (isinstance(item.get("text"), str) and isinstance(given, list)):
             return None
@@ -37,23 +50,8 @@ def spans_key(path: Path) -> str | None:
     return None
 
 
-def doccano_rows(path: Path) -> Iterator[Named | Bad]:
-    """Yield the words and tags of every text."""
-    for number, line in each_line(path):
-        if isinstance(line, str) and not line.strip():
-            continue
-        try:
-            found = _of_doccano(line, f"{path}:{number}")
-        except DataError as error:
-            yield Bad(path, number, error, number)
-        else:
-            yield number, found.cells, found.rounded, number
-
-
-def _of_doccano(line: str | DataError, where: str) -> Tagged:
-    item = json_object(line, where) if isinstance(line, str) else line
-    if isinstance(item, DataError):
-        raise item
+def _of_doccano(line: str, where: str) -> Tagged:
+    item = json_object(line, where)
     text, given = item.get("text"), _marked(item)[1]
     if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
         _refuse("not a row of doccano's spans", where, shown(item), '{"text": "…", "label": [[0, 5, "TYPE"]]}')
@@ -77,52 +75,8 @@ def _mark(mark: Any, where: str) -> Mark:
     return Mark(start, end, label, where)
 
 
-def label_studio_header(path: Path) -> tuple[str, ...] | None:
-    """Return `text`, `label` if tasks have choices, `tokens`, `tags` if they have spans; None without tasks."""
-    found: dict[str, None] = {}
-    tasks, wrong = 0, None
-    for _, _, task in _tasks(path):
-        tasks += 1
-        if isinstance(task, DataError):
-            wrong = wrong or task
-            continue
-        for result in task[1]:
-            found |= dict.fromkeys({"choices": ("text", "label"), "labels": ("tokens", "tags")}.get(result["type"], ()))
-        if len(found) == 4:
-            break
-    if found or not tasks:
-        return tuple(found) or None
-    if wrong is not None:
-        raise wrong
-    raise DataError(
-        "the tasks have neither choices nor spans",
-        where=str(path),
-        got=f"{tasks:,} tasks",
-        expected='results of the type "choices" or "labels"',
-        do="export a project that labels texts or spans of them",
-    )
-
-
-def label_studio_rows(path: Path) -> Iterator[Named | Bad]:
-    """Yield the text, label, words and tags of every task, numbered from 1. Errors give its place and its id."""
-    for number, where, task in _tasks(path):
-        try:
-            if isinstance(task, DataError):
-                raise task
-            text, results = task
-            _require_one_control(results, where)
-            choices = [choice for result in results for choice in _choices(result, where)]
-            found = tagged(text, [region(result, text, where) for result in results if result["type"] == "labels"])
-        except DataError as error:
-            yield Bad(path, number, error)
-            continue
-        label = choices[0] if len(choices) == 1 else tuple(choices)
-        yield number, {"text": text, "label": label, **found.cells}, found.rounded, 0
-
-
-def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataError]]:
-    """Yield the number and location of every task with its text and results, or with its error."""
-    content = whole_json(path, "export it again; if it has an object on every line, rename the file to .jsonl")
+def label_studio(path: Path, content: Any) -> RowSource:
+    """Return the texts of an export with this content. Raises `DataError` where they have neither choices nor spans."""
     if not isinstance(content, list):
         _refuse(
             "not a list of tasks",
@@ -131,16 +85,23 @@ def _tasks(path: Path) -> Iterator[tuple[int, str, tuple[str, list[Any]] | DataE
             "the JSON export of Label Studio; for that of SQuAD: --kind span",
             "rename the file to .jsonl, if it has an object on every line",
         )
-    for number, item in enumerate(content, 1):
-        where = f"{path}: [{number - 1}]"
-        try:
-            if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
-                remedy = f"make JSONL of a list of rows: {TO_LINES % (path.name, path.stem)}"
-                _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
-            where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
-            yield number, where, (task_text(item["data"], where), _results(item["annotations"], where))
-        except DataError as error:
-            yield number, where, error
+    found = annotated(path, items_of(path, content), _task)
+    if not any(isinstance(one, Annotated) and one.marks for one in found):
+        found = [one if isinstance(one, Bad) else replace(one, marks=None) for one in found]
+    return source_of(path, found, "", single=True)
+
+
+def _task(item: Any, where: str) -> Annotated:
+    """Return the text of a task with its choices and spans."""
+    if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
+        path = Path(where.rpartition(": [")[0])
+        remedy = f"make JSONL of a list of rows: {TO_LINES % (path.name, path.stem)}"
+        _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
+    text, results = task_text(item["data"], where), _results(item["annotations"], where)
+    _require_one_control(results, where)
+    choices = [choice for result in results for choice in _choices(result, where)]
+    marks = tuple(region(result, text, where) for result in results if result["type"] == "labels")
+    return Annotated(text, dict.fromkeys(choices, True), marks)
 
 
 def task_text(data: Item, where: str) -> str:

@@ -18,7 +18,7 @@ from graftwork.core.task import Split, Task
 from graftwork.data.readers.choice_labels import OF_LETTER, marks_of
 from graftwork.data.readers.columns import column_of, columns_told
 from graftwork.data.readers.embedded_media import text_cell
-from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, mapped
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.io.gzip_files import plain_name
@@ -138,22 +138,11 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
     of_lists = single and (_is_json(table) or table.holds_lists(task.settings.choices[0]))
     listed = task.settings.choices[0] if of_lists else None
     found = table.readings(columns, label=task.label, words=listed, family=_family(task.settings.choices))
-    rows = (
-        row if isinstance(row, Bad) else _joined(row, texts, task.settings.choices, of_lists, table) for row in found
-    )
+    rows = mapped(found, table.path, lambda row: _joined(row, texts, task.settings.choices, of_lists, table))
     if single and not of_lists:
-        yield from _grouped(rows, table)
-        return
-    for row in rows:
-        if isinstance(row, Bad):
-            yield row
-            continue
-        try:
-            marked = _marked(row, () if of_lists else task.settings.choices, task, f"{table.path}:{row.line}")
-        except DataError as error:
-            yield Bad(table.path, row.line, error, row.last)
-        else:
-            yield marked
+        return _grouped(rows, table)
+    columns = [] if of_lists else list(task.settings.choices)
+    return mapped(rows, table.path, lambda row: _marked(row, columns, task, f"{table.path}:{row.line}"))
 
 
 def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
@@ -176,18 +165,16 @@ def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> Dat
     return replace(row, cells=(text, tuple(choices), *marks))
 
 
-def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow | Bad:
-    """Return the row as one text, a tuple of candidates, and the label; bad if a list and a text are confused."""
+def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow:
+    """Return the row as one text, a tuple of candidates, and the label. Raises `DataError` for a list in place of a
+    text, or the reverse."""
     end = len(texts) + len(choices)
     cells = row.cells[:end]
     for name, cell in zip((*texts, *choices), cells, strict=True):
         where = f"{table.path}:{row.line}"
-        try:
-            given = text_cell(cell, where)
-        except DataError as error:
-            return Bad(table.path, row.line, error, row.last)
+        given = text_cell(cell, where)
         if isinstance(given, tuple) is not (of_lists and name in choices):
-            return Bad(table.path, row.line, _odd(name, given, where), row.last)
+            raise _odd(name, given, where)
     words = map(str, cells)
     parts = [ASKED.get(text, text) if name == "question" else text for name, text in zip(texts, words, strict=False)]
     listed = cells[-1] if of_lists else tuple(map(str, cells[len(texts) :]))

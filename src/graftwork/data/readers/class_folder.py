@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graftwork.core.media import MEDIA, SUFFIXES, Media, conversion
 from graftwork.data.readers.embedded_media import Embedded, kept
-from graftwork.data.readers.rejects import Named
+from graftwork.data.readers.rejects import Named, RowSource
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
 from graftwork.io.gzip_files import plain_name
@@ -20,25 +20,22 @@ TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  #
 LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # files that file managers create
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """Return the column names: `image` or `sound`, and `label`. Raises `DataError` as `rows` does."""
-    return (_listed(path)[0], LABEL)
+def opened(path: Path) -> RowSource:
+    """Return every file, numbered from 1: its path inside the folder, as `image` or `sound`, and its label."""
+    role, found = labelled_files(path)
+
+    def rows() -> Iterator[Named]:
+        for number, (file, label) in enumerate(found, 1):
+            yield number, {role: str(file.relative_to(path)), LABEL: label}, 0, 0
+
+    return RowSource.named((role, LABEL), rows)
 
 
-def rows(path: Path) -> Iterator[Named]:
-    """Yield every file, numbered from 1: its path inside the folder, and its label.
-
-    Raises `DataError` where there are no class folders, or one holds a file that is neither image nor sound.
-    """
-    role, found = _listed(path)
-    for number, (file, label) in enumerate(found, 1):
-        yield number, {role: str(file.relative_to(path)), LABEL: label}, 0, 0
-
-
-def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
+def labelled_files(path: Path) -> tuple[str, list[tuple[Path, str]]]:
     """Return the role of the class folders' files (image or sound), and each file with its label, sorted by name.
 
-    Files beside the class folders are ignored.
+    Files beside the class folders are ignored. Raises `DataError` where there are no class folders, or one holds a file
+    that is neither image nor sound.
     """
     with storage_errors(path):
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))

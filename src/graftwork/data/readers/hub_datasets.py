@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.parquet import row_of, rows_at_once
-from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.rejects import Bad, DataRow, RowSource
 from graftwork.data.readers.saved_sets import is_saved, saved_set, saved_sets
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
 from graftwork.io.extras import extra
@@ -63,14 +63,16 @@ def with_splits(task: Task) -> Task:
     return task.resolved(data=_path(name, config, "train"), **paths)
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """Return the column names."""
-    return tuple(_set(path).column_names)
+def opened(path: Path) -> RowSource:
+    """Return every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
+    found = _set(path)
+    return RowSource(tuple(found.column_names), functools.partial(_rows, path, found))
 
 
-def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
-    """Yield every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
-    found = _as_stored(_set(path).select_columns(list(dict.fromkeys(wanted))))
+def _rows(
+    path: Path, whole: Dataset, wanted: Sequence[str], labels: Sequence[str], words: str | None
+) -> Iterator[DataRow | Bad]:
+    found = _as_stored(whole.select_columns(list(dict.fromkeys(wanted))))
     names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
     number, size = 0, rows_at_once(str(field.type) for field in found.data.schema)
     for batch in found.iter(batch_size=size):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.data.readers.json_text import Literal, json_objects, shown, whole_json
+from graftwork.data.readers.lines import TextLines
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import plain_name
@@ -53,10 +54,11 @@ def questions(path: Path, labelled: bool = True) -> Iterator[Question | Bad]:
 
 
 def _of_lines(path: Path, labelled: bool) -> Iterator[Question | Bad]:
-    for line, item in json_objects(path):
-        if isinstance(item, DataError):
-            yield Bad(path, line, item, line)
+    for found in json_objects(TextLines(path)):
+        if isinstance(found, Bad):
+            yield found
         else:
+            line, item = found
             yield _read(path, line, line, f"{path}:{line}", item, item, item.get("title"), labelled)
 
 

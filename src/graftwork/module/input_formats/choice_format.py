@@ -10,10 +10,10 @@ from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
 from graftwork.data.readers.embedded_media import text_cell
-from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.rejects import DataRow, mapped
 from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, clip
-from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text
+from graftwork.module.input_format import GivenInputs, Rows, check_named, require_text
 from graftwork.targets.choices import check_choices
 
 
@@ -58,7 +58,7 @@ class Choices:
             check_choices(tuple(choices), where)
             return Example(f"line/{row.line}", {"text": text, "choices": choices})
 
-        return lambda: each(choice_rows(table, found), table.path, made)
+        return lambda: mapped(choice_rows(table, found), table.path, made)
 
 
 CHOICES = Choices()

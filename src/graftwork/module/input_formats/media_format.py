@@ -11,10 +11,10 @@ from graftwork.core.media import COLUMNS
 from graftwork.core.task import Task
 from graftwork.data.readers.class_folder import files_in, media_of
 from graftwork.data.readers.embedded_media import Embedded
-from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.rejects import DataRow, mapped
 from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, clip
-from graftwork.module.input_format import GivenInputs, Rows, check_named, columns_called, each, require_text
+from graftwork.module.input_format import GivenInputs, Rows, check_named, columns_called, require_text
 from graftwork.pretrained.media_files import identify
 
 
@@ -77,7 +77,7 @@ class File:
             found = media_of(given, self.role, table.path, where)
             return Example(f"line/{row.line}", {self.role: found})
 
-        return lambda: each(table.readings([column]), table.path, made)
+        return lambda: mapped(table.readings([column]), table.path, made)
 
 
 IMAGE, SOUND = File("image"), File("sound")

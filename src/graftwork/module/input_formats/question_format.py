@@ -7,12 +7,12 @@ from pathlib import Path
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
-from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.rejects import Bad, DataRow, mapped
 from graftwork.data.readers.squad import questions
 from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.io.gzip_files import plain_name
-from graftwork.module.input_format import GivenInputs, Rows, check_named, each, require_text, require_texts, two_and_two
+from graftwork.module.input_format import GivenInputs, Rows, check_named, require_text, require_texts, two_and_two
 from graftwork.targets.passages import Passage, question_of
 
 COLUMNS = ("question", "context")
@@ -78,7 +78,7 @@ class Questions:
             question, context = (text_of(require_text(cell, where)) for cell in row.cells)
             return question_of(f"line/{row.line}", question, Passage.of(context))
 
-        return lambda: each(table.readings(COLUMNS), table.path, made)
+        return lambda: mapped(table.readings(COLUMNS), table.path, made)
 
 
 QUESTIONS = Questions()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.rejects import DataRow, mapped
 from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError
 from graftwork.module.input_format import (
@@ -16,7 +16,6 @@ from graftwork.module.input_format import (
     Rows,
     check_named,
     columns_called,
-    each,
     require_text,
     require_texts,
     two_and_two,
@@ -79,7 +78,7 @@ class TextFormat:
                 require_text(cell, f"{table.path}:{row.line}")
             return Example(f"line/{row.line}", dict(zip(self.roles, row.cells, strict=True)))
 
-        return lambda: each(table.readings(columns), table.path, made)
+        return lambda: mapped(table.readings(columns), table.path, made)
 
 
 TEXT, PAIR = TextFormat(("text",)), TextFormat(("text_a", "text_b"))

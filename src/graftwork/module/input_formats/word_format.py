@@ -8,11 +8,11 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.data.readers.rejects import DataRow
+from graftwork.data.readers.rejects import DataRow, mapped
 from graftwork.data.readers.table import Table, open_table
 from graftwork.data.readers.word_cells import check_words
 from graftwork.errors import ConfigError, DataError
-from graftwork.module.input_format import GivenInputs, Rows, check_named, each, flag, require_text, require_texts
+from graftwork.module.input_format import GivenInputs, Rows, check_named, flag, require_text, require_texts
 from graftwork.targets.words import example_of
 
 COLUMNS = ("tokens", "words", "text", "sentence")
@@ -62,7 +62,7 @@ class WordFormat:
             return example
 
         found = partial(table.readings, [column], words=column if table.holds_lists(column) else None)
-        return lambda: each(found(), table.path, made)
+        return lambda: mapped(found(), table.path, made)
 
 
 def _column(table: Table, named: str | None) -> str:
