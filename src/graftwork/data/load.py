@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,15 @@ from graftwork.data.readers.table import Table
 from graftwork.data.readers.whole_file_formats import ROUNDED
 from graftwork.data.readers.word_cells import check_words, refuse_numbered
 from graftwork.data.settled_rows import settled
-from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
+from graftwork.data.splits.content_split import (
+    draw,
+    made_told,
+    require_drawn,
+    require_enough,
+    salt_of,
+    seed_words,
+    with_every_label,
+)
 from graftwork.data.splits.split_folder import with_split_files
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.io.files import canonical
@@ -70,7 +79,8 @@ def load(task: Task, checked: bool = True) -> Dataset:
     for name in task.metrics:
         metrics.get(name)
     task = with_splits(with_split_files(task))
-    files = _files(task)
+    files = task.files
+    _require_different(files)
     require_drawn(task, files)
     require_apart(task.rejects, files)
     rejects = {name: Rejects(aside=task.rejects is not None) for name in files}
@@ -102,7 +112,9 @@ def load(task: Task, checked: bool = True) -> Dataset:
     for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {name: _examples(name, records[name]) for name in SPLITS}
-    made = _how_made({name: one.told for name, one in tables.items()}, task.data, records, task)
+    by = f"the {task.reads}{seed_words(task)}, the same share of every class, equal {task.reads}s in one split"
+    counts, given = ({name: len(records[name]) for name in SPLITS}, {name: one.told for name, one in tables.items()})
+    made = made_told(given, counts, "rows", task.data, by)
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
     del table, tables  # some hold their rows
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
@@ -186,17 +198,11 @@ def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, di
     return found | ({ROUNDED: rounded} if any(rounded.values()) else {})
 
 
-def _files(task: Task) -> dict[str, Path]:
-    """Map each split to its file, train first. Raises `ConfigError` if two are the same."""
-    named = {"train": task.data, "validation": task.validation, "test": task.test}
-    files = {name: path for name, path in named.items() if path is not None}
-    for name, path in files.items():
-        for other, other_path in files.items():
-            if name < other and path.resolve() == other_path.resolve():
-                raise ConfigError(
-                    f"{other} and {name} are the same file", where=str(path), do=f"leave {min(name, other)} out"
-                )
-    return files
+def _require_different(files: Mapping[str, Path]) -> None:
+    """Raise `ConfigError` if two splits have the same file."""
+    for (name, path), (other, other_path) in combinations(sorted(files.items()), 2):
+        if path.resolve() == other_path.resolve():
+            raise ConfigError(f"{other} and {name} are the same file", where=str(path), do=f"leave {name} out")
 
 
 def records_of(task: Task, kind: Kind, table: Table, rejects: Rejects, raw: bool = False) -> Iterator[Record]:
@@ -285,14 +291,7 @@ def draw_missing(
     Raises `DataError` for fewer than 10 rows, for a class with a single row when a test split is to be drawn, and
     where so many rows are equal that a split stays empty.
     """
-    if len(records) < FEWEST_ROWS:
-        raise DataError(
-            f"too few rows to draw {' and '.join(fractions)} rows from",
-            where=str(path),
-            got=f"{len(records)} rows",
-            expected=f"{FEWEST_ROWS} or more",
-            do=f"add rows, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
-        )
+    require_enough(len(records), "rows", FEWEST_ROWS, fractions, path)
     if "test" in fractions and _has_classes(kind):
         _refuse_single(records, path)
     strata = kind.strata([record.target for record in records])
@@ -379,17 +378,3 @@ def digest(splits: Mapping[str, Split]) -> str:
             line += [example.source] if example.source is not None else []
             hashed.update(canonical(line).encode() + b"\n")
     return hashed.hexdigest()
-
-
-def _how_made(files: Mapping[str, str], drawn_from: Path, records: Mapping[str, Sequence[Record]], task: Task) -> str:
-    """Describe in words, with counts, where the splits come from."""
-    noun = task.reads
-    counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
-    given = [f"{counted[name]} from {told}" for name, told in files.items()]
-    drawn = [counted[name] for name in SPLITS if name not in files]
-    if not drawn:
-        return f"{'; '.join(given)}."
-    return (
-        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {drawn_from.name} by a hash of the {noun}"
-        f"{seed_words(task)}, the same share of every class, equal {noun}s in one split."
-    )

@@ -41,12 +41,6 @@ def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def paths_of(task: Task) -> dict[str, Path]:
-    """Return split -> the file or folder that the task names for it."""
-    named = {"train": task.data, "validation": task.validation, "test": task.test}
-    return {split: path for split, path in named.items() if path is not None}
-
-
 def lasting_path(path: Path) -> str:
     """Return the absolute path, `builtin:NAME` for the package's data sets, and a hub path unchanged."""
     if is_hub(path):
@@ -57,7 +51,7 @@ def lasting_path(path: Path) -> str:
 
 def recorded_files(asked: Task) -> dict[str, Any]:
     """Return split -> record of its file, for the task as the user gave it. Raises `StorageError` if one is missing."""
-    return {split: recorded_file(path) for split, path in paths_of(asked).items()}
+    return {split: recorded_file(path) for split, path in asked.files.items()}
 
 
 def recorded_file(path: Path) -> dict[str, Any]:

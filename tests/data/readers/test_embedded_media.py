@@ -16,7 +16,7 @@ from graftwork.data.readers import hub_datasets
 from graftwork.data.readers.embedded_media import Embedded, embedded, kept, media_folder
 from graftwork.errors import DataError
 from graftwork.module.input_format import require_text
-from graftwork.module.input_formats.media_format import IMAGE, SOUND
+from graftwork.module.input_formats import IMAGE, SOUND
 from graftwork.testing.tiny_media import CLASSES, write_image, write_sound
 
 arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -16,7 +16,7 @@ Item = tuple[int, int, str, Any]  # first and last line (0: none) of an annotate
 OTHERWISE = "not "  # before the only label of a file, for the texts that it was denied to
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Annotated:
     """A text with what is known of it."""
 
