@@ -623,6 +623,6 @@ def test_a_name_in_a_receipt_starts_no_download(open_tiny: OpenSession, fetched:
     with pytest.raises(StorageError, match=r"starts no download[\s\S]*graft data hub:somebody/set"):
         verified(folder)
     assert fetched == []
-    with pytest.raises(StorageError, match="cannot be had"):
+    with pytest.raises(StorageError, match="cannot be loaded"):
         verified(folder, Moved(data="hub:somebody/set"))
     assert fetched == ["somebody/set"]

@@ -262,7 +262,7 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
         elif role != "choices" and not isinstance(given, str):
             text_cell(given, where)
             raise DataError(
-                "words, where a text is needed",
+                "the cell is a list of words, where a text is needed",
                 where=where,
                 got=f"{getattr(task, role)} = {clip(text_of(given))}",
                 expected="a text in one piece",

@@ -54,7 +54,12 @@ def _of_doccano(line: str, where: str) -> Tagged:
     item = json_object(line, where)
     text, given = item.get("text"), _marked(item)[1]
     if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
-        _refuse("not a row of doccano's spans", where, shown(item), '{"text": "…", "label": [[0, 5, "TYPE"]]}')
+        _refuse(
+            "the line is not a row of doccano with spans",
+            where,
+            shown(item),
+            '{"text": "…", "label": [[0, 5, "TYPE"]]}',
+        )
     return tagged(text, [_mark(mark, where) for mark in given])
 
 
@@ -79,7 +84,7 @@ def label_studio(path: Path, content: Any) -> RowSource:
     """Return the texts of an export with this content. Raises `DataError` where they have neither choices nor spans."""
     if not isinstance(content, list):
         _refuse(
-            "not a list of tasks",
+            "the file is not a list of tasks",
             str(path),
             shown(content),
             "the JSON export of Label Studio; for that of SQuAD: --kind span",
@@ -96,7 +101,7 @@ def _task(item: Any, where: str) -> Annotated:
     if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
         path = Path(where.rpartition(": [")[0])
         remedy = f"make JSONL of a list of rows: {TO_LINES % (path.name, path.stem)}"
-        _refuse("not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
+        _refuse("the item is not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
     text, results = task_text(item["data"], where), _results(item["annotations"], where)
     _require_one_control(results, where)
     choices = [choice for result in results for choice in _choices(result, where)]
@@ -108,9 +113,9 @@ def task_text(data: Item, where: str) -> str:
     """Return the text among a task's data: `text`, or the only one. Raises `DataError`."""
     texts = {key: value for key, value in data.items() if isinstance(value, str)}
     if "text" not in texts and "text" in data:
-        _refuse("the text is no string", where, shown(data["text"]), 'data such as {"text": "…"}')
+        _refuse("the text is not a string", where, shown(data["text"]), 'data such as {"text": "…"}')
     if "text" not in texts and len(texts) != 1:
-        what = "no text, or more than one"
+        what = "the task has no text, or more than one"
         _refuse(what, where, clip(", ".join(data)), "data with a text called text")
     return texts.get("text", next(iter(texts.values())))
 
@@ -118,13 +123,13 @@ def task_text(data: Item, where: str) -> str:
 def _results(annotations: Any, where: str) -> list[Any]:
     """Return the results of the annotation, or of the first of several equal ones; each is an object with a type."""
     if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
-        _refuse("the annotations are no list of objects", where, shown(annotations), TASK)
+        _refuse("the annotations are not a list of objects", where, shown(annotations), TASK)
     done = [one.get("result") for one in annotations if not one.get("was_cancelled")]
     for found in done:
         if not isinstance(found, list) or not all(isinstance(r, dict) and type(r.get("type")) is str for r in found):
-            _refuse("the results are no list of objects with a type", where, shown(found), TASK)
+            _refuse("the results are not a list of objects with a type", where, shown(found), TASK)
     if not done or any(_said(found) != _said(done[0]) for found in done):
-        what = "several annotators answered, and not the same" if done else "nobody has annotated the task"
+        what = "the annotators gave different answers" if done else "nobody has annotated the task"
         _refuse(what, where, shown(annotations), "one annotation of each task")
     return list(done[0])
 
@@ -137,7 +142,7 @@ def _said(results: list[Item]) -> list[str]:
 def _value(result: Item, where: str) -> Item:
     value = result.get("value")
     if not isinstance(value, dict):
-        _refuse("a result without its value", where, shown(result), '{"type": "choices", "value": {"choices": ["…"]}}')
+        _refuse("the result has no value", where, shown(result), '{"type": "choices", "value": {"choices": ["…"]}}')
     return value
 
 
@@ -147,7 +152,7 @@ def _require_one_control(results: list[Any], where: str) -> None:
     if len(controls) > 1:
         told = clip(", ".join(controls))
         remedy = "export a project that asks one question, or keep the results of one"
-        _refuse("choices of more than one control", where, told, "results with one from_name", remedy)
+        _refuse("the choices answer more than one question", where, told, "results with one from_name", remedy)
 
 
 def _choices(result: Item, where: str) -> list[str]:
@@ -155,7 +160,7 @@ def _choices(result: Item, where: str) -> list[str]:
         return []
     found = _value(result, where).get("choices")
     if not isinstance(found, list) or not all(isinstance(choice, str) for choice in found):
-        _refuse("the choices are no list of texts", where, shown(found), '{"choices": ["…"]}')
+        _refuse("the choices are not a list of texts", where, shown(found), '{"choices": ["…"]}')
     return found
 
 
@@ -166,10 +171,10 @@ def region(result: Item, text: str, where: str) -> Mark:
     if not (type(start) is int and type(end) is int and isinstance(types, list)):
         _refuse("not a span", where, shown(value), '{"start": 0, "end": 5, "labels": ["TYPE"]}')
     if len(types) != 1 or not isinstance(types[0], str):
-        _refuse("a span with more than one label", where, shown(types), "one label for each span")
+        _refuse("the span does not have exactly one label", where, shown(types), "one label for each span")
     if "text" in value and (start < 0 or text[start:end] != value["text"]):
         _refuse(
-            "the span's own text is another",
+            "the span's text is not the one at its offsets",
             where,
             f"{shown(value['text'])} where characters {start} to {end} are {clip(text[max(0, start) : max(0, end)])}",
             "offsets that count characters; those of texts with emoji may count half characters",

@@ -62,7 +62,11 @@ def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task
     column_of(table, "label", label, None)
     twice = [name for name, count in Counter([*_parts(text, table), *choices, label]).items() if count > 1]
     if twice:
-        raise ConfigError(f"the column {twice[0]!r} is used twice", where=str(table.path), do="name each part's own")
+        raise ConfigError(
+            f"the column {twice[0]!r} is used twice",
+            where=str(table.path),
+            do="name another column for one of its uses",
+        )
     return task.resolved(text=text, choices=choices, label=label)
 
 
@@ -187,7 +191,7 @@ def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists
 def _odd(column: str, cell: Input, where: str) -> DataError:
     is_list = isinstance(cell, tuple)
     return DataError(
-        f"the value of {column!r} is {'a list' if is_list else 'no list'}",
+        f"the value of {column!r} is {'a list' if is_list else 'not a list'}",
         where=where,
         got=clip(" | ".join(cell) if is_list else str(cell)),
         expected=f"a {'text' if is_list else 'list of texts'}, as in the other rows",
@@ -250,7 +254,7 @@ def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> 
     assert isinstance(candidates, tuple)
     if len(group) == 1 and _LIST.fullmatch(candidates[0]):
         raise DataError(
-            "the choices are the text of a list",
+            "the choices are a list written as text",
             where=f"{table.path}:{line}",
             got=clip(candidates[0]),
             expected="a list of texts, in JSONL, or a column for each choice",

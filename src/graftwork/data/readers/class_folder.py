@@ -45,7 +45,7 @@ def labelled_files(path: Path) -> tuple[str, list[tuple[Path, str]]]:
     roles = {role: file for file, _ in reversed(found) if (role := _role(file))}
     if len(roles) > 1:
         raise DataError(
-            "images and sounds in one folder",
+            "the folder holds images and sounds",
             where=str(path),
             got=" and ".join(str(file.relative_to(path)) for file in roles.values()),
             expected="one sort of file",
@@ -139,7 +139,12 @@ def files_in(path: Path, role: str) -> list[Path]:
     with storage_errors(path):
         found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES[role] and file.is_file())
     if not found:
-        raise DataError(f"the folder holds no {role}", where=str(path), expected=", ".join(SUFFIXES[role]))
+        raise DataError(
+            f"the folder holds no {role}",
+            where=str(path),
+            expected=f"files named {', '.join(SUFFIXES[role])}",
+            do="name another folder, or a file",
+        )
     return found
 
 
@@ -154,7 +159,7 @@ def _files(folder: Path) -> list[Path]:
     inner = next((entry for entry in kept if entry.is_dir()), None)
     if inner is not None:
         raise DataError(
-            "a folder inside a class folder",
+            "the class folder contains a folder",
             where=str(inner),
             expected=f"images or sounds in {folder.name!r}",
             do="name the folder whose folders are the classes, and move out of it what is none: runs, boards, a bank",
@@ -162,7 +167,7 @@ def _files(folder: Path) -> list[Path]:
     odd = next((file for file in kept if _role(file) is None), None)
     if odd is not None:
         raise DataError(
-            "neither an image nor a sound, by its suffix",
+            "the file is neither an image nor a sound, by its suffix",
             where=str(odd),
             got=odd.suffix or "no suffix",
             expected=", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes),

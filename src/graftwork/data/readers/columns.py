@@ -52,9 +52,13 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
     if (task.text_a is None) != (task.text_b is None):
         raise ConfigError("a pair needs two columns", do="set both --text-a and --text-b, or --text for one text")
     if per_word and task.text_a is not None:
-        raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
+        raise ConfigError(
+            f"the kind {task.kind!r} tags the words of one text, not of a pair", do="set --text for one text"
+        )
     if per_word and task.reads != "text":
-        raise ConfigError(f"the kind {task.kind!r} answers words", got=f"--{task.reads}", do="set --text")
+        raise ConfigError(
+            f"the kind {task.kind!r} tags words, not images or sounds", got=f"--{task.reads}", do="set --text"
+        )
     roles = _text_columns(task, table, per_word)
     labels = _label_columns(task, table, tuple(roles.values()))
     twice = [name for name, count in Counter([*roles.values(), *labels]).items() if count > 1]

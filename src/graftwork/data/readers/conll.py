@@ -127,7 +127,7 @@ def _is_comment(content: str, tabs: bool, width: int, at_start: bool) -> bool:
 
 def _old_line_ends(path: Path, number: int, line: str) -> DataError:
     return DataError(
-        "a carriage return inside the line",
+        "the line has a carriage return in it",
         where=f"{path}:{number}",
         got=clip(without_eol(line)),
         expected="lines that end in LF or CRLF",

@@ -45,7 +45,7 @@ def with_splits(task: Task) -> Task:
     found = _sets(name, config[0] if config else None)
     if "train" not in found:
         raise DataError(
-            "the set has no split train",
+            "the data set has no split called train",
             where=str(task.data),
             got=", ".join(found),
             do="take a set with one, or save its rows to a file",
@@ -105,7 +105,9 @@ def _parts(path: Path) -> list[str]:
     """Return name, config and split, as far as they are given."""
     parts = str(path).removeprefix(SCHEME).split(":")
     if len(parts) > 3 or not all(parts):
-        raise ConfigError("not a set of the hub", got=str(path), expected="hub:NAME, hub:NAME:CONFIG or …:SPLIT")
+        raise ConfigError(
+            "the name is not one of a hub data set", got=str(path), expected="hub:NAME, hub:NAME:CONFIG or …:SPLIT"
+        )
     return parts
 
 
@@ -144,7 +146,7 @@ def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
     except Exception as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise StorageError(
-            f"the set cannot be had: {told[0]}",
+            f"the data set cannot be loaded: {told[0]}",
             where=where,
             expected="hub:NAME, or hub:NAME:CONFIG where a set has several",
             do="check the name, and the network",
@@ -174,7 +176,7 @@ def _named(cell: Any, names: list[str] | None, where: str) -> Any:
         )
     if not (type(cell) is int and 0 <= cell < len(names)):
         raise DataError(
-            "no class of the set",
+            "the number is not a class of the data set",
             where=where,
             got=clip(repr(cell)),
             expected=f"a number from 0 to {len(names) - 1}",

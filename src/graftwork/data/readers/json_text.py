@@ -123,7 +123,7 @@ def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> An
     except (ValueError, RecursionError) as error:
         place = f":{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise DataError(
-            f"not a whole JSON object: {_reason(error)}",
+            f"the line is not valid JSON: {_reason(error)}",
             where=f"{where}{place}",
             got=clip(content),
             expected="one JSON object per line",
@@ -143,7 +143,7 @@ def whole_json(path: Path, do: str) -> Any:
     except (ValueError, RecursionError) as error:
         place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise DataError(
-            f"not whole JSON: {_reason(error)}",
+            f"the file is not valid JSON: {_reason(error)}",
             where=f"{path}{place}",
             got=clip(text[error.pos : error.pos + 80] if isinstance(error, json.JSONDecodeError) else text[:80]),
             expected="a file of JSON that is whole",
@@ -183,7 +183,7 @@ def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bo
         if (named := named_list(value)) is not None:
             return named
         raise DataError(
-            f"the value of {column!r} is no list of strings",
+            f"the value of {column!r} is not a list of strings",
             where=where,
             got=shown(value),
             expected='a list of strings such as ["My", "card", "is", "lost"]',
@@ -198,7 +198,7 @@ def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bo
     if is_label and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(map(str, value))
     raise DataError(
-        f"the value of {column!r} is {'null' if value is None else 'no text'}",
+        f"the value of {column!r} is {'null' if value is None else 'not a text'}",
         where=where,
         got=shown(value),
         expected="a string, a number, a boolean or a list of strings or numbers" if is_label else "a string",
@@ -216,4 +216,4 @@ def shown(value: Any) -> str:
 
 def empty_line(path: Path, line: int) -> DataError:
     """Return the error for an empty line between rows."""
-    return DataError("an empty line", where=f"{path}:{line}", expected="a row on every line", do="remove the line")
+    return DataError("the line is empty", where=f"{path}:{line}", expected="a row on every line", do="remove the line")

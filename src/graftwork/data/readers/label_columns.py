@@ -77,7 +77,7 @@ def _holds(mark: Cell, name: str, path: Path, line: int) -> bool:
     found = _mark(mark)
     if found is None:
         raise DataError(
-            f"neither 0 nor 1 in the column of the label {clip(name)}",
+            f"neither 0 nor 1 stands in the column of the label {clip(name)}",
             where=f"{path}:{line}",
             got=clip(" | ".join(mark) if isinstance(mark, tuple) else str(mark)),
             expected="1, true or yes where the label holds, else 0, false or no",

@@ -31,7 +31,9 @@ def opened(path: Path, content: Any) -> RowSource:
     several annotators are one row. A question that was left open is an empty list, as is a task without spans.
     """
     if not isinstance(content, list):
-        raise _error("not a list of tasks", str(path), shown(content), "the JSON_MIN export of Label Studio")
+        raise _error(
+            "the file is not a list of tasks", str(path), shown(content), "the JSON_MIN export of Label Studio"
+        )
     header: dict[str, None] = {}
     answers: dict[str, set[str]] = {}  # id -> the different answers
     for item in content:
@@ -55,9 +57,11 @@ def _rows(
     for number, _, where, item in items_of(path, content):
         try:
             if not is_min(item):
-                raise _error("not a task of JSON_MIN", where, shown(item), '{"id": 1, "text": "…", "label": "…", …}')
+                raise _error(
+                    "the item is not a task of JSON_MIN", where, shown(item), '{"id": 1, "text": "…", "label": "…", …}'
+                )
             if len(answers[_id(item)]) > 1:
-                what, got = "several annotators answered, and not the same", clip(_said(item))
+                what, got = "the annotators gave different answers", clip(_said(item))
                 raise _error(what, where, got, "one annotation of each task", "keep one of them")
             if _id(item) in read:
                 continue
@@ -92,7 +96,9 @@ def _cells(item: dict[str, Any], wanted: Sequence[str], where: str) -> tuple[tup
     rounded, spans = 0, _span_keys(item)
     if "tokens" in wanted or "tags" in wanted:
         if len(spans) > 1:
-            raise _error("spans of more than one question", where, clip(", ".join(spans)), "one question about spans")
+            raise _error(
+                "the spans answer more than one question", where, clip(", ".join(spans)), "one question about spans"
+            )
         text = task_text({key: value for key, value in item.items() if key not in (*ABOUT, *spans)}, where)
         marked = item[spans[0]] if spans else []
         found = tagged(text, [region({"value": span}, text, where) for span in marked])

@@ -45,7 +45,7 @@ def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, st
             yield (
                 number,
                 DataError(
-                    f"a NUL byte (byte {skipped + zero:,} of the file)",
+                    f"the line has a NUL byte (byte {skipped + zero:,} of the file)",
                     where=f"{path}:{number}",
                     expected="text in UTF-8",
                     do="the file is damaged or not a text file: export it again",
@@ -58,7 +58,7 @@ def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, st
             yield (
                 number,
                 DataError(
-                    f"not UTF-8 (byte {skipped + error.start:,} of the file)",
+                    f"the line is not UTF-8 (byte {skipped + error.start:,} of the file)",
                     where=f"{path}:{number}",
                     got=f"byte 0x{content[error.start]:02x} in {clip(content.decode('latin-1').rstrip())}",
                     expected="text in UTF-8",

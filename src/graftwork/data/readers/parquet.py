@@ -94,7 +94,10 @@ def _open(path: Path) -> ParquetFile:
         from pyarrow import parquet
     if path.suffix.lower() in FORMATS:
         raise DataError(
-            "a packed Parquet file", where=str(path), expected="one that is not packed: it is by itself", do="unpack it"
+            "the Parquet file is packed",
+            where=str(path),
+            expected="a file that is not packed: Parquet compresses its columns itself",
+            do="unpack it",
         )
     with storage_errors(path), path.open("rb"):
         pass  # so that later errors are about its content
@@ -131,7 +134,7 @@ def whole(path: Path) -> Iterator[None]:
     except (ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         told = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(
-            "not a whole Parquet file",
+            "the Parquet file is damaged or incomplete",
             where=str(path),
             got=clip(told, 200),
             expected="a file that can be read to its end",

@@ -92,7 +92,7 @@ def _left_open(found: Mapping[str, Annotated | Bad], chosen: set[str]) -> list[s
 def _item(line: str, where: str) -> dict[str, Any]:
     item = json_object(line, where)
     if not isinstance(item.get("text"), str) or item.get("answer", ANSWERS[0]) not in ANSWERS:
-        _refuse("not an answer of Prodigy", where, shown(item), '{"text": "…", …, "answer": "accept"}')
+        _refuse("the line is not an answer of Prodigy", where, shown(item), '{"text": "…", …, "answer": "accept"}')
     return item
 
 
@@ -107,12 +107,14 @@ def _answered(item: Item, answer: str, number: int, where: str) -> Annotated | N
     if item.get("_view_id") == TEACH:
         got = f"an answer of the interface {TEACH}"
         remedy = "annotate whole texts, by ner.manual or ner.correct"
-        _refuse("yes or no to one span leaves the text's others open", where, got, "all spans of a text", remedy)
+        _refuse(
+            "the answer is about one span and leaves the text's others open", where, got, "all spans of a text", remedy
+        )
     if answer != "accept":
         return None
     spans = item.get("spans") or []
     if not (isinstance(spans, list) and all(map(_is_span, spans))):
-        _refuse("not spans of Prodigy", where, shown(spans), '[{"start": 0, "end": 5, "label": "TYPE"}]')
+        _refuse("the spans are not in Prodigy's form", where, shown(spans), '[{"start": 0, "end": 5, "label": "TYPE"}]')
     marks = tuple(Mark(span["start"], span["end"], span["label"], where) for span in spans)
     return Annotated(text, marks=marks, number=number, last=number)
 
@@ -123,7 +125,12 @@ def _options(item: Item, where: str) -> dict[str, bool]:
     listed = [option.get("id") if isinstance(option, dict) else None for option in options or ()]
     if not isinstance(accepted, list) or not all(isinstance(one, str | int) for one in [*listed, *accepted]):
         got = shown({"options": options, "accept": accepted})
-        _refuse("not options of Prodigy", where, got, '"options": [{"id": "A", "text": "…"}], "accept": ["A"]')
+        _refuse(
+            "the options are not in Prodigy's form",
+            where,
+            got,
+            '"options": [{"id": "A", "text": "…"}], "accept": ["A"]',
+        )
     names = dict.fromkeys(map(str, [*listed, *accepted]), False)
     return names | dict.fromkeys(map(str, accepted), True)
 
@@ -137,7 +144,7 @@ def _merged(before: Annotated, after: Annotated, where: str) -> Annotated:
     if clashing or (both and spans[0] != spans[1]):
         what = f"{clip(clashing[0])} is both accepted and rejected" if clashing else "other spans"
         _refuse(
-            f"the text was answered before, and not the same: {what}",
+            f"the text has another answer on an earlier line: {what}",
             where,
             f"{clip(after.text)}, first in line {before.number}",
             "one answer, or equal ones",

@@ -135,7 +135,7 @@ def _require_new(asked: Question, seen: dict[str, str]) -> None:
 
 def _misplaced(file: _File, got: str, where: str) -> DataError:
     return DataError(
-        "answers do not stand at their offsets",
+        "the answers are not at their offsets",
         where=where,
         got=got,
         expected="context[answer_start:] begins with the answer; offsets count characters, not bytes",

@@ -80,7 +80,7 @@ def _quoted(
                 line, at = following, 0
                 if not number or held > LONGEST_LINE:
                     wrong = DataError(
-                        "a quote that is never closed",
+                        "the quote is never closed",
                         where=opened,
                         got=clip("".join(pieces)),
                         expected='a quote at the end of the field: "…"',
@@ -91,7 +91,7 @@ def _quoted(
             at = closing.end()
             if line[at:] not in _EOL and line[at] != separator:
                 wrong = DataError(
-                    "text after a closing quote",
+                    "text follows a closing quote",
                     where=f"{path}:{number}:{at + 1}",
                     got=f"{clip(without_eol(line[at:]))}; the quote opened at {opened}",
                     expected=f"a {NAMES.get(separator, 'separator')} or the end of the line",

@@ -46,7 +46,7 @@ def of_json(path: Path, content: Any) -> RowSource:
     """Return the texts of a JSON file with this content."""
     listed = content.get("annotations") if isinstance(content, dict) else content
     if not isinstance(listed, list):
-        _refuse("not a list of examples", str(path), shown(content), f"[{FORM}, …]")
+        _refuse("the file is not a list of examples", str(path), shown(content), f"[{FORM}, …]")
     items = (item for item in items_of(path, listed) if item[3] is not None)  # null: the annotator skipped the text
     return source_of(path, annotated(path, items, _example), TOLD)
 
@@ -77,7 +77,9 @@ def _examples_in(path: Path) -> list[Any]:
         docs = list(DocBin().from_bytes(content).get_docs(blank("xx").vocab))
     except (zlib.error, ValueError, KeyError, TypeError, LookupError) as error:
         got = clip(str(error), 200)
-        _refuse("not a whole DocBin", str(path), got, "a file that DocBin.to_disk wrote", "write it again")
+        _refuse(
+            "the DocBin is damaged or incomplete", str(path), got, "a file that DocBin.to_disk wrote", "write it again"
+        )
     entities = [[[one.start_char, one.end_char, one.label_] for one in doc.ents] for doc in docs]
     return [{"text": doc.text, "entities": ents, "cats": doc.cats} for doc, ents in zip(docs, entities, strict=True)]
 
@@ -85,7 +87,7 @@ def _examples_in(path: Path) -> list[Any]:
 def _example(item: Any, where: str) -> Annotated:
     if isinstance(item, dict) and "paragraphs" in item:
         _refuse(
-            "the JSON of spaCy 2",
+            "the file is JSON of spaCy 2",
             where,
             shown(item),
             f"examples such as {FORM}, or a .spacy file",
@@ -95,7 +97,7 @@ def _example(item: Any, where: str) -> Annotated:
     if isinstance(said, dict) and text is None:
         text = said.get("text")
     if not (isinstance(text, str) and isinstance(said, dict)):
-        _refuse("not an example of spaCy's", where, shown(item), FORM)
+        _refuse("the item is not an example of spaCy", where, shown(item), FORM)
     entities, cats = said.get("entities"), said.get("cats")
     marks = None if entities is None else _marks(entities, where)
     return Annotated(text, _labels(cats, where) if cats is not None else None, marks)
@@ -107,14 +109,14 @@ def _marks(entities: Any, where: str) -> tuple[Mark, ...]:
 
     listed: list[Any] = [parts(one) for one in entities] if isinstance(entities, list) else [None]
     if not all(isinstance(one, list) and [type(part) for part in one[:3]] == [int, int, str] for one in listed):
-        _refuse("not the entities of spaCy", where, shown(entities), '[[0, 5, "TYPE"]], in characters')
+        _refuse("the entities are not in spaCy's form", where, shown(entities), '[[0, 5, "TYPE"]], in characters')
     return tuple(Mark(start, end, kind, where) for start, end, kind, *_ in listed)
 
 
 def _labels(cats: Any, where: str) -> dict[str, bool]:
     if not isinstance(cats, dict) or not all(value in (0, 1) for value in cats.values()):
         remedy = "write 1 for what applies and 0 for the rest"
-        _refuse("not the categories of spaCy", where, shown(cats), '{"A": 1, "B": 0}', remedy)
+        _refuse("the categories are not in spaCy's form", where, shown(cats), '{"A": 1, "B": 0}', remedy)
     return {str(name): bool(value) for name, value in cats.items()}
 
 

@@ -243,7 +243,7 @@ def _refuse_absent(path: Path) -> NoReturn:
             do="name a file inside it",
         )
     if path.parts[:1] in (("http:",), ("https:",)):
-        raise StorageError("this is an address, and no file", where=str(path), do="download it, and name the file")
+        raise StorageError("this is an address, not a file", where=str(path), do="download it, and name the file")
     siblings = [item.name for item in path.parent.iterdir() if item.is_file()] if path.parent.is_dir() else []
     near = f"builtin:{path}" if str(path) in builtin_names() else nearest(path.name, siblings)
     raise StorageError("no such file", where=str(path), do=f"did you mean {near!r}?" if near else "check the path")

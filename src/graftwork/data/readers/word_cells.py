@@ -14,7 +14,7 @@ def check_words(given: Input, where: str) -> None:
     """Raise `DataError` unless this is a list of at least one word, none of them blank."""
     if isinstance(given, str | NamedList):
         raise DataError(
-            f"{'one text' if isinstance(given, str) else 'a list of objects'}, where its words are needed",
+            f"the cell is {'one text' if isinstance(given, str) else 'a list of objects'}, where its words are needed",
             where=where,
             got=clip(text_of(given)),
             expected="a list of words",
@@ -31,7 +31,7 @@ def refuse_numbered(listed: Sequence[Sequence[str]], column: str | None, header:
         return
     following = header[header.index(column) + 1 :] if column in header else ()
     raise DataError(
-        "the words are the numbers that count them",
+        "the words are only the numbers of their places",
         where=str(path),
         got=clip(" | ".join(listed[0])),
         expected="words",
