@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,9 @@ def test_where_labels_count_from_is_said_or_certain(tmp_path: Path) -> None:
         Task.from_file(digits, count_from="2")
 
 
+LETTERED = ("AB", "ab", ("opt_a", "opt_b"), ("option_A", "option_B"), ("opa", "opb"), ("answerA", "answerB"))
+
+
 @pytest.mark.parametrize("called", ["{}", "({})", "{}.", "{})", "[{}]", " {}:"])
 @pytest.mark.parametrize("lower", [False, True])
 def test_labels_by_letter(tmp_path: Path, called: str, lower: bool) -> None:
@@ -127,13 +132,18 @@ def test_labels_by_letter(tmp_path: Path, called: str, lower: bool) -> None:
     data = read(write(tmp_path, listed))
     assert rows(data) == ROWS
     assert "Labels are the letters of choices: A is the first" in data.report["splits"]
-    for names in ("AB", "ab", ("opt_a", "opt_b"), ("option_A", "option_B"), ("opa", "opb"), ("answerA", "answerB")):
-        lines = [f"{t},{c[0]},{c[1]},{a}" for (t, c, _), a in zip(ROWS, labels, strict=True)]
-        for label in ("label", "answer", "answerKey", "cop"):
-            path = write(tmp_path, [",".join(["question", *names, label]), *lines], "t.csv")
-            assert rows(read(path)) == ROWS, (names, label)
-            by_number = [f"{t},{c[0]},{c[1]},{right}" for t, c, right in ROWS]
-            assert rows(read(write(tmp_path, [",".join(["question", *names, label]), *by_number], "n.csv"))) == ROWS
+    lines = [f"{t},{c[0]},{c[1]},{a}" for (t, c, _), a in zip(ROWS, labels, strict=True)]
+    for names, label in itertools.product(LETTERED, ("label", "answer", "answerKey", "cop")):
+        path = write(tmp_path, [",".join(["question", *names, label]), *lines], "t.csv")
+        assert rows(load(Task.from_file(path, kind="choice"), checked=False)) == ROWS, (names, label)
+
+
+@pytest.mark.parametrize("names", LETTERED)
+def test_labels_by_number_where_columns_have_letters(tmp_path: Path, names: Sequence[str]) -> None:
+    lines = [f"{t},{c[0]},{c[1]},{right}" for t, c, right in ROWS]
+    for label in ("label", "answer", "answerKey", "cop"):
+        path = write(tmp_path, [",".join(["question", *names, label]), *lines], "n.csv")
+        assert rows(load(Task.from_file(path, kind="choice"), checked=False)) == ROWS, label
 
 
 def test_numbers_of_which_none_is_0_are_doubtful(tmp_path: Path) -> None:
