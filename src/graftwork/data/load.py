@@ -111,7 +111,10 @@ def load(task: Task, checked: bool = True) -> Dataset:
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
     for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
-    examples = {name: _examples(name, records[name]) for name in SPLITS}
+    examples = {
+        name: [Example(f"{name}/{record.row}", record.inputs, record.target) for record in records[name]]
+        for name in SPLITS
+    }
     by = f"the {task.reads}{seed_words(task)}, the same share of every class, equal {task.reads}s in one split"
     counts, given = ({name: len(records[name]) for name in SPLITS}, {name: one.told for name, one in tables.items()})
     made = made_told(given, counts, "rows", task.data, by)
@@ -213,8 +216,11 @@ def records_of(task: Task, kind: Kind, table: Table, rejects: Rejects, raw: bool
     """
     task = task.resolved(labels=()) if raw else task
     path, read = table.path, 0
-    of_choices = isinstance(kind, OfChoices)
-    rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
+    rows, roles = (
+        (choice_rows(table, find_choice_columns(task, table)), ("text", "choices"))
+        if isinstance(kind, OfChoices)
+        else _rows_of_columns(table, task, kind)
+    )
     for number, row in enumerate(rows, 1):
         if isinstance(row, Bad):
             rejects.refuse(row)
@@ -227,10 +233,6 @@ def records_of(task: Task, kind: Kind, table: Table, rejects: Rejects, raw: bool
         read += 1
         yield record
     rejects.require_rows(path, read)
-
-
-def _rows_of_choices(table: Table, task: Task) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
-    return choice_rows(table, find_choice_columns(task, table)), ("text", "choices")
 
 
 def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
@@ -360,10 +362,6 @@ def _listed(labels: Sequence[str]) -> str:
     """Join up to twenty labels, with the number of the remaining ones."""
     more = f" and {len(labels) - MOST_LISTED} more" if len(labels) > MOST_LISTED else ""
     return ", ".join(labels[:MOST_LISTED]) + more
-
-
-def _examples(name: str, records: Sequence[Record]) -> list[Example]:
-    return [Example(f"{name}/{record.row}", record.inputs, record.target) for record in records]
 
 
 def digest(splits: Mapping[str, Split]) -> str:

@@ -29,7 +29,7 @@ def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
         "name": task.name,
         "digest": dataset.digest,
         "files": dict(files),
-        "columns": {role: _listed(told[role]) for role in COLUMNS if told.get(role)},
+        "columns": {role: list(told[role]) if role == "choices" else told[role] for role in COLUMNS if told.get(role)},
         "splits": {name: recorded_split(split) for name, split in dataset.splits.items()},
         "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": report.get("split_seed")},
         "duplicates_within": dict(report.get("duplicates_within", {})),
@@ -109,7 +109,3 @@ def _inputs(example: Example) -> bytes:
 def _media(examples: Sequence[Example]) -> int:
     """Return the number of distinct files among the inputs."""
     return len({item.sha256 for example in examples for item in example.inputs.values() if isinstance(item, Media)})
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

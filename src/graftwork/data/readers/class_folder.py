@@ -15,7 +15,7 @@ from graftwork.io.gzip_files import plain_name
 from graftwork.pretrained.media_files import identify
 
 LABEL = "label"  # name of the column of class folder names
-LONGEST_NAME, LONGEST_PATH = 255, 4095  # most bytes of a file name and of a path
+LONGEST_NAME = 255  # characters up to which a name may be a slip of another
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  # may be meant instead of a folder
 LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # files that file managers create
 
@@ -106,14 +106,9 @@ def _with_slashes(cell: str) -> str:
 
 
 def _file(folder: Path, cell: str) -> Path | None:
-    """Return the path of the file that `cell` names; None if it is not there."""
+    """Return the path of the file that `cell` names; None if it is not there, or can't be."""
     path = folder / cell
-    return path if _may_be(cell, path) and path.is_file() else None
-
-
-def _may_be(cell: str, path: Path) -> bool:
-    """Return whether a file may have this path."""
-    return bool(cell.strip()) and len(os.fsencode(path.name)) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
+    return path if cell.strip() and os.path.isfile(path) else None  # of a name that is too long `Path` raises
 
 
 def _remedy(cell: str, folder: Path) -> str:
@@ -122,15 +117,13 @@ def _remedy(cell: str, folder: Path) -> str:
         return "the path holds a control character: in JSON a backslash is written twice, or as a slash"
     given = _with_slashes(cell)
     path = folder / given
-    if not _may_be(given, path):
-        return "mend the path, or remove the row"
     parts = given.split("/")
     tails = ("/".join(parts[start:]) for start in range(1, len(parts)))
     if (tail := next((tail for tail in tails if tail.strip("/.") and _file(folder, tail)), None)) is not None:
         before = cell[: len(cell) - len(tail)]
         return f"did you mean {clip(tail)}? then take {clip(before)} off the paths, which are those of another place"
-    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = nearest(path.name, siblings)
+    meant = given.strip() and len(path.name) <= LONGEST_NAME and os.path.isdir(path.parent)
+    near = nearest(path.name, os.listdir(path.parent)) if meant else None
     return f"did you mean {clip(str(Path(given).parent / near))}?" if near else "mend the path, or remove the row"
 
 

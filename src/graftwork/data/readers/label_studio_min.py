@@ -83,11 +83,8 @@ def _said(item: dict[str, Any]) -> str:
 
 
 def _span_keys(item: dict[str, Any]) -> list[str]:
-    return [key for key, value in item.items() if isinstance(value, list) and value and all(map(_is_span, value))]
-
-
-def _is_span(value: Any) -> bool:
-    return isinstance(value, dict) and "labels" in value
+    listed = {key: value for key, value in item.items() if isinstance(value, list) and value}
+    return [key for key, spans in listed.items() if all(isinstance(one, dict) and "labels" in one for one in spans)]
 
 
 def _cells(item: dict[str, Any], wanted: Sequence[str], where: str) -> tuple[tuple[Cell, ...], int]:

@@ -27,7 +27,7 @@ def check_words(given: Input, where: str) -> None:
 
 def refuse_numbered(listed: Sequence[Sequence[str]], column: str | None, header: Sequence[str], path: Path) -> None:
     """Raise `DataError` where the words of every example, from this column, are the numbers that count them."""
-    if max(map(len, listed)) < 3 or any(tuple(words) != _numbers(len(words)) for words in listed):
+    if max(map(len, listed)) < 3 or any(tuple(words) != tuple(map(str, range(1, len(words) + 1))) for words in listed):
         return
     following = header[header.index(column) + 1 :] if column in header else ()
     raise DataError(
@@ -37,7 +37,3 @@ def refuse_numbered(listed: Sequence[Sequence[str]], column: str | None, header:
         expected="words",
         do=f"name their column: --text {following[0] if len(following) > 1 else 'COLUMN'}",
     )
-
-
-def _numbers(count: int) -> tuple[str, ...]:
-    return tuple(map(str, range(1, count + 1)))
