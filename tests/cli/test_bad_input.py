@@ -74,7 +74,7 @@ FILES: dict[str, tuple[str | bytes, tuple[str, ...], list[str]]] = {
     "an unclosed quote": (
         GOOD + '"never closed,a\nmore,b\n',
         (),
-        ["data.csv:32:1: a quote that is never closed", "double a quote"],
+        ["data.csv:32:1: the quote is never closed", "double a quote"],
     ),
     "a lone quote": (
         GOOD + 'a 5" screen,a\n',
@@ -84,14 +84,14 @@ FILES: dict[str, tuple[str | bytes, tuple[str, ...], list[str]]] = {
     "Windows encoding": (
         GOOD.encode() + "café,a\n".encode("latin-1"),
         (),
-        ["data.csv:32: not UTF-8 (byte ", "byte 0xe9 in 'café,a'", "iconv -f WINDOWS-1252"],
+        ["data.csv:32: the line is not UTF-8 (byte ", "byte 0xe9 in 'café,a'", "iconv -f WINDOWS-1252"],
     ),
     "UTF-16": (GOOD.encode("utf-16"), (), ["data.csv:1: the file is UTF-16, not UTF-8", "iconv -f UTF-16 "]),
     "UTF-16 without a mark": (GOOD.encode("utf-16-le"), (), ["data.csv:1: the file is UTF-16LE", "iconv -f UTF-16LE "]),
-    "a NUL byte": (GOOD.encode() + b"a\0b,a\n", (), ["data.csv:32: a NUL byte (byte ", "export it again"]),
+    "a NUL byte": (GOOD.encode() + b"a\0b,a\n", (), ["data.csv:32: the line has a NUL byte (byte ", "export it again"]),
     "an empty text": (GOOD + "  ,a\n", (), ["data.csv:32: the text is empty", "text = '  '"]),
     "an empty label": (GOOD + "x,\n", (), ["data.csv:32: the label is empty", "fill the label in"]),
-    "an empty line": (GOOD + "\nx,a\n", (), ["data.csv:32: an empty line", "remove the line"]),
+    "the line is empty": (GOOD + "\nx,a\n", (), ["data.csv:32: the line is empty", "remove the line"]),
     "one class": (
         "text,label\n" + "".join(f"text number {i},a\n" for i in range(30)),
         (),
@@ -165,7 +165,7 @@ def test_a_label_that_only_test_has(graft: Graft) -> None:
     [
         ("daat.csv", ["daat.csv: no such file", "did you mean 'data.csv'?"]),
         ("tickets", ["tickets: no such file", "did you mean 'builtin:tickets'?"]),
-        ("https://host/data.csv", ["this is an address, and no file", "download it, and name the file"]),
+        ("https://host/data.csv", ["this is an address, not a file", "download it, and name the file"]),
         ("builtin:ticket", ["unknown built-in data set 'ticket'", "did you mean 'tickets'?"]),
         (".", [".: this folder holds neither splits nor class folders", "name the file to read, such as data.csv"]),
         ("data.xlsx", ["unknown suffix '.xlsx'", "save the sheet as CSV (UTF-8)"]),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import graftwork
-from graftwork.module.input_formats.text_format import TextFormat
+from graftwork.module.input_formats import TEXT
 from graftwork.pretrained.transformer import TransformerBackbone
 
 Graft = Callable[..., Any]
@@ -84,7 +84,7 @@ def test_a_text_is_made_an_example_once_and_tokenised_once(
 
         monkeypatch.setattr(owner, name, call)
 
-    counted(TextFormat, "example")
+    counted(type(TEXT), "example")
     counted(TransformerBackbone, "encode")
     assert graft("predict", module, "the red parcel").code == 0
     assert counts == {"example": 1, "encode": 1}

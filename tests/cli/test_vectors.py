@@ -43,7 +43,7 @@ def test_mistakes_are_told(table: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "no such file" in capsys.readouterr().err
     (table.parent / "config.json").write_text('{"model_type": "bert"}')
     assert main(["nearest", f"hf:{table.parent}", "good"]) == 2
-    assert "not a folder of word vectors" in capsys.readouterr().err
+    assert "the folder holds no word vectors" in capsys.readouterr().err
 
 
 def test_vectors_are_judged(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,4 +78,4 @@ def test_lines_that_were_left_out_are_said(tmp_path: Path, capsys: pytest.Captur
 def test_another_backbone_is_no_table(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == 2
     told = capsys.readouterr().err
-    assert "this backbone is no table of word vectors" in told and "a folder" in told
+    assert "this backbone is not a table of word vectors" in told and "a folder" in told

@@ -96,10 +96,10 @@ def stream(count: int, seed: int) -> list[str]:
 
 
 def test_texts_that_repeat_are_no_shift_where_one_side_is_larger(trained: dict[str, Path]) -> None:
-    found = gw.shift(trained["tfidf_svm"], stream(300, 1), reference=stream(5000, 2))
+    found = gw.shift(trained["tfidf_svm"], stream(150, 1), reference=stream(1000, 2), rows=1000)
     test = found["two_sample"]
-    assert test["p"] >= 0.05 and found["rows"]["new_compared"] == 300, test
-    assert 200 < test["rows"]["new"] < 300 and 5.5 < test["rows"]["trained_on"] / test["rows"]["new"] < 6.5
+    assert test["p"] >= 0.05 and found["rows"]["new_compared"] == 150, test
+    assert 100 < test["rows"]["new"] < 150 and 5.5 < test["rows"]["trained_on"] / test["rows"]["new"] < 6.5
 
 
 def moved(trained: dict[str, Path], tmp_path: Path, **changes: Any) -> Path:

@@ -64,8 +64,8 @@ def test_jsonl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": "a"', "not a whole JSON object"),
-        ("[" * 100_000, "not a whole JSON object"),
+        ('{"text": "a"', "the line is not valid JSON"),
+        ("[" * 100_000, "the line is not valid JSON"),
         ('["a"]', "not a JSON object"),
         ('{"body": "a"}', "got:      the fields body\n  do:       name it with --field"),
         ('{"text": 3}', "the field 'text' is no text"),

@@ -17,8 +17,8 @@ from safetensors.torch import save
 from graftwork.core.example import plain
 from graftwork.core.kind import OfChoices
 from graftwork.core.task import Task
-from graftwork.data.load import read_records
-from graftwork.data.readers.columns import find_columns
+from graftwork.data.load import records_of
+from graftwork.data.readers.columns import find_columns, table_of
 from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Rejects
 from graftwork.data.readers.table import open_table
@@ -99,7 +99,7 @@ def read_table(task: Task, rejects: Rejects) -> None:
         kind = kinds.get(task.kind)
         if not isinstance(kind, OfChoices):
             task = find_columns(task, open_table(task.data), kind.per_word)
-        inputs = [row.inputs for row in read_records(task, kind, task.data, rejects)]
+        inputs = [row.inputs for row in records_of(task, kind, table_of(task.data, task.label, kind.per_word), rejects)]
     for row in inputs:
         canonical(plain(row)).encode()
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graftwork.core.task import Task
-from graftwork.data.load import read_records
+from graftwork.data.load import records_of
 from graftwork.data.readers.character_offsets import Mark, tagged
+from graftwork.data.readers.columns import table_of
 from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Rejects
 from graftwork.data.readers.table import open_table
@@ -167,16 +168,16 @@ def test_rows_set_aside_change_no_other(place: Path, lines: list[tuple[str, str]
         "\n".join(["text\tlabel", *("\t".join(line) if isinstance(line, tuple) else line for line in lines)]) + "\n",
     )
     task, kind = Task("t", path, text="text", label="label"), kinds.get("classification")
-    aside = Rejects(aside=True)
+    aside, table = Rejects(aside=True), table_of(path, "label", False)
     bad = [number for number, line in enumerate(lines, 2) if isinstance(line, str)]
     if not good:
         with pytest.raises(DataError):
-            read_records(task, kind, path, aside)
+            list(records_of(task, kind, table, aside))
     else:
-        records = read_records(task, kind, path, aside)
+        records = list(records_of(task, kind, table, aside))
         assert [(record.inputs["text"], record.target) for record in records] == good
     assert [one.line for one in aside.found] == bad
     if bad:
         with pytest.raises(DataError) as caught:
-            read_records(task, kind, path)
+            list(records_of(task, kind, table, Rejects()))
         assert caught.value.where == f"{path}:{bad[0]}"

@@ -131,7 +131,10 @@ def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenSession, monkeypat
     assert verified(folder).holds
 
 
-@pytest.mark.parametrize(("method", "phases"), [("lora", ["fit", "evaluate", "save"]), ("linear_probe", None)])
+@pytest.mark.parametrize(
+    ("method", "phases"),
+    [("lora", ["fit", "evaluate", "save"]), pytest.param("linear_probe", None, marks=pytest.mark.slow)],
+)
 def test_answers_in_parts_are_told_and_may_round(
     method: str, phases: list[str] | None, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -623,6 +626,6 @@ def test_a_name_in_a_receipt_starts_no_download(open_tiny: OpenSession, fetched:
     with pytest.raises(StorageError, match=r"starts no download[\s\S]*graft data hub:somebody/set"):
         verified(folder)
     assert fetched == []
-    with pytest.raises(StorageError, match="cannot be had"):
+    with pytest.raises(StorageError, match="cannot be loaded"):
         verified(folder, Moved(data="hub:somebody/set"))
     assert fetched == ["somebody/set"]

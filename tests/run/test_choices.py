@@ -177,6 +177,7 @@ def test_bad_files(session: Session, tmp_path: Path) -> None:
         answer_file([module], path, None, print, columns={"text_a": "x"})
 
 
+@pytest.mark.slow
 def test_a_ladder_of_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(climber, "MOST_SEEDS", 1)
     task = Task.from_file(write(tmp_path, "choice"), kind="choice")

@@ -247,7 +247,7 @@ def test_the_price_is_that_of_all_attempts(board: Board, monkeypatch: pytest.Mon
     assert 1000 < broken["spent"]["wall_seconds"] < 1100
 
 
-@pytest.mark.parametrize("method", ["contrastive", "lora"])
+@pytest.mark.parametrize("method", [pytest.param("contrastive", marks=pytest.mark.slow), "lora"])
 def test_flops_that_were_counted_are_kept(method: str, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a network whose batches of one length do not all cost the same, the first one is what the rest are told by."""
     real = flops.counted

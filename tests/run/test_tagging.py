@@ -119,6 +119,7 @@ def test_compare_makes_a_board(tmp_path: Path) -> None:
     assert "mended" in board.content["data_report"]
 
 
+@pytest.mark.slow
 def test_a_ladder_of_taggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(climber, "MOST_SEEDS", 1)
     task = Task.from_file(write(tmp_path), kind="tagging")

@@ -36,7 +36,11 @@ def test_a_row_per_question(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "what"),
-    [("[]", "no list of articles"), ('{"data": 1}', "no list of articles"), ('{"data": [{}]}', "no list 'paragraphs'")],
+    [
+        ("[]", "the file has no list of articles"),
+        ('{"data": 1}', "the file has no list of articles"),
+        ('{"data": [{}]}', "the list 'paragraphs' is missing"),
+    ],
 )
 def test_what_is_no_file_of_squad(tmp_path: Path, content: str, what: str) -> None:
     path = tmp_path / "train-v1.1.json"

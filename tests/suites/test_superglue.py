@@ -60,7 +60,7 @@ def test_words_and_mentions_are_marked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("{", "not a whole JSON object"),
+        ("{", "the line is not valid JSON"),
         ('{"question": "a", "label": true}', "the key 'passage' is missing"),
         ('{"question": 1, "passage": "b", "label": true}', "'1' is no text"),
         ("[]", "not a JSON object"),

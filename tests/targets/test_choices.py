@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
 from graftwork.core.example import Example
+from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.nn.listwise_loss import listwise_loss
-from graftwork.targets.choices import encode_marks, pairs_of, parse_marks, place_shares, settle_marks
+from graftwork.targets.choices import encode_marks, pairs_of, parse_marks
+from graftwork.targets.listwise import Listwise
+
+TASK = Task("t", Path(), kind="choice")
 
 
 def test_marks_carry_the_number_of_their_example() -> None:
@@ -43,7 +49,9 @@ def test_the_loss_of_several_and_of_no_right_candidates() -> None:
 
 
 def test_places() -> None:
-    assert np.exp(place_shares(encode_marks([(0, 1), (0, 1, 0), (1, 0)])))[:, 0] == pytest.approx([1 / 3, 2 / 3, 1e-9])
+    assert np.exp(Listwise().constant(encode_marks([(0, 1), (0, 1, 0), (1, 0)]), TASK))[:, 0] == pytest.approx(
+        [1 / 3, 2 / 3, 1e-9]
+    )
 
 
 def test_pairs() -> None:
@@ -69,7 +77,7 @@ def test_pairs() -> None:
 )
 def test_what_does_not_belong_together(choices: tuple[str, ...], marks: tuple[int, ...], what: str) -> None:
     with pytest.raises(DataError, match=what) as caught:
-        settle_marks(marks, {"text": "t", "choices": choices}, "f.csv:3")
+        Listwise().settle(marks, {"text": "t", "choices": choices}, TASK, "f.csv:3")
     assert caught.value.where == "f.csv:3"
 
 

@@ -121,5 +121,5 @@ def test_other_texts_are_cut_as_ever() -> None:
 
 
 def test_a_long_text_without_spaces_takes_no_time_to_speak_of() -> None:
-    text = "a" + "\u0301" * 50_000 + "我" * 50_000 + "x\u0301" * 50_000
-    assert len(re.findall(TOKEN, text)) == len(cut_words(text)) == 50_002
+    text = "a" + "\u0301" * 20_000 + "我" * 20_000 + "x\u0301" * 20_000
+    assert len(re.findall(TOKEN, text)) == len(cut_words(text)) == 20_002

@@ -172,6 +172,12 @@ class Task:
         told = {**OF_FORMAT_1, **self.as_dict()}
         return {name: told[name] for name in RECORDED_FIRST} | told
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """Split -> the file or folder that is named for it, train first."""
+        named = {"train": self.data, "validation": self.validation, "test": self.test}
+        return {split: path for split, path in named.items() if path is not None}
+
     def resolved(self, **changes: Any) -> Task:
         """Return a copy with settings of its own or of its kind changed, such as those derived from the data."""
         own = {name: value for name, value in changes.items() if name in self._of_every_kind()}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,19 @@ from graftwork.data.readers.questions import read_questions
 from graftwork.data.readers.rejects import Bad, DataRow, Rejects, require_apart, write_rejects
 from graftwork.data.readers.separators import has_decimal_commas, with_points
 from graftwork.data.readers.table import Table
-from graftwork.data.readers.whole_file_formats import ROUNDED, told
+from graftwork.data.readers.whole_file_formats import ROUNDED
 from graftwork.data.readers.word_cells import check_words, refuse_numbered
 from graftwork.data.readers.written_columns import with_references
 from graftwork.data.settled_rows import settled
-from graftwork.data.splits.content_split import draw, require_drawn, salt_of, seed_words, with_every_label
+from graftwork.data.splits.content_split import (
+    draw,
+    made_told,
+    require_drawn,
+    require_enough,
+    salt_of,
+    seed_words,
+    with_every_label,
+)
 from graftwork.data.splits.split_folder import with_split_files
 from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.io.files import canonical
@@ -71,7 +80,8 @@ def load(task: Task, checked: bool = True) -> Dataset:
     for name in task.metrics:
         metrics.get(name)
     task = with_splits(with_split_files(task))
-    files = _files(task)
+    files = task.files
+    _require_different(files)
     require_drawn(task, files)
     require_apart(task.rejects, files)
     rejects = {name: Rejects(aside=task.rejects is not None) for name in files}
@@ -84,9 +94,12 @@ def load(task: Task, checked: bool = True) -> Dataset:
     table = table_of(task.data, task.label, kind.per_word)
     of_choices = isinstance(kind, OfChoices)
     task = find_choice_columns(task, table) if of_choices else find_columns(task, table, kind.per_word)
+    tables, read = {"train": table}, dict[str, list[Record]]()
     with _kept_in(task, rejects, checked):
         raw = isinstance(kind, SettlesTogether)
-        read = {name: read_records(task, kind, path, rejects[name], raw) for name, path in files.items()}
+        for name, path in files.items():
+            tables[name] = tables.get(name) or table_of(path, task.label, kind.per_word)
+            read[name] = list(records_of(task, kind, tables[name], rejects[name], raw))
         if isinstance(kind, SettlesTogether):
             kind, task, read = settled(kind, task, read, files, rejects)
     if kind.per_word:
@@ -99,9 +112,16 @@ def load(task: Task, checked: bool = True) -> Dataset:
     task = kind.resolve(task, [record.target for name in listing for record in records[name]])
     for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
-    examples = {name: _examples(name, records[name]) for name in SPLITS}
-    made = _how_made(files, records, task, "" if isinstance(kind, WritesTexts) else ", the same share of every class")
+    examples = {
+        name: [Example(f"{name}/{record.row}", record.inputs, record.target) for record in records[name]]
+        for name in SPLITS
+    }
+    shares = "" if isinstance(kind, WritesTexts) else ", the same share of every class"
+    by = f"the {task.reads}{seed_words(task)}{shares}, equal {task.reads}s in one split"
+    counts, given = ({name: len(records[name]) for name in SPLITS}, {name: one.told for name, one in tables.items()})
+    made = made_told(given, counts, "rows", task.data, by)
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
+    del table, tables  # some hold their rows
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
 
 
@@ -183,35 +203,26 @@ def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, di
     return found | ({ROUNDED: rounded} if any(rounded.values()) else {})
 
 
-def _files(task: Task) -> dict[str, Path]:
-    """Map each split to its file, train first. Raises `ConfigError` if two are the same."""
-    named = {"train": task.data, "validation": task.validation, "test": task.test}
-    files = {name: path for name, path in named.items() if path is not None}
-    for name, path in files.items():
-        for other, other_path in files.items():
-            if name < other and path.resolve() == other_path.resolve():
-                raise ConfigError(
-                    f"{other} and {name} are the same file", where=str(path), do=f"leave {min(name, other)} out"
-                )
-    return files
+def _require_different(files: Mapping[str, Path]) -> None:
+    """Raise `ConfigError` if two splits have the same file."""
+    for (name, path), (other, other_path) in combinations(sorted(files.items()), 2):
+        if path.resolve() == other_path.resolve():
+            raise ConfigError(f"{other} and {name} are the same file", where=str(path), do=f"leave {name} out")
 
 
-def read_records(task: Task, kind: Kind, path: Path, rejects: Rejects | None = None, raw: bool = False) -> list[Record]:
-    """Read all rows of one file and parse their targets. A bad row goes to `rejects`; without, it raises `DataError`.
+def records_of(task: Task, kind: Kind, table: Table, rejects: Rejects, raw: bool = False) -> Iterator[Record]:
+    """Yield the rows of a file with their targets parsed, one row in memory at a time. A bad row goes to `rejects`.
 
-    With `raw` targets are as in the file, neither settled nor compared with the task's labels.
-
-    Raises `DataError` also where no row remains.
+    With `raw` targets are as in the file, neither settled nor compared with the task's labels. Raises `DataError` where
+    no row remains.
     """
-    return list(records_of(task, kind, path, rejects or Rejects(), raw))
-
-
-def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects, raw: bool = False) -> Iterator[Record]:
-    """Yield the records of `read_records`, one row in memory at a time."""
     task = task.resolved(labels=()) if raw else task
-    table, read = table_of(path, task.label, kind.per_word), 0
-    of_choices = isinstance(kind, OfChoices)
-    rows, roles = _rows_of_choices(table, task) if of_choices else _rows_of_columns(table, task, kind)
+    path, read = table.path, 0
+    rows, roles = (
+        (choice_rows(table, find_choice_columns(task, table)), ("text", "choices"))
+        if isinstance(kind, OfChoices)
+        else _rows_of_columns(table, task, kind)
+    )
     for number, row in enumerate(rows, 1):
         if isinstance(row, Bad):
             rejects.refuse(row)
@@ -224,10 +235,6 @@ def records_of(task: Task, kind: Kind, path: Path, rejects: Rejects, raw: bool =
         read += 1
         yield record
     rejects.require_rows(path, read)
-
-
-def _rows_of_choices(table: Table, task: Task) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
-    return choice_rows(table, find_choice_columns(task, table)), ("text", "choices")
 
 
 def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
@@ -260,7 +267,7 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
         elif role != "choices" and not isinstance(given, str):
             text_cell(given, where)
             raise DataError(
-                "words, where a text is needed",
+                "the cell is a list of words, where a text is needed",
                 where=where,
                 got=f"{getattr(task, role)} = {clip(text_of(given))}",
                 expected="a text in one piece",
@@ -289,14 +296,7 @@ def draw_missing(
     Raises `DataError` for fewer than 10 rows, for a class with a single row when a test split is to be drawn, and
     where so many rows are equal that a split stays empty.
     """
-    if len(records) < FEWEST_ROWS:
-        raise DataError(
-            f"too few rows to draw {' and '.join(fractions)} rows from",
-            where=str(path),
-            got=f"{len(records)} rows",
-            expected=f"{FEWEST_ROWS} or more",
-            do=f"add rows, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
-        )
+    require_enough(len(records), "rows", FEWEST_ROWS, fractions, path)
     if "test" in fractions and _has_classes(kind):
         _refuse_single(records, path)
     strata = kind.strata([record.target for record in records])
@@ -367,10 +367,6 @@ def _listed(labels: Sequence[str]) -> str:
     return ", ".join(labels[:MOST_LISTED]) + more
 
 
-def _examples(name: str, records: Sequence[Record]) -> list[Example]:
-    return [Example(f"{name}/{record.row}", record.inputs, record.target) for record in records]
-
-
 def digest(splits: Mapping[str, Split]) -> str:
     """Return the sha256 of a canonical line of every example, in the order train, validation, test.
 
@@ -383,17 +379,3 @@ def digest(splits: Mapping[str, Split]) -> str:
             line += [example.source] if example.source is not None else []
             hashed.update(canonical(line).encode() + b"\n")
     return hashed.hexdigest()
-
-
-def _how_made(files: Mapping[str, Path], records: Mapping[str, Sequence[Record]], task: Task, shares: str) -> str:
-    """Describe in words, with counts, where the splits come from."""
-    noun = task.reads
-    counted = {name: f"{name} {len(records[name]):,} rows" for name in SPLITS}
-    given = [f"{counted[name]} from {told(path)}" for name, path in files.items()]
-    drawn = [counted[name] for name in SPLITS if name not in files]
-    if not drawn:
-        return f"{'; '.join(given)}."
-    return (
-        f"{'; '.join(given)}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {noun}"
-        f"{seed_words(task)}{shares}, equal {noun}s in one split."
-    )

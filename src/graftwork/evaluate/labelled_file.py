@@ -21,6 +21,7 @@ from graftwork.data.readers.columns import find_columns, table_of
 from graftwork.data.readers.label_columns import APART
 from graftwork.data.readers.questions import questions_of
 from graftwork.data.readers.rejects import Rejects, require_apart, write_rejects
+from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, GraftworkError, clip, nearest
 from graftwork.module.input_format import check_named, flag
 from graftwork.module.task_module import TaskModule
@@ -39,6 +40,7 @@ class LabelledFile:
 
     task: Task  # reader settings; its labels are those in the file
     path: Path
+    table: Table | None = None  # the open file; None: questions about passages
     rows: int = 0  # number of good rows, once checked
     rejected: int | None = None  # number of rejected rows, once checked; None: the first is an error
     kind: Kind | None = None  # the kind that settles its targets, once checked; None: that of the task
@@ -56,7 +58,9 @@ class LabelledFile:
 
 def open_labelled(task: Task, path: Path, known: Sequence[str]) -> LabelledFile:
     """Open and check a file, as `checked`, for a task that names its columns or has them found by name."""
-    return checked(LabelledFile(_with_columns(task.resolved(labels=()), path), path), known)
+    kind: Kind = kinds.get(task.kind)
+    table = None if isinstance(kind, AsksPassages) else table_of(path, task.label or "label", kind.per_word)
+    return checked(LabelledFile(_with_columns(task.resolved(labels=()), table), path, table), known)
 
 
 def labelled_for(
@@ -72,9 +76,10 @@ def labelled_for(
     require_apart(str(rejects) if rejects else None, {"labelled": path})
     given = {name: value for name, value in named.items() if value is not None}
     with _of_its_kind(module.task.kind):
-        task = _with_columns(_asked(module, path, given), path)
+        task, table = _asked(module, path, given)
+        task = _with_columns(task, table)
         _require_roles(task, module, path)
-        return checked(LabelledFile(task, path), module.task.labels, rejects, progress)
+        return checked(LabelledFile(task, path, table), module.task.labels, rejects, progress)
 
 
 @contextmanager
@@ -131,7 +136,8 @@ def _sighted(file: LabelledFile, known: Sequence[str]) -> Kind:
     kind = kinds.get(file.task.kind)
     if not isinstance(kind, SettlesTogether):
         return kind
-    read = records_of(file.task, kind, file.path, Rejects(aside=True), raw=True)
+    assert file.table is not None
+    read = records_of(file.task, kind, file.table, Rejects(aside=True), raw=True)
     seen = {label for record in read for label in labels_of(record.target)}
     return kind if seen <= set(known) else kind.having_seen(seen, file.task)[0]
 
@@ -139,29 +145,34 @@ def _sighted(file: LabelledFile, known: Sequence[str]) -> Kind:
 def _read(file: LabelledFile, bad: Rejects) -> Iterator[Example]:
     """Yield the good rows, with ids by the line that each starts on; the others go to `bad`."""
     kind = file.kind or kinds.get(file.task.kind)
-    if isinstance(kind, AsksPassages):
+    if file.table is None:
         yield from questions_of(file.task, file.path, bad)
         return
-    for record in records_of(file.task, kind, file.path, bad):
+    for record in records_of(file.task, kind, file.table, bad):
         yield Example(f"line/{record.line}", record.inputs, record.target)
 
 
-def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> Task:
-    """Return the module's task on this file, with the columns known so far."""
+def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> tuple[Task, Table | None]:
+    """Return the module's task on this file, with the columns known so far, and the open file."""
     kind, roles, of_kind = kinds.get(module.task.kind), module.roles, settings_of(module.task.kind)
     told: Mapping[str, Any] = (module.description.get("data") or {}).get("read_by", {})
     settings: dict[str, Any] = {name: told[name] for name in of_kind if name in told and name not in INPUTS}
     columns = {role: name for role, name in named.items() if role in INPUTS}
+    table, label = None, named.get("label") or told.get("label", "label")
     if isinstance(kind, AsksPassages):
         check_named(columns, (), "context, question and answers in the file")
     else:
         check_named(columns, ("text",) if kind.per_word else roles)
-        header = table_of(path, named.get("label") or told.get("label", "label"), kind.per_word).header
+        table = table_of(path, label, kind.per_word)
+        header = table.header
         settings |= {role: role for role in roles if role in ("text_a", "text_b", *MEDIA)}
         settings |= {} if columns else _kept([role for role in INPUTS if role in told], told, header)
         settings |= _kept(["label"] if "label" in told else [], told, header)
     settings |= named
-    return Task.from_settings({"name": module.task.name, "data": path, "kind": module.task.kind} | settings)
+    task = Task.from_settings({"name": module.task.name, "data": path, "kind": module.task.kind} | settings)
+    if table is not None and (task.label or "label") != label:
+        table = table_of(path, task.label or "label", kind.per_word)
+    return task, table
 
 
 def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
@@ -172,11 +183,10 @@ def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) 
     return {role: told[role] for role in roles} if set(parts) <= set(header) else {}
 
 
-def _with_columns(task: Task, path: Path) -> Task:
+def _with_columns(task: Task, table: Table | None) -> Task:
     kind: Kind = kinds.get(task.kind)
-    if isinstance(kind, AsksPassages):
+    if table is None:
         return task
-    table = table_of(path, task.label or "label", kind.per_word)
     return find_choice_columns(task, table) if isinstance(kind, OfChoices) else find_columns(task, table, kind.per_word)
 
 

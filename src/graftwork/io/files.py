@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -151,7 +150,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
                 stream.flush()
                 os.fsync(stream.fileno())
             with contextlib.suppress(FileNotFoundError):
-                os.chmod(name, _rights(path))
+                os.chmod(name, os.stat(path).st_mode & 0o777)
             os.replace(name, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -191,18 +190,13 @@ def _through(path: Path) -> BinaryIO | None:
     return path.open("wb")
 
 
-def _rights(path: Path) -> int:
-    """Return the permission bits of `path`."""
-    return os.stat(path).st_mode & 0o777
-
-
 def _begun(path: Path) -> tuple[int, str]:
     """Create and lock a temporary file for `path`, safe from `_sweep`; return its handle and name.
 
     Its permissions are those of the existing file; without one, those of the umask.
     """
     try:
-        rights = _rights(path) | stat.S_IRUSR | stat.S_IWUSR
+        rights = (os.stat(path).st_mode & 0o777) | stat.S_IRUSR | stat.S_IWUSR
     except FileNotFoundError:
         rights = 0o666
     while True:
@@ -231,20 +225,16 @@ def _sweep(path: Path) -> None:
                 remove_abandoned(Path(entry.path), PART_SECONDS)
 
 
-def sync_folder(folder: Path) -> None:
-    """Sync `folder`, so that renames in it survive a power cut."""
-    _sync(folder)
-
-
 def sync_tree(folder: Path) -> None:
     """Sync everything in `folder`, so that it survives a power cut, whichever process wrote it."""
     for place, _, names in os.walk(folder, topdown=False):
         for name in names:
-            _sync(Path(place, name))
-        _sync(Path(place))
+            sync_folder(Path(place, name))
+        sync_folder(Path(place))
 
 
-def _sync(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Sync a folder, so that renames in it survive a power cut, or a file."""
     if sys.platform == "win32":  # can't open folders, or files read-only, for fsync
         return
     handle = os.open(path, os.O_RDONLY)
@@ -344,11 +334,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> N
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
     """Load the tensors of a safetensors file, or of a file of `torch.save` (.bin), which runs nothing.
 
-    All weights are loaded here: before anything is allocated, the file is checked against its header, to the last
-    byte. Raises `StorageError`. If `mapped`, a safetensors file takes no memory of its own, and must not change while
-    it is used.
+    All weights are loaded here and by `load_and_digest`: before anything is allocated, the file is checked against its
+    header, to the last byte. Raises `StorageError`. If `mapped`, a safetensors file takes no memory of its own, and
+    must not change while it is used.
     """
-    from safetensors.torch import load, load_file
+    from safetensors.torch import load_file
 
     with storage_errors(path):
         if path.suffix not in (".safetensors", ".bin"):
@@ -358,8 +348,20 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
 
             with open_plain(path) as stream:
                 return read_archive(stream, path)
+        if not mapped:
+            return load_and_digest(path)[0]
         header_of(path)
-        return load_file(path) if mapped else load(path.read_bytes())
+        return load_file(path)
+
+
+def load_and_digest(path: Path) -> tuple[dict[str, Tensor], str]:
+    """Read a safetensors file into memory: its tensors, and its sha256. Raises `StorageError`."""
+    from safetensors.torch import load
+
+    header_of(path)  # of the whole file's length, before so much is read
+    with storage_errors(path), open_plain(path) as stream:
+        content = stream.read()
+    return load(content), hashlib.sha256(content).hexdigest()
 
 
 def header_of(path: Path) -> Contents:

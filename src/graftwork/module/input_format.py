@@ -10,7 +10,7 @@ from graftwork.core.example import Example, Input, text_of
 from graftwork.core.task import Task
 from graftwork.data.readers.columns import column_of
 from graftwork.data.readers.embedded_media import text_cell
-from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.data.readers.rejects import Bad, Cell
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.units import several
@@ -49,18 +49,6 @@ class Form(Protocol):
         Raises `ConfigError` for a role that has no column, `DataError` for a missing column. An unreadable row is
         yielded as `Bad`.
         """
-
-
-def each(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], Example]) -> Iterator[Example | Bad]:
-    """Yield an example per row of `path`, or a `Bad` if `made` raises `DataError`."""
-    for row in found:
-        if isinstance(row, Bad):
-            yield row
-            continue
-        try:
-            yield made(row)
-        except DataError as error:
-            yield Bad(path, row.line, error, row.last)
 
 
 def check_named(named: Mapping[str, str], allowed: Sequence[str], expected: str = "") -> None:

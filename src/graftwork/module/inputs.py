@@ -9,11 +9,7 @@ from pathlib import Path
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA
 from graftwork.module.input_format import Form, GivenInputs, require_texts
-from graftwork.module.input_formats.choice_format import CHOICES
-from graftwork.module.input_formats.media_format import IMAGE, SOUND
-from graftwork.module.input_formats.question_format import QUESTIONS
-from graftwork.module.input_formats.text_format import PAIR, TEXT
-from graftwork.module.input_formats.word_format import WORDS
+from graftwork.module.input_formats import CHOICES, IMAGE, PAIR, QUESTIONS, SOUND, TEXT, WORDS
 
 Text = Path | GivenInputs  # a Path is a file
 FORMS: tuple[Form, ...] = (TEXT, PAIR, WORDS, QUESTIONS, CHOICES, IMAGE, SOUND)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.method import Method, Setting
 from graftwork.errors import IncompatibleModule, StorageError, clip
-from graftwork.io.files import read_json, require_finite, safe_load
+from graftwork.io.files import load_and_digest, read_json, require_finite
 from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.train.wrapper_method import innermost
@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 DESCRIPTION, SELF_TEST, DELTA = "module.json", "selftest.json", "delta.safetensors"
 LARGE = 256  # settings above this are checked, since they may be sizes that exceed the memory
 LEAST_WIDTH = 64  # minimum number of weights per unit of a size
+
+
+def module_folder(folder: Path) -> Path:
+    """Return the module folder for `folder`, a module's or a run's. Raises `StorageError` if there is none."""
+    for place in (folder / "module", folder):
+        if (place / DESCRIPTION).is_file():
+            return place
+    raise StorageError(
+        "not a task module",
+        where=str(folder),
+        expected="a folder with module.json in it",
+        do="check the path; the module of a run is RUNS/ID/module",
+    )
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -38,9 +51,16 @@ def media_file(folder: Path, name: Any) -> Path:
     return inside(folder, name, folder / SELF_TEST)
 
 
-def read_delta(folder: Path) -> dict[str, Tensor]:
-    """Read the weights, all finite, into memory (not mapped). Raises `StorageError` or `IncompatibleModule`."""
-    delta = safe_load(folder / DELTA, mapped=False)
+def read_delta(folder: Path, sha: str) -> dict[str, Tensor]:
+    """Read the weights, all finite, with this sha256, into memory. Raises `StorageError` or `IncompatibleModule`."""
+    delta, found = load_and_digest(folder / DELTA)
+    if found != sha:
+        raise IncompatibleModule(
+            f"{DELTA} has changed since this module was saved",
+            where=str(folder),
+            got=f"sha256 {found[:16]}…",
+            expected=f"sha256 {sha[:16]}…",
+        )
     require_finite(delta, folder / DELTA)
     return delta
 

@@ -20,17 +20,18 @@ from graftwork.core.named_methods import method_from_config
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.io.files import file_digest, header_of, read_json, write_json, write_tensors, write_text
+from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
 from graftwork.module.inputs import Text, asking, example_of_given
 from graftwork.module.module_files import (
+    DELTA,
     media_file,
+    module_folder,
     read_delta,
     read_description,
     read_self_test,
     require_fitting,
 )
-from graftwork.module.module_place import module_folder
 from graftwork.module.predict_many import predict_many
 from graftwork.module.thresholds import with_thresholds
 from graftwork.pretrained.download_policy import kept_only
@@ -74,8 +75,7 @@ class TaskModule:
         folder = module_folder(Path(folder))
         description = read_description(folder)
         try:
-            _check_format(folder, description)
-            module = cls.restore(folder, description, device, backbone)
+            module = cls._restored(folder, description, device, backbone)
             module.difference = module._self_test(read_self_test(folder), folder)
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise IncompatibleModule(
@@ -87,11 +87,15 @@ class TaskModule:
         return module
 
     @classmethod
-    def restore(
-        cls, folder: Path, description: Mapping[str, Any], device: str, backbone: Backbone | None = None
+    def _restored(
+        cls, folder: Path, description: Mapping[str, Any], device: str, backbone: Backbone | None
     ) -> TaskModule:
-        """Load the module without its self-test, on `device` ("cpu" or "cuda")."""
-        question = description["task"]
+        """Load the module without its self-test."""
+        if description.get("format") != FORMAT:
+            raise IncompatibleModule(
+                "unknown format", where=str(folder), got=repr(description.get("format")), expected=f"format {FORMAT}"
+            )
+        delta, question = read_delta(folder, description["delta_sha256"]), description["task"]
         task = Task.from_question(question["name"], question)
         if description["backbone"] is None:
             backbone = None
@@ -101,7 +105,6 @@ class TaskModule:
             _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
-        delta = read_delta(folder)
         require_fitting(method, delta, setting, folder)
         facts = dict(description["facts"])
         thresholds = facts.pop(THRESHOLDS_FACT, None)  # added once, by the outermost wrapper, as in fitting
@@ -211,22 +214,6 @@ def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) ->
         )
 
 
-def _check_format(folder: Path, description: Mapping[str, Any]) -> None:
-    if description.get("format") != FORMAT:
-        raise IncompatibleModule(
-            "unknown format", where=str(folder), got=repr(description.get("format")), expected=f"format {FORMAT}"
-        )
-    header_of(folder / "delta.safetensors")
-    found = file_digest(folder / "delta.safetensors")
-    if found != description["delta_sha256"]:
-        raise IncompatibleModule(
-            "delta.safetensors has changed since this module was saved",
-            where=str(folder),
-            got=f"sha256 {found[:16]}…",
-            expected=f"sha256 {description['delta_sha256'][:16]}…",
-        )
-
-
 def save_module(
     folder: Path, setting: Setting, fitted: Fitted, run: Mapping[str, Any], examples: Sequence[Example], logits: Logits
 ) -> int:
@@ -234,7 +221,7 @@ def save_module(
 
     `run` has the fields of module.json about the run: "run", "method", "recipe", "precision", "backbone_seed", …
     """
-    write_tensors(folder / "delta.safetensors", fitted.delta())
+    write_tensors(folder / DELTA, fitted.delta())
     test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}
     if any(example.source is not None for example in examples):
         test["sources"] = [example.source for example in examples]
@@ -245,7 +232,7 @@ def save_module(
         "roles": list(examples[0].inputs),
         "backbone": lasting_card(setting.backbone.card) if setting.backbone else None,
         "facts": fitted.facts,
-        "delta_sha256": file_digest(folder / "delta.safetensors"),
+        "delta_sha256": file_digest(folder / DELTA),
     } | dict(run)
     write_json(folder / "module.json", description)
     write_text(folder / "README.md", _card(description))

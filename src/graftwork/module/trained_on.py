@@ -10,7 +10,7 @@ import numpy as np
 
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import settings_of
-from graftwork.core.task import SPLITS, Dataset, Task
+from graftwork.core.task import FILES, SPLITS, Dataset, Task
 from graftwork.data.load import load
 from graftwork.data.splits.draws import drawn_again
 from graftwork.errors import GraftworkError
@@ -19,7 +19,6 @@ from graftwork.pretrained.download_policy import kept_only
 if TYPE_CHECKING:
     from graftwork.module.task_module import TaskModule
 
-FILES = ("data", "validation", "test")
 READ_BY = ("text", "text_a", "text_b", "image", "sound", "label", "drop_leaks", "rejects", "split_seed")
 LEARNT = ("train", "validation")  # splits used for training and for model selection
 AT_ONCE = 8192  # minimum rows per comparison, since each comparison reads the training rows again

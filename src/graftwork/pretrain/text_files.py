@@ -93,8 +93,6 @@ def _of_objects(path: Path, field: str, encoding: str) -> Iterator[DocumentPart]
 
 def _text_of(line: str, field: str, where: str) -> str:
     row = json_object(line.strip(), where)
-    if isinstance(row, DataError):
-        raise row
     if field not in row:
         keys = ", ".join(row) or "none"
         raise DataError(f"no field {field!r}", where=where, got=f"the fields {keys}", do="name it with --field")

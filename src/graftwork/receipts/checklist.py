@@ -140,8 +140,9 @@ def _splits(receipt: Receipt) -> str:
     by_hash = f"drawn from train by a hash of the rows' content{seed}"
     how = f"{' and '.join(drawn)} {by_hash}" if drawn else "from files"
     part = (receipt["rerun"] or {}).get("draw")
+    rejected = number(data["rejected_rows"])
     how += f"; train and validation are draw {number(part['number'])} at {part['size']}" if part else ""
-    return f"there are {sizes}, {how}; rows whose inputs stand in train too: {leaks}; rows rejected: {_rejected(data)}"
+    return f"there are {sizes}, {how}; rows whose inputs stand in train too: {leaks}; rows rejected: {rejected}"
 
 
 def _drawn(data: Mapping[str, Any]) -> list[str]:
@@ -149,10 +150,6 @@ def _drawn(data: Mapping[str, Any]) -> list[str]:
     rule, named = data["split_rule"], data["files"]
     found = {name for name, split in data["splits"].items() if f"{name} {split['rows']:,} rows from " in rule["made"]}
     return [] if rule["seed"] is None else sorted(set(data["splits"]) - set(named) - found)
-
-
-def _rejected(data: Mapping[str, Any]) -> str:
-    return number(data["rejected_rows"])
 
 
 def _settings(receipt: Receipt) -> str:

@@ -22,11 +22,15 @@ def read_spec(folder: Path) -> RunSpec:
     try:
         return RunSpec(**content)
     except TypeError as error:
-        raise StorageError(
-            f"not the specification of a run: {error}",
-            where=str(folder / "spec.json"),
-            do="restore spec.json from a copy",
-        ) from None
+        raise _damaged("specification", folder / "spec.json", error) from None
+
+
+def _damaged(what: str, path: Path, error: Exception) -> StorageError:
+    return StorageError(
+        f"not the {what} of a run: {type(error).__name__}: {error}",
+        where=str(path),
+        do=f"restore {path.name} from a copy",
+    )
 
 
 def id_of(folder: Path, engine: int) -> str:
@@ -37,9 +41,7 @@ def id_of(folder: Path, engine: int) -> str:
 def _content(folder: Path) -> dict[str, Any]:
     content = read_json(folder / "spec.json")
     if not isinstance(content, dict):
-        raise StorageError(
-            "not the specification of a run", where=str(folder / "spec.json"), do="restore spec.json from a copy"
-        )
+        raise _damaged("specification", folder / "spec.json", TypeError("it is not a JSON object"))
     listed = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
     return {name: value for name, value in listed.items() if name != "format"}
 
@@ -59,11 +61,7 @@ def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) 
     try:
         return [*found, *_of_the_result(read_json(folder / "result.json"), receipt)]
     except (KeyError, TypeError, AttributeError) as error:
-        raise StorageError(
-            f"not the result of a run: {type(error).__name__}: {error}",
-            where=str(folder / "result.json"),
-            do="restore result.json from a copy",
-        ) from None
+        raise _damaged("result", folder / "result.json", error) from None
 
 
 def _of_the_receipt(receipt: Mapping[str, Any]) -> list[Difference]:
@@ -137,9 +135,7 @@ def losses_of(folder: Path) -> list[float]:
     try:
         return [line["loss"] for line in map(json.loads, lines) if "step" in line]
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(
-            f"not the log of a run: {error}", where=str(path), do="restore log.jsonl from a copy"
-        ) from None
+        raise _damaged("log", path, error) from None
 
 
 def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:

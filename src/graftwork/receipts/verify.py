@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from graftwork.core.named_methods import Named
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
-from graftwork.core.task import Task
+from graftwork.core.task import FILES, Task
 from graftwork.data.readers.hub_datasets import is_hub
 from graftwork.data.splits.draws import drawn_again
 from graftwork.data.splits.split_folder import with_split_files
@@ -48,7 +48,7 @@ from graftwork.receipts.seed_group import Band, held_against, row_of
 from graftwork.run.execute import execute_spec
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
-from graftwork.run.recorded_data import paths_of, recorded_file
+from graftwork.run.recorded_data import recorded_file
 from graftwork.run.recorded_numerics import numerics_of
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
@@ -72,7 +72,7 @@ class Moved:
     @property
     def files(self) -> dict[str, str]:
         """The moved data files."""
-        return {name: path for name in ("data", "validation", "test") if (path := getattr(self, name)) is not None}
+        return {name: path for name in FILES if (path := getattr(self, name)) is not None}
 
 
 HERE = Moved()
@@ -320,9 +320,9 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     }
     asked |= _moved_files(moved)
     asked |= {"rejects": ""} if asked.get("rejects") else {}  # bad rows are skipped again, but not written
-    asked |= {name: Task.find(asked[name]) for name in ("data", "validation", "test") if asked.get(name) is not None}
+    asked |= {name: Task.find(asked[name]) for name in FILES if asked.get(name) is not None}
     task = Task.from_json(asked)
-    for split, path in paths_of(task).items():
+    for split, path in task.files.items():
         told = receipt["data"]["files"].get(split, {"sha256": None, "bytes": 0})
         if told["sha256"] is not None and not path.exists():
             flag = "--data" if split == "train" else f"--{split}"
@@ -340,14 +340,14 @@ def _moved_files(moved: Moved) -> dict[str, Any]:
     if moved.data is None:
         return moved.files
     inside = with_split_files(Task("moved", Task.find(moved.data)))
-    found = {name: path for name in ("data", "validation", "test") if (path := getattr(inside, name)) is not None}
+    found = {name: path for name in FILES if (path := getattr(inside, name)) is not None}
     return found | moved.files | {"data": inside.data}
 
 
 def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]:
     """Return the data files whose bytes changed, for data that can no longer be read."""
     found = []
-    for split, path in paths_of(_task(receipt, moved)).items():
+    for split, path in _task(receipt, moved).files.items():
         told = receipt["data"]["files"].get(split)
         here = recorded_file(path) if told is not None and told["sha256"] is not None else told
         if told is not None and here is not None and told["sha256"] != here["sha256"]:

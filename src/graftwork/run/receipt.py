@@ -21,7 +21,7 @@ from graftwork.machine.memory import IN_PARTS
 from graftwork.pretrained.model_folder import hub_revision
 from graftwork.pretrained.open_backbone import FRESH, lasting_name
 from graftwork.run.recorded_code import recorded_code
-from graftwork.run.recorded_data import lasting_path, paths_of, recorded_data, recorded_files
+from graftwork.run.recorded_data import lasting_path, recorded_data, recorded_files
 from graftwork.run.recorded_numerics import recorded_numerics
 from graftwork.run.session import Session
 from graftwork.targets.words import FIRST_RULE
@@ -197,8 +197,7 @@ def rerun_of(session: Session, read: Mapping[str, str] = {}) -> dict[str, Any] |
     if session.opened_by is None:
         return None
     task = session.opened_by.task
-    files = {"train": "data", "validation": "validation", "test": "test"}
-    paths = {files[split]: lasting_path(path) for split, path in paths_of(task).items()}
+    paths = {"data" if split == "train" else split: lasting_path(path) for split, path in task.files.items()}
     of_method = {"method": dict(read)} if read else {}
     drawn = session.dataset.report.get("draw")
     draw = {"draw": {name: drawn[name] for name in ("size", "number", "seed")}} if drawn else {}

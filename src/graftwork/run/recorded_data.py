@@ -29,7 +29,7 @@ def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
         "name": task.name,
         "digest": dataset.digest,
         "files": dict(files),
-        "columns": {role: _listed(told[role]) for role in COLUMNS if told.get(role)},
+        "columns": {role: list(told[role]) if role == "choices" else told[role] for role in COLUMNS if told.get(role)},
         "splits": {name: recorded_split(split) for name, split in dataset.splits.items()},
         "split_rule": {"made": report.get("splits", ""), "salt": SALT, "seed": report.get("split_seed")},
         "duplicates_within": dict(report.get("duplicates_within", {})),
@@ -39,12 +39,6 @@ def recorded_data(dataset: Dataset, files: Mapping[str, Any]) -> dict[str, Any]:
         "rejected_rows": sum(report.get("rejected", {}).values()),  # without --rejects a bad row is an error
         "mended": {what: dict(counts) for what, counts in report.get("mended", {}).items()},
     }
-
-
-def paths_of(task: Task) -> dict[str, Path]:
-    """Return split -> the file or folder that the task names for it."""
-    named = {"train": task.data, "validation": task.validation, "test": task.test}
-    return {split: path for split, path in named.items() if path is not None}
 
 
 def lasting_path(path: Path) -> str:
@@ -57,7 +51,7 @@ def lasting_path(path: Path) -> str:
 
 def recorded_files(asked: Task) -> dict[str, Any]:
     """Return split -> record of its file, for the task as the user gave it. Raises `StorageError` if one is missing."""
-    return {split: recorded_file(path) for split, path in paths_of(asked).items()}
+    return {split: recorded_file(path) for split, path in asked.files.items()}
 
 
 def recorded_file(path: Path) -> dict[str, Any]:
@@ -115,7 +109,3 @@ def _inputs(example: Example) -> bytes:
 def _media(examples: Sequence[Example]) -> int:
     """Return the number of distinct files among the inputs."""
     return len({item.sha256 for example in examples for item in example.inputs.values() if isinstance(item, Media)})
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

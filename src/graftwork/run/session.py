@@ -16,7 +16,7 @@ from graftwork.core.method import CutsWords, Decays
 from graftwork.core.named_methods import Named, named_from_config
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
-from graftwork.core.task import Dataset, Task, texts_of
+from graftwork.core.task import FILES, Dataset, Task, texts_of
 from graftwork.core.writing import TextWriter, reading_part
 from graftwork.data.load import load
 from graftwork.data.splits.split_folder import require_outside
@@ -171,7 +171,7 @@ def open_session(
     listed, computed_in, max_memory = settled(setup, methods)
     require_outside(task, [setup.runs, *filter(None, [out])])
     dataset = load(task, checked)
-    found = {name: getattr(dataset.task, name) for name in ("data", "validation", "test")}  # also those of a folder
+    found = {name: getattr(dataset.task, name) for name in FILES}  # also those of a folder
     if shared is None:
         shared = open_shared(methods, setup, dataset.task.kind)
     opened = shared.backbone

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
-from graftwork.data.readers import class_folder
+from graftwork.data.readers.class_folder import LABEL, labelled_files
 from graftwork.data.readers.lines import read_lines
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
@@ -46,8 +46,8 @@ def _list(folder: Path, name: str) -> Path | None:
 
 
 def _in_folders(folder: Path) -> Iterator[Row]:
-    for _, cells, *_ in class_folder.rows(folder):
-        yield {**cells, "image": str((folder / cells["image"]).resolve())}
+    for file, label in labelled_files(folder)[1]:
+        yield {"image": str(file.resolve()), LABEL: label}
 
 
 def _listed(path: Path) -> Iterator[Row]:

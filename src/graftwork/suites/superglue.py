@@ -121,8 +121,6 @@ def _rows(path: Path, inputs: Inputs, wanted: str) -> Iterator[Row]:
         if not line.strip():
             continue
         item = json_object(line, f"{path}:{number}")
-        if isinstance(item, DataError):
-            raise item
         try:
             extra = {"index": item["idx"]} if wanted == "idx" else {"label": _label(item["label"], item)}
             yield {**inputs(item), **extra}

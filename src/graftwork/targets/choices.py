@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from graftwork.core.example import Example
 from graftwork.errors import DataError, clip
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from graftwork.core.ragged import Ragged
 
 
@@ -27,15 +24,6 @@ def encode_marks(marks: Sequence[Sequence[int]]) -> Ragged:
     rows = [[(mark, number) for mark in listed] for number, listed in enumerate(marks)]
     found = Ragged.of(rows, np.int64)
     return Ragged(found.flat.reshape(-1, 2), found.counts)
-
-
-def place_shares(targets: Ragged) -> NDArray[np.float64]:
-    """Return the log frequencies (places, 1) of the first, second, … candidate being right: a constant answer."""
-    import numpy as np
-
-    places = np.arange(len(targets.flat)) - np.repeat(targets.starts, targets.counts)
-    right = np.bincount(places, weights=targets.flat[:, 0])
-    return np.asarray(np.log(np.maximum(right / max(1, len(targets)), 1e-9)))[:, None]
 
 
 def pairs_of(examples: Sequence[Example]) -> list[Example]:
@@ -81,35 +69,3 @@ def check_choices(choices: Sequence[str], where: str) -> None:
                 expected="a text",
                 do="fill it in or remove the row",
             )
-
-
-def settle_marks(marks: tuple[int, ...], inputs: Mapping[str, Any], where: str) -> None:
-    """Raise `DataError` unless there is one mark per choice, and equal choices have equal marks."""
-    choices = inputs["choices"]
-    check_choices(choices, where)
-    if len(marks) != len(choices):
-        raise DataError(
-            "the numbers of choices and marks differ",
-            where=where,
-            got=f"{len(choices)} choices, {len(marks)} marks",
-            expected="a mark, 0 or 1, for each choice",
-            do="mend the row or remove it",
-        )
-    known: dict[str, int] = {}
-    for choice, mark in zip(choices, marks, strict=True):
-        if known.setdefault(choice, mark) != mark:
-            raise DataError(
-                "the same choice is right and wrong",
-                where=where,
-                got=clip(choice),
-                do="remove one of the two or mend it",
-            )
-
-
-def scored(logits: Ragged) -> Ragged:
-    """Map logits (W, 1) to (W, 2) float64: the scores and their example numbers."""
-    import numpy as np
-
-    from graftwork.core.ragged import Ragged
-
-    return Ragged(np.stack([logits.flat[:, 0], logits.owners.astype(np.float64)], axis=1), logits.counts)

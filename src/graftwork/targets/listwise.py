@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.task import Task
-from graftwork.targets.choices import (
-    encode_marks,
-    parse_marks,
-    place_shares,
-    scored,
-    settle_marks,
-)
+from graftwork.errors import DataError, clip
+from graftwork.targets.choices import check_choices, encode_marks, parse_marks
 from graftwork.targets.pooled_kind import PooledKind
 
 if TYPE_CHECKING:
@@ -49,7 +44,26 @@ class Listwise(PooledKind):
         self, target: tuple[int, ...], inputs: Mapping[str, Any], task: Task, where: str
     ) -> tuple[tuple[int, ...], int]:
         """Return the target unchanged. Raises `DataError` if marks and choices mismatch, or equal choices differ."""
-        settle_marks(target, inputs, where)
+        choices = inputs["choices"]
+        check_choices(choices, where)
+        if len(target) != len(choices):
+            raise DataError(
+                "the numbers of choices and marks differ",
+                where=where,
+                got=f"{len(choices)} choices, {len(target)} marks",
+                expected="a mark, 0 or 1, for each choice",
+                do="mend the row or remove it",
+            )
+        known: dict[str, int] = {}
+        for choice, mark in zip(choices, target, strict=True):
+            if known.setdefault(choice, mark) != mark:
+                raise DataError(
+                    "the same choice is right and wrong",
+                    where=where,
+                    got=clip(choice),
+                    expected="one mark for equal choices",
+                    do="remove one of the two or mend it",
+                )
         return target, 0
 
     def encode(self, targets: Sequence[Any], task: Task) -> Ragged:
@@ -73,9 +87,17 @@ class Listwise(PooledKind):
         return answered(targets)
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
-        """Return the log shares (places, 1) of the positions of right candidates."""
-        return place_shares(targets)
+        """Return the log shares (places, 1) of the first, second, … candidate being right."""
+        import numpy as np
+
+        places = np.arange(len(targets.flat)) - np.repeat(targets.starts, targets.counts)
+        right = np.bincount(places, weights=targets.flat[:, 0])
+        return np.asarray(np.log(np.maximum(right / max(1, len(targets)), 1e-9)))[:, None]
 
     def predictions(self, logits: Ragged, task: Task) -> Ragged:
         """Map (W, 1) to (W, 2) float64: the scores and their example numbers."""
-        return scored(logits)
+        import numpy as np
+
+        from graftwork.core.ragged import Ragged
+
+        return Ragged(np.stack([logits.flat[:, 0], logits.owners.astype(np.float64)], axis=1), logits.counts)

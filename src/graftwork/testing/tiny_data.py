@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,15 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
             Example(place, inputs, part.settle(part.parse(text, task, place), inputs, task, place)[0])
             for place, inputs, text in read
         )
-    task = part.resolve(task, [example.target for example in examples["train"]])
+    return dataset_of(task, examples)
+
+
+def dataset_of(task: Task, examples: Mapping[str, tuple[Example, ...]]) -> Dataset:
+    """Return the data set of these examples of every split, its task resolved by those of train."""
+    kind = kinds.get(task.kind)
+    task = kind.resolve(task, [example.target for example in examples["train"]])
     splits = {
-        name: Split(name, listed, part.encode([example.target for example in listed], task))
+        name: Split(name, listed, kind.encode([example.target for example in listed], task))
         for name, listed in examples.items()
     }
     return Dataset(task, splits, digest(splits))

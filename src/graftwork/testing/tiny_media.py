@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from graftwork.core.example import Example
-from graftwork.core.task import SPLITS, Dataset, Split, Task
-from graftwork.data.load import digest
+from graftwork.core.task import SPLITS, Dataset, Task
 from graftwork.io.extras import extra
 from graftwork.pretrained.media_files import identify
-from graftwork.registry import kinds
+from graftwork.testing.tiny_data import dataset_of
 
 SIDE, RATE, SECONDS = 24, 8000, 0.2
 COLOURS = {"red": (200, 40, 30), "blue": (30, 60, 190)}  # class -> colour of its images
@@ -57,7 +56,6 @@ def write_folder(folder: Path, role: str, each: int) -> Path:
 
 def tiny_media(folder: Path, role: str, *, rows: int = 20) -> Dataset:
     """Return a toy task of images or sounds, with files in `folder`; validation and test have half of `rows` each."""
-    part = kinds.get("classification")
     task = Task("tiny", folder).resolved(**{role: role})
     labels, suffix = CLASSES[role], {"image": "png", "sound": "wav"}[role]
     write, number, examples = {"image": write_image, "sound": write_sound}[role], 0, {}
@@ -68,9 +66,4 @@ def tiny_media(folder: Path, role: str, *, rows: int = 20) -> Dataset:
             file = write(folder / f"{number}.{suffix}", label, number)
             listed.append(Example(f"{name}/{row + 1}", {role: identify(file, role)}, label))
         examples[name] = tuple(listed)
-    task = part.resolve(task, [example.target for example in examples["train"]])
-    splits = {
-        name: Split(name, listed, part.encode([example.target for example in listed], task))
-        for name, listed in examples.items()
-    }
-    return Dataset(task, splits, digest(splits))
+    return dataset_of(task, examples)

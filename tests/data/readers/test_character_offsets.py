@@ -31,8 +31,8 @@ def test_borders_inside_words_are_widened_and_counted() -> None:
 @pytest.mark.parametrize(
     ("marks", "what"),
     [
-        ([mark(0, 40)], "26 characters at most"),
-        ([mark(5, 5)], "a start before the end"),
+        ([mark(0, 40)], "end at 26 at most"),
+        ([mark(5, 5)], "start before its end"),
         ([mark(0, 3, " ")], "a type"),
         ([mark(3, 4)], "it holds no word"),
         ([mark(0, 7), mark(4, 7, "PER")], "two spans share a word"),

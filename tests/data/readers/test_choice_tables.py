@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +86,7 @@ def test_lists_of_parquet_are_those_of_jsonl(tmp_path: Path) -> None:
         f"choice{i}": [[choice] for choice in column] for i, column in enumerate(zip(*choices["choices"], strict=True))
     }
     parquet.write_table(arrow.table(texts | two | {"label": [right for _, _, right in ROWS]}), path)
-    with pytest.raises(DataError, match="the value of 'choice0' is no text"):
+    with pytest.raises(DataError, match="the value of 'choice0' is not a text"):
         read(path)
 
 
@@ -118,6 +120,9 @@ def test_where_labels_count_from_is_said_or_certain(tmp_path: Path) -> None:
         Task.from_file(digits, count_from="2")
 
 
+LETTERED = ("AB", "ab", ("opt_a", "opt_b"), ("option_A", "option_B"), ("opa", "opb"), ("answerA", "answerB"))
+
+
 @pytest.mark.parametrize("called", ["{}", "({})", "{}.", "{})", "[{}]", " {}:"])
 @pytest.mark.parametrize("lower", [False, True])
 def test_labels_by_letter(tmp_path: Path, called: str, lower: bool) -> None:
@@ -127,13 +132,18 @@ def test_labels_by_letter(tmp_path: Path, called: str, lower: bool) -> None:
     data = read(write(tmp_path, listed))
     assert rows(data) == ROWS
     assert "Labels are the letters of choices: A is the first" in data.report["splits"]
-    for names in ("AB", "ab", ("opt_a", "opt_b"), ("option_A", "option_B"), ("opa", "opb"), ("answerA", "answerB")):
-        lines = [f"{t},{c[0]},{c[1]},{a}" for (t, c, _), a in zip(ROWS, labels, strict=True)]
-        for label in ("label", "answer", "answerKey", "cop"):
-            path = write(tmp_path, [",".join(["question", *names, label]), *lines], "t.csv")
-            assert rows(read(path)) == ROWS, (names, label)
-            by_number = [f"{t},{c[0]},{c[1]},{right}" for t, c, right in ROWS]
-            assert rows(read(write(tmp_path, [",".join(["question", *names, label]), *by_number], "n.csv"))) == ROWS
+    lines = [f"{t},{c[0]},{c[1]},{a}" for (t, c, _), a in zip(ROWS, labels, strict=True)]
+    for names, label in itertools.product(LETTERED, ("label", "answer", "answerKey", "cop")):
+        path = write(tmp_path, [",".join(["question", *names, label]), *lines], "t.csv")
+        assert rows(load(Task.from_file(path, kind="choice"), checked=False)) == ROWS, (names, label)
+
+
+@pytest.mark.parametrize("names", LETTERED)
+def test_labels_by_number_where_columns_have_letters(tmp_path: Path, names: Sequence[str]) -> None:
+    lines = [f"{t},{c[0]},{c[1]},{right}" for t, c, right in ROWS]
+    for label in ("label", "answer", "answerKey", "cop"):
+        path = write(tmp_path, [",".join(["question", *names, label]), *lines], "n.csv")
+        assert rows(load(Task.from_file(path, kind="choice"), checked=False)) == ROWS, label
 
 
 def test_numbers_of_which_none_is_0_are_doubtful(tmp_path: Path) -> None:
@@ -171,7 +181,7 @@ def test_names_that_stand_beside_the_choices(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the label 'C' is no choice") as caught:
         read(write(tmp_path, [*table, table[0] | {"answerKey": "C"}]))
     assert caught.value.expected == "one of A, B"
-    with pytest.raises(DataError, match="no list of strings"):
+    with pytest.raises(DataError, match="not a list of strings"):
         read(write(tmp_path, [*table, {**table[0], "choices": {"text": ["a", "b"], "label": ["A"]}}]))
     words = [{"tokens": [{"text": "a", "label": "B"}], "tags": ["O"]}] * 20
     with pytest.raises(DataError, match="a list of objects, where its words are needed"):
@@ -222,7 +232,7 @@ def test_published_layouts_are_found_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the label '4' is no choice") as caught:
         read(write(tmp_path, from_one, "t.csv"))
     assert "--count-from 1" in caught.value.do
-    with pytest.raises(DataError, match="the choices are the text of a list") as caught:
+    with pytest.raises(DataError, match="the choices are a list written as text") as caught:
         read(write(tmp_path, ["text,choices,label", *[f"t {i},\"['a', 'b']\",0" for i in range(20)]], "t.csv"))
     assert "JSONL" in caught.value.do
 
@@ -266,8 +276,8 @@ def test_choices_differ_in_number_and_relevant_ones_too(tmp_path: Path) -> None:
         ({"choices": []}, "a row without choices", ""),
         ({"choices": ["a", " "]}, "choice 2 of 2 is empty", ""),
         ({"choices": ["a", "a"]}, "the same choice is right and wrong", "'a'"),
-        ({"choices": "a"}, "no list of strings", ""),
-        ({"choices": ["a", 1]}, "no list of strings", ""),
+        ({"choices": "a"}, "not a list of strings", ""),
+        ({"choices": ["a", 1]}, "not a list of strings", ""),
         ({"text": " "}, "the text is empty", ""),
         ({"label": [0, 0]}, "not exactly one choice is right", "0 of 2"),
         ({"label": [1, 0, 0]}, "the numbers of choices and marks differ", "2 choices, 3 marks"),

@@ -130,7 +130,7 @@ def test_bad_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "hollow" / "red").mkdir(parents=True)
     assert "empty" in refusal(tmp_path / "hollow").what
     write_folder(tmp_path / "deep" / "first", "image", 2)
-    assert "inside a class folder" in refusal(tmp_path / "deep").what
+    assert "class folder contains a folder" in refusal(tmp_path / "deep").what
     mixed = write_folder(tmp_path / "mixed", "image", 2)
     write_sound(mixed / "red" / "0.wav", "low", 0)
     assert "images and sounds" in refusal(mixed).what

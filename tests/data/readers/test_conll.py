@@ -112,7 +112,7 @@ def test_a_document_ends_the_sentence_before(tmp_path: Path) -> None:
 def test_numbers_in_place_of_words_are_refused(tmp_path: Path) -> None:
     sentence = "1\tEU\tB-ORG\tO\n2\tcalls\tO\tO\n3\t.\tO\tO\n"
     path = write(tmp_path, "\n".join([sentence.replace("EU", f"EU{i}") for i in range(20)]))
-    with pytest.raises(DataError, match="the words are the numbers that count them") as caught:
+    with pytest.raises(DataError, match="the words are only the numbers of their places") as caught:
         load(Task.from_file(path, kind="tagging"))
     assert "--text 2" in caught.value.do
     assert len(load(Task.from_file(path, kind="tagging", text="2", label="3")).train.examples) == 14
@@ -191,8 +191,8 @@ def test_jsonl_says_the_same(tmp_path: Path) -> None:
     [
         ('{"tokens": ["a", "b"], "tags": ["O"]}', "the numbers of words and tags differ", "2 words, 1 tags"),
         ('{"tokens": ["a"], "tags": "O"}', "one text, where every word has a tag", ""),
-        ('{"tokens": "a", "tags": ["O"]}', "no list of strings", ""),
-        ('{"tokens": ["a", 1], "tags": ["O", "O"]}', "no list of strings", ""),
+        ('{"tokens": "a", "tags": ["O"]}', "not a list of strings", ""),
+        ('{"tokens": ["a", 1], "tags": ["O", "O"]}', "not a list of strings", ""),
         ('{"tokens": [], "tags": []}', "there are no words", ""),
         ('{"tokens": ["a", " "], "tags": ["O", "O"]}', "a word is empty", ""),
         ('{"tokens": ["a"], "tags": [""]}', "the label is empty", ""),
@@ -259,13 +259,15 @@ def test_without_a_kind_the_right_one_is_named(tmp_path: Path) -> None:
 
 def test_words_are_no_text(tmp_path: Path) -> None:
     path = conll(tmp_path, ROWS)
-    with pytest.raises(DataError, match="words, where a text is needed") as caught:
+    with pytest.raises(DataError, match="the cell is a list of words, where a text is needed") as caught:
         load(Task.from_file(path, kind="multilabel", text="tokens", label="tags"))
     assert caught.value.where == f"{path}:1"
 
 
 def test_a_pair_has_no_words(tmp_path: Path) -> None:
-    assert "a pair has no words" in refusal(ConfigError, conll(tmp_path, ROWS), text_a="tokens", text_b="tags").what
+    assert (
+        "of one text, not of a pair" in refusal(ConfigError, conll(tmp_path, ROWS), text_a="tokens", text_b="tags").what
+    )
     csv = write(tmp_path, "tokens,tags\n" + "a b,O O\n" * 10, "t.csv")
     assert "one text, where its words are needed" in refusal(DataError, csv).what
     assert "no column 'tokens'" in refusal(DataError, write(tmp_path, "text,label\n" + "a,b\n" * 10, "u.csv")).what

@@ -16,7 +16,7 @@ from graftwork.data.readers import hub_datasets
 from graftwork.data.readers.embedded_media import Embedded, embedded, kept, media_folder
 from graftwork.errors import DataError
 from graftwork.module.input_format import require_text
-from graftwork.module.input_formats.media_format import IMAGE, SOUND
+from graftwork.module.input_formats import IMAGE, SOUND
 from graftwork.testing.tiny_media import CLASSES, write_image, write_sound
 
 arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -115,7 +115,7 @@ def test_a_module_is_asked_about_such_a_table(tmp_path: Path) -> None:
     [
         ([{"bytes": b"no image", "path": "a.png"}] * 20, "not an image", "begins with 'no image'"),
         ([None] * 20, "is null", "null"),
-        ([{"bytes": None, "path": None}] * 20, "no text", "{"),
+        ([{"bytes": None, "path": None}] * 20, "not a text", "{"),
         ([{"bytes": None, "path": "gone.png"}] * 20, "the image is not there", "gone.png"),
     ],
 )
@@ -135,7 +135,10 @@ def test_an_image_that_is_named_as_a_text_is_no_text(tmp_path: Path) -> None:
     for kind, text in {"classification": "text", "tagging": "text", "choice": "text"}.items():
         with pytest.raises(DataError) as caught:
             load(Task.from_file(path, kind=kind, text=text, label="label"))
-        assert caught.value.what == "an image or a sound, where a text is needed" and caught.value.where == f"{path}:1"
+        assert (
+            caught.value.what == "the cell is an image or a sound, where a text is needed"
+            and caught.value.where == f"{path}:1"
+        )
         assert "--image COLUMN" in caught.value.do and "bytes)" in caught.value.got
     with pytest.raises(DataError, match="where a text is needed"):
         require_text(Embedded(b"a"), "")

@@ -51,7 +51,7 @@ def test_a_task_of_one_label_or_of_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "what"), [("no label", "a line without a label"), ("__label__ x", "a label without a name")]
+    ("line", "what"), [("no label", "the line has no label"), ("__label__ x", "a label has no name")]
 )
 def test_a_line_that_has_none(tmp_path: Path, line: str, what: str) -> None:
     path = tmp_path / "a.txt"

@@ -60,7 +60,7 @@ def test_a_split_may_be_named(tmp_path: Path) -> None:
     assert len(list(open_table(Path(f"hub:{folder}:default")).rows(["sentence"]))) == 40
     with pytest.raises(UnknownName, match="did you mean 'validation'"):
         open_table(Path(f"hub:{folder}:default:validatio"))
-    with pytest.raises(ConfigError, match="not a set of the hub"):
+    with pytest.raises(ConfigError, match="the name is not one of a hub data set"):
         open_table(Path("hub:a:b:c:d"))
 
 
@@ -85,7 +85,7 @@ def test_lists_of_words_and_of_classes(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(StorageError, match="the set cannot be had"):
+    with pytest.raises(StorageError, match="the data set cannot be loaded"):
         open_table(Path(f"hub:{tmp_path / 'nowhere'}"))
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     with kept_only(), pytest.raises(StorageError, match=r"starts no download[\s\S]*graft data hub:a/b:cola;") as caught:

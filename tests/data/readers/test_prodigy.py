@@ -59,7 +59,7 @@ def test_options_that_were_chosen(tmp_path: Path) -> None:
     rejected = items[0] | {"text": "t9", "answer": "reject"}
     path = written(tmp_path / "a.jsonl", *items, rejected, items[0])
     assert rows(path, "text", "label") == [("t0", ("X",)), ("t1", ("X", "7")), ("t2", ())]
-    assert "not the same" in refusal(written(tmp_path / "b.jsonl", *items, items[0] | {"accept": [7]})).what
+    assert "another answer" in refusal(written(tmp_path / "b.jsonl", *items, items[0] | {"accept": [7]})).what
 
 
 def test_spans_become_tags(tmp_path: Path) -> None:
@@ -85,13 +85,13 @@ def test_spans_become_tags(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("item", "what"),
     [
-        ({"text": "Ann", "spans": [{"start": 0, "end": 3, "label": "X"}], "_view_id": "ner"}, "yes or no to one span"),
-        ({"text": "Bob", "spans": [{"start": 0, "end": 9, "label": "X"}]}, "a span that cannot be tagged"),
-        ({"text": "Ann", "spans": [{"start": "0", "end": 3, "label": "X"}]}, "not spans of Prodigy"),
-        ({"text": "Ann", "spans": {"a": 1}}, "not spans of Prodigy"),
-        ({"text": "Ann", "accept": "X"}, "not options of Prodigy"),
-        ({"text": "Ann", "answer": "maybe"}, "not an answer of Prodigy"),
-        ({"text": "Ann", "spans": [{"start": 0, "end": 2, "label": "X"}]}, "answered before, and not the same"),
+        ({"text": "Ann", "spans": [{"start": 0, "end": 3, "label": "X"}], "_view_id": "ner"}, "about one span"),
+        ({"text": "Bob", "spans": [{"start": 0, "end": 9, "label": "X"}]}, "the span cannot be tagged"),
+        ({"text": "Ann", "spans": [{"start": "0", "end": 3, "label": "X"}]}, "the spans are not in Prodigy's form"),
+        ({"text": "Ann", "spans": {"a": 1}}, "the spans are not in Prodigy's form"),
+        ({"text": "Ann", "accept": "X"}, "the options are not in Prodigy's form"),
+        ({"text": "Ann", "answer": "maybe"}, "the line is not an answer of Prodigy"),
+        ({"text": "Ann", "spans": [{"start": 0, "end": 2, "label": "X"}]}, "another answer on an earlier line"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path, item: dict[str, Any], what: str) -> None:

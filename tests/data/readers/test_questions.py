@@ -159,15 +159,15 @@ def test_answers_off_their_offset(tmp_path: Path) -> None:
 BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"answers": [{"text": "the Greeks", "answer_start": 22}]}, ["the answer is not in its context", "'the Greeks'"]),
     ({"context": " \n"}, ["the context is empty"]),
-    ({"context": None}, ["no text 'context'"]),
+    ({"context": None}, ["the text 'context' is missing"]),
     ({"question": ""}, ["the question is empty"]),
-    ({"question": 7}, ["no text 'question'"]),
+    ({"question": 7}, ["the text 'question' is missing"]),
     ({"answers": [{"text": " ", "answer_start": 6}]}, ["an answer is empty"]),
-    ({"answers": "the Romans"}, ["the answers are no list"]),
-    ({"answers": {"text": ["the Romans"], "answer_start": []}}, ["answers and their places don't match"]),
-    ({"answers": [{"text": "the Romans", "answer_start": "22"}]}, ["no whole number"]),
-    ({"answers": [{"text": "the Romans", "answer_start": 2.5}]}, ["no whole number"]),
-    ({"answers": [{"text": "the Romans", "answer_start": -3}]}, ["no whole number"]),
+    ({"answers": "the Romans"}, ["the answers are not a list"]),
+    ({"answers": {"text": ["the Romans"], "answer_start": []}}, ["the answers and their positions do not match"]),
+    ({"answers": [{"text": "the Romans", "answer_start": "22"}]}, ["not a whole number"]),
+    ({"answers": [{"text": "the Romans", "answer_start": 2.5}]}, ["not a whole number"]),
+    ({"answers": [{"text": "the Romans", "answer_start": -3}]}, ["not a whole number"]),
     ({"is_impossible": True}, ["it has answers and is said to have none"]),
     ({"answers": [], "is_impossible": False}, ["said to have an answer and has none"]),
     ({"is_impossible": 0}, ["is_impossible is neither true nor false"]),
@@ -193,11 +193,11 @@ def test_bad_files(tmp_path: Path) -> None:
     empty.write_text('{"data": []}')
     assert "the file has no questions" in refusal(empty)
     empty.write_text('{"data": [{"title": "x"}]}')
-    assert "no list 'paragraphs'" in refusal(empty)
+    assert "the list 'paragraphs' is missing" in refusal(empty)
     empty.write_text('{"data": ')
-    assert "e.json:1:" in refusal(empty) and "not whole JSON" in refusal(empty)
+    assert "e.json:1:" in refusal(empty) and "the file is not valid JSON" in refusal(empty)
     empty.write_text('["data"]')
-    assert "no list of articles" in refusal(empty)
+    assert "the file has no list of articles" in refusal(empty)
     assert "too few questions" in refusal(write(tmp_path, ROWS[:6]))
     assert "no question is left for test" in refusal(write(tmp_path, [row | {"title": "one"} for row in ROWS]))
     assert "no training question has an answer" in refusal(write(tmp_path, [row | {"answers": []} for row in ROWS]))

@@ -43,7 +43,7 @@ def inputs(data: Dataset, role: str = "text") -> list[Any]:
         ("t.csv", "{0},{1}", ["one,two,three", '"a" b,a', "x\xe9,a", "   ,a"], ["many", "closing", "UTF-8", "empty"]),
         ("t.tsv", "{0}\t{1}", ["alone", "a\tb\tc", "x\xe9\ta"], ["few", "many", "UTF-8"]),
         ("t.jsonl", '{{"text": "{0}", "label": "{1}"}}', ['{"text": "a"', '{"text": 1, "label": "a"}', "[]", "{}"],
-         ["whole", "no text", "not a JSON object", "missing"]),
+         ["valid JSON", "not a text", "not a JSON object", "missing"]),
     ],
 )  # fmt: skip
 def test_bad_lines_of_tables(tmp_path: Path, name: str, row: str, bad: list[str], told: list[str]) -> None:
@@ -155,7 +155,7 @@ def test_questions_one_by_one(tmp_path: Path) -> None:
     path = write(tmp_path, "t.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     data, rejects = loaded(path, kind="span")
     assert [line["line"] for line in rejects] == [4, 6, 8, 10]
-    told = ["do not stand at their offsets", "not in its context", "stands twice", "'answers' is missing"]
+    told = ["are not at their offsets", "not in its context", "stands twice", "'answers' is missing"]
     assert all(words in line["what"] for words, line in zip(told, rejects, strict=True))
     assert len(inputs(data, "question")) == 16
     articles = [

@@ -71,7 +71,7 @@ def test_splits_without_a_train_are_told_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none of them called train") as caught:
         load(Task.from_file(tmp_path / "dict"))
     assert caught.value.got == "'all, rest'" and str(tmp_path / "dict" / "all") in caught.value.do
-    with pytest.raises(DataError, match="no split train"):
+    with pytest.raises(DataError, match="no split called train"):
         load(Task.from_file(f"hub:{tmp_path / 'dict'}"))
     assert len(list(open_table(tmp_path / "dict" / "all").rows(["text"]))) == 4
 
@@ -83,15 +83,15 @@ def test_a_damaged_folder_and_names_that_lead_out_are_refused(tmp_path: Path) ->
     state = json.loads((folder / "state.json").read_text())
     whole = part.read_bytes()
     part.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="not a whole set"):
+    with pytest.raises(DataError, match="damaged or incomplete"):
         open_table(folder)
     part.write_bytes(whole)
     part.rename(tmp_path / part.name)
-    with pytest.raises(DataError, match="not a whole set"):
+    with pytest.raises(DataError, match="damaged or incomplete"):
         open_table(folder)
     (folder / "state.json").write_text(json.dumps(state | {"_data_files": [{"filename": f"../{part.name}"}]}))
-    with pytest.raises(DataError, match="not a whole set"):
+    with pytest.raises(DataError, match="damaged or incomplete"):
         open_table(folder)
     (folder / "state.json").write_text("{")
-    with pytest.raises(DataError, match="not whole JSON"):
+    with pytest.raises(DataError, match="the file is not valid JSON"):
         open_table(folder)

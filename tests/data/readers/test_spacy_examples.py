@@ -63,8 +63,8 @@ def test_categories(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("item", "what"),
     [
-        (["a b", {"cats": {"A": 0.4}}], "not the categories"),
-        (["a b", {"entities": ["U-PER", "O"]}], "not the entities"),
+        (["a b", {"cats": {"A": 0.4}}], "the categories are not"),
+        (["a b", {"entities": ["U-PER", "O"]}], "the entities are not"),
         (["a b", {"entities": [[0, 9, "X"]]}], "cannot be tagged"),
         (["a b"], "not an example"),
         ({"text": 3, "cats": {}}, "not an example"),
@@ -81,7 +81,7 @@ def test_a_bad_example_is_told_with_its_place(tmp_path: Path, item: Any, what: s
 
 def test_the_json_of_spacy_2_is_refused_by_name(tmp_path: Path) -> None:
     path = put(tmp_path / "a.json", [{"id": 0, "paragraphs": [{"raw": "a", "sentences": []}]}])
-    with pytest.raises(DataError, match="the JSON of spaCy 2") as caught:
+    with pytest.raises(DataError, match="the file is JSON of spaCy 2") as caught:
         open_table(path)
     assert "python -m spacy convert" in caught.value.do
 
@@ -121,7 +121,7 @@ def test_a_docbin_through_spacy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert open_table(path).header == ("tokens", "tags")
     assert rows(path, "tags", label="tags") == [(tags,) for tags in TAGS]
     path.write_bytes(b"no")
-    with pytest.raises(GraftworkError, match="not a whole DocBin"):
+    with pytest.raises(GraftworkError, match="the DocBin is damaged or incomplete"):
         open_table(path)
     monkeypatch.setattr(spacy_examples, "MOST_UNPACKED", 100)
     path.write_bytes(zlib.compress(bytes(200)))

@@ -55,7 +55,7 @@ def test_choices_of_label_studio(tmp_path: Path) -> None:
 def test_choices_of_two_controls_are_no_labels_of_one(tmp_path: Path) -> None:
     topic, mood = ({"from_name": name, **choice("a")} for name in ("topic", "mood"))
     wrong = refusal(studio(tmp_path / "a.json", (CARD, [topic]), (LOST, [topic, mood])), "text", "label")
-    assert "more than one control" in wrong.what and wrong.where.endswith("(task 2)")
+    assert "more than one question" in wrong.what and wrong.where.endswith("(task 2)")
     assert wrong.got == "'topic, mood'"
     assert rows(studio(tmp_path / "b.json", (CARD, [topic]), (LOST, [topic])), "label") == [("a",), ("a",)]
 
@@ -68,7 +68,7 @@ def test_spans_of_label_studio(tmp_path: Path) -> None:
         (("My", "card", "is", "lost"), ("O",) * 4),
     ]
     wrong = refusal(studio(tmp_path / "b.json", (CARD, []), (LOST, [region(0, 3, "PER", text="nn ")])), "tokens")
-    assert "own text is another" in wrong.what
+    assert "not the one at its offsets" in wrong.what
     assert wrong.where.endswith("b.json: [1] (task 2)")
 
 
@@ -85,27 +85,30 @@ def test_annotators_of_label_studio_who_agree_are_one(tmp_path: Path) -> None:
     alone = rows(written(by("ann", *spans)), "tokens", "tags", label="tags")
     assert rows(written(by("ann", *spans), by("bob", *spans[::-1])), "tokens", "tags", label="tags") == alone
     assert rows(written(by("ann", choice("a")), by("bob", choice("a"))), "text", "label") == [(CARD, "a")]
-    assert "not the same" in refusal(written(by("ann", choice("a")), by("bob", choice("b"))), "text", "label").what
+    assert "different answers" in refusal(written(by("ann", choice("a")), by("bob", choice("b"))), "text", "label").what
 
 
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ('{"data": 1}', "not a list of tasks"),
-        ('[{"id": 1, "text": "a", "label": "b"}]', "not a task of Label Studio's JSON export"),
+        ('{"data": 1}', "the file is not a list of tasks"),
+        ('[{"id": 1, "text": "a", "label": "b"}]', "the item is not a task of Label Studio's JSON export"),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": []}]', "nobody has annotated"),
         (
             '[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": []}, {"result": [{"type": "a"}]}]}]',
-            "the same",
+            "different answers",
         ),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": {}}]}]}]', "objects with a type"),
-        ('[{"id": 1, "data": {"a": "a", "b": "b"}, "annotations": [{"result": []}]}]', "no text, or more than one"),
-        ('[{"id": 1, "data": {"text": 5, "url": "b"}, "annotations": [{"result": []}]}]', "the text is no string"),
+        (
+            '[{"id": 1, "data": {"a": "a", "b": "b"}, "annotations": [{"result": []}]}]',
+            "the task has no text, or more than one",
+        ),
+        ('[{"id": 1, "data": {"text": 5, "url": "b"}, "annotations": [{"result": []}]}]', "the text is not a string"),
         (
             '[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": "rating"}]}]}]',
-            "neither choices nor",
+            "neither labels nor",
         ),
-        ("[{", "not whole JSON"),
+        ("[{", "the file is not valid JSON"),
         ("[]", "the file is empty"),
     ],
 )
@@ -128,7 +131,7 @@ def test_spans_of_doccano_in_its_three_forms(tmp_path: Path) -> None:
         assert rows(path, "tags") == [(("O",) * 4,), (("B-PER", "O", "O"),)]
     path.write_text(path.read_text() + '{"text": "a", "entities": 3}\n')
     error = refusal(path, "tags")
-    assert (error.where, error.what) == (f"{path}:3", "not a row of doccano's spans")
+    assert (error.where, error.what) == (f"{path}:3", "the line is not a row of doccano with spans")
 
 
 def beside_spans(path: Path, words: bool = False) -> Path:
@@ -192,9 +195,9 @@ def test_a_folder_of_brat(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("T1\tPER 0 3\tBob", "of another text"),
-        ("T1\tPER 0 3;4 8\tAnn lost", "a span with gaps"),
-        ("T1 PER 0 3 Ann", "not an annotation of brat"),
+        ("T1\tPER 0 3\tBob", "does not match the text"),
+        ("T1\tPER 0 3;4 8\tAnn lost", "the span has gaps"),
+        ("T1 PER 0 3 Ann", "the line is not an annotation of brat"),
     ],
 )
 def test_a_broken_annotation(tmp_path: Path, line: str, what: str) -> None:
@@ -211,10 +214,10 @@ def test_an_id_of_brat_that_stands_twice(tmp_path: Path) -> None:
 def test_a_text_without_annotations_and_annotations_without_a_text(tmp_path: Path) -> None:
     folder = brat(tmp_path / "c", LOST)
     (folder / "b.txt").write_text(CARD)
-    assert "without its annotations" in refusal(folder, "tokens").what
+    assert "no annotation file" in refusal(folder, "tokens").what
     (folder / "b.txt").rename(folder / "c.ann")
     error = refusal(folder, "tokens")
-    assert "without their text" in error.what and error.where.endswith("c.ann")
+    assert "no text file" in error.what and error.where.endswith("c.ann")
 
 
 def test_the_report_tells_what_was_widened(tmp_path: Path) -> None:
@@ -252,10 +255,10 @@ def test_parquet_row_by_row(tmp_path: Path) -> None:
     assert rows(path, "yes", label="yes")[0] == ("true",)
     assert rows(path, "numbers", label="numbers")[0] == (("1.0", "0.5"),)
     assert next(open_table(path).rows(["names"], words="names")).cells == (("a", "b"),)
-    with pytest.raises(DataError, match="the value of 'names' is no text"):
+    with pytest.raises(DataError, match="the value of 'names' is not a text"):
         load(Task.from_file(path, text="names", label="label"))
     assert refusal(path, "gone").where == f"{path}:1"
-    assert "'score' is no text" in refusal(path, "score").what
+    assert "'score' is not a text" in refusal(path, "score").what
     assert len(load(Task.from_file(path, label="label")).train.examples) > 2000
 
 
@@ -263,7 +266,7 @@ def test_parquet_that_is_none_and_pyarrow_that_is_missing(tmp_path: Path, monkey
     path = tmp_path / "a.parquet"
     path.write_bytes(b"no")
     if "pyarrow" in sys.modules:
-        with pytest.raises(DataError, match="not a whole Parquet file"):
+        with pytest.raises(DataError, match="the Parquet file is damaged or incomplete"):
             open_table(path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install .graftwork\[parquet\]."):
@@ -274,7 +277,7 @@ def test_a_packed_parquet_file_is_to_be_unpacked(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "a.parquet.gz"
     path.write_bytes(b"")
-    assert "packed Parquet" in refusal(path, "text").what
+    assert "Parquet file is packed" in refusal(path, "text").what
 
 
 def test_a_spreadsheet_says_what_to_do(tmp_path: Path) -> None:

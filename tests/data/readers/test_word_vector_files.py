@@ -94,23 +94,35 @@ def test_a_word_that_comes_again_keeps_its_first_vector(tmp_path: Path) -> None:
 
 BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "the file is empty"),
-    "text": (b"Once upon a time\nthere was\n", r"bad:1: not a line of word vectors"),
-    "one word": (b"hello\n", "bad:1: not a line of word vectors"),
-    "short line": (b"a 1 2\nb 3\n", r"bad:2: not a line of word vectors\n.*'b 3'\n.*a word and 2 numbers"),
-    "first line cut": (b"a 1\nb 3 4\nc 5 6\n", r"bad:1: not a line of word vectors\n.*'a 1'\n.*a word and 2 numbers"),
-    "a number too many": (b"a 1 2\nb 3 4\nc 5 6 7\n", r"bad:3: not a line of word vectors"),
-    "header too narrow": (b"2 1\na 1 2\nb 3 4\n", r"bad:2: not a line of word vectors\n.*\n.*a word and 1 numbers"),
-    "header too wide": (b"2 3\na 1 2\nb 3 4\n", r"bad:2: not a line of word vectors\n.*\n.*a word and 3 numbers"),
-    "long line": (b"a 1 2\nb 3 4 x\n", "bad:2: not a line"),
-    "not a number": (b"a 1 2\nb nan 2\n", "bad:2: the vector of 'b' has what is no number"),
+    "text": (b"Once upon a time\nthere was\n", r"bad:1: the line is not a word with its vector"),
+    "one word": (b"hello\n", "bad:1: the line is not a word with its vector"),
+    "short line": (b"a 1 2\nb 3\n", r"bad:2: the line is not a word with its vector\n.*'b 3'\n.*a word and 2 numbers"),
+    "first line cut": (
+        b"a 1\nb 3 4\nc 5 6\n",
+        r"bad:1: the line is not a word with its vector\n.*'a 1'\n.*a word and 2 numbers",
+    ),
+    "a number too many": (b"a 1 2\nb 3 4\nc 5 6 7\n", r"bad:3: the line is not a word with its vector"),
+    "header too narrow": (
+        b"2 1\na 1 2\nb 3 4\n",
+        r"bad:2: the line is not a word with its vector\n.*\n.*a word and 1 numbers",
+    ),
+    "header too wide": (
+        b"2 3\na 1 2\nb 3 4\n",
+        r"bad:2: the line is not a word with its vector\n.*\n.*a word and 3 numbers",
+    ),
+    "long line": (b"a 1 2\nb 3 4 x\n", "bad:2: the line is not a word"),
+    "not a number": (b"a 1 2\nb nan 2\n", "bad:2: the vector of 'b' has a value that is not a number"),
     "too large": (b"a 1 2\nb 1e39 2\n", "bad:2: the vector of 'b'"),
     "header too high": (b"3 2\na 1 2\nb 3 4\n", "does not have the words that its header states\n.*2 words\n.*3"),
     "header too low": (b"1 2\na 1 2\nb 3 4\n", "does not have the words"),
     "header of nothing": (b"0 5\n", "the header states no table"),
     "absurd header": (b"3 999999999\na 1 2\n", "the header states no table"),
-    "not UTF-8": (b"a 1 2\ncaf\xe9 1 2\n", "bad:2: not UTF-8"),
+    "not UTF-8": (b"a 1 2\ncaf\xe9 1 2\n", "bad:2: the line is not UTF-8"),
     "binary cut off": (b"2 2\nthe " + bytes(8) + b"of " + bytes(5), "word 2 of 2: the file ends before"),
-    "binary too long": (b"1 2\nthe " + bytes(8) + b"\nof " + bytes(8), "more follows than the header states"),
+    "binary too long": (
+        b"1 2\nthe " + bytes(8) + b"\nof " + bytes(8),
+        "the file has more words than its header states",
+    ),
     "binary word": (b"1 2\nth\xff " + bytes(8), "the word is not UTF-8"),
     "binary number": (b"1 2\nthe " + np.float32([np.inf, 0]).tobytes(), "word 1 of 1: the vector of 'the'"),
     "fasttext": (b"\xba\x16\x4f\x2f" + bytes(50), "fastText's own format"),
@@ -159,7 +171,7 @@ def test_a_folder_is_written_and_read(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="another format"):
         read_folder(tmp_path / "v")
     (tmp_path / "v" / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(StorageError, match="not a folder of word vectors"):
+    with pytest.raises(StorageError, match="the folder holds no word vectors"):
         read_folder(tmp_path / "v")
 
 

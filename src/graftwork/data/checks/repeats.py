@@ -70,7 +70,10 @@ def near_report(splits: Mapping[str, Sequence[Example]], reads: str, compared: b
     ends = np.cumsum([len(examples) for examples in splits.values()])
     rows = dict(zip(splits, np.split(distinct.of_row, ends[:-1]), strict=True))
     ids = _first_ids(distinct, everything)
-    within = {name: _repeats(sketch, np.unique(of_split)) for name, of_split in rows.items()}
+    within = {}
+    for name, of_split in rows.items():  # how many distinct inputs could go so that one of every cluster remains
+        groups = np.unique(of_split)
+        within[name] = len(groups) - len(np.unique(clusters(sketch, groups)))
 
     def nearly(before: str, after: str) -> dict[str, Any]:
         """Count the rows of `after` that are near, but not equal to, one of `before`; with up to five pairs of ids."""
@@ -100,11 +103,6 @@ def _first_ids(distinct: Distinct, examples: Sequence[Example]) -> dict[int, str
     for group, example in zip(distinct.of_row.tolist(), examples, strict=True):
         first.setdefault(group, example.id)
     return first
-
-
-def _repeats(sketch: Sketch, groups: Rows) -> int:
-    """Count the distinct inputs that could be removed so that one of every cluster remains."""
-    return len(groups) - len(np.unique(clusters(sketch, groups)))
 
 
 def _listed(found: Partners) -> list[tuple[tuple[int, int], float]]:

@@ -300,8 +300,7 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
 
 
 def _rejected_warnings(rejected: Mapping[str, int], task: Task) -> Iterable[str]:
-    files = {"train": task.data, "validation": task.validation, "test": task.test}
-    listed = [f"{count:,} of {path.name}" for name, count in rejected.items() if count and (path := files[name])]
+    listed = [f"{count:,} of {task.files[name].name}" for name, count in rejected.items() if count]
     if listed:
         yield f"Rows that can't be read, set aside with the reason in {task.rejects} and not used: {', '.join(listed)}."
 

@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from graftwork.data.readers.character_offsets import Mark, tagged
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.rejects import Bad, Named, RowSource
 from graftwork.errors import DataError
+from graftwork.units import several
 
+Item = tuple[int, int, str, Any]  # first and last line (0: none) of an annotated text, its place, and what stands there
 OTHERWISE = "not "  # before the only label of a file, for the texts that it was denied to
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Annotated:
     """A text with what is known of it."""
 
-    number: int  # its first line, or in files without lines its place, from 1
     text: str
     labels: Mapping[str, bool] | None = None  # label -> whether it applies; None: nobody said
     marks: tuple[Mark, ...] | None = None
+    number: int = 0  # its first line, or in files without lines its place, from 1
     last: int = 0  # its last line; 0 where it has no lines of its own
+
+
+def items_of(path: Path, listed: Iterable[Any]) -> Iterator[Item]:
+    """Yield the items of a list that is a file, with their places in it, and their ids if they have one."""
+    for number, item in enumerate(listed, 1):
+        name = item.get("id") if isinstance(item, dict) else None
+        told = f" (task {str(name)[:40]})" if isinstance(name, int | str) else ""
+        yield number, 0, f"{path}: [{number - 1}]{told}", item
+
+
+def annotated(path: Path, items: Iterable[Item], parse: Callable[[Any, str], Annotated]) -> list[Annotated | Bad]:
+    """Return what `parse` makes of every item and its place, and the bad ones, for which it raises `DataError`."""
+    found: list[Annotated | Bad] = []
+    for number, last, where, item in items:
+        try:
+            if isinstance(item, DataError):
+                raise item
+            found.append(replace(parse(item, where), number=number, last=last))
+        except DataError as error:
+            found.append(Bad(path, number, error, last))
+    return found
+
+
+def source_of(path: Path, found: Sequence[Annotated | Bad], told: str, single: bool = False) -> RowSource:
+    """Return the texts as rows, held in memory; where `single`, an only label is a text. Raises as `header_of`."""
+    return RowSource.named(header_of(path, found), lambda: rows_of(path, found, single), told)
 
 
 def header_of(path: Path, found: Sequence[Annotated | Bad]) -> tuple[str, ...] | None:
@@ -42,17 +71,17 @@ def header_of(path: Path, found: Sequence[Annotated | Bad]) -> tuple[str, ...] |
     raise DataError(
         "the texts have neither labels nor spans",
         where=str(path),
-        got=f"{len(texts):,} texts",
+        got=several(len(texts), "text"),
         expected="labels, or spans of characters",
         do="export the annotations with the texts",
     )
 
 
-def rows_of(path: Path, found: Sequence[Annotated | Bad]) -> Iterator[Named | Bad]:
+def rows_of(path: Path, found: Sequence[Annotated | Bad], single: bool = False) -> Iterator[Named | Bad]:
     """Yield every text as its text, label, words and tags.
 
     Where the file has one label only, and it was denied to some texts, these are labelled `not LABEL`; else a label is
-    the tuple of those that apply.
+    the tuple of those that apply, or where `single` the only one.
     """
     names = label_names(found)
     for one in found:
@@ -68,7 +97,8 @@ def rows_of(path: Path, found: Sequence[Annotated | Bad]) -> Iterator[Named | Ba
             yield Bad(path, one.number, error, one.last)
         else:
             tags = words.tags if one.marks is not None else ()  # nobody looked for spans
-            cells = {"text": one.text, "label": applying, "tokens": words.words, "tags": tags}
+            label = applying[0] if single and len(applying) == 1 else applying
+            cells = {"text": one.text, "label": label, "tokens": words.words, "tags": tags}
             yield one.number, cells, words.rounded, one.last
 
 

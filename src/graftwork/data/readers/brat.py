@@ -60,7 +60,7 @@ def _require_texts(folder: Path) -> None:
     for path in sorted(folder.glob("*.ann")):
         if not path.with_suffix(".txt").is_file():
             raise DataError(
-                "annotations without their text",
+                "the annotations have no text file",
                 where=str(path),
                 expected=f"{path.stem}.txt beside it",
                 do="put the text back, or remove the annotations",
@@ -85,7 +85,7 @@ def _pieces(lines: list[str], marks: list[Mark]) -> Iterator[tuple[int, int, int
 def _marks(path: Path, text: str) -> list[Mark]:
     if not path.is_file():
         raise DataError(
-            "a text without its annotations",
+            "the text has no annotation file",
             where=str(path.with_suffix(".txt")),
             expected=f"{path.name} beside it",
             do="make an empty one if there are none",
@@ -112,7 +112,7 @@ def _marks(path: Path, text: str) -> list[Mark]:
         start, end = int(found[3]), int(found[4])
         if not (start < end <= len(text) and text[start:end].split() == found[5].split() != []):
             raise DataError(
-                "the annotation is of another text",
+                "the annotation does not match the text at its offsets",
                 where=where,
                 got=f"{clip(found[5])}, where characters {start} to {end} are {clip(text[start:end])}",
                 expected=f"a stretch of {path.with_suffix('.txt').name}, which has {len(text):,} characters",
@@ -125,7 +125,7 @@ def _marks(path: Path, text: str) -> list[Mark]:
 def _refuse(content: str, where: str) -> None:
     gaps = ";" in content
     raise DataError(
-        "a span with gaps" if gaps else "not an annotation of brat",
+        "the span has gaps" if gaps else "the line is not an annotation of brat",
         where=where,
         got=clip(content),
         expected="a line such as T1<tab>Disease 12 30<tab>muscular dystrophy",

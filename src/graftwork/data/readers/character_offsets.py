@@ -46,7 +46,7 @@ def tagged(text: str, marks: Sequence[Mark]) -> Tagged:
     rounded = 0
     for mark in sorted(marks, key=lambda mark: (mark.start, mark.end)):
         if not (0 <= mark.start < mark.end <= len(text) and mark.type.strip()):
-            _refuse(mark, text, f"expected {len(text)} characters at most, a start before the end, and a type")
+            _refuse(mark, text, f"it must start before its end, end at {len(text)} at most, and have a type")
         inside = [at for at, (start, end) in enumerate(places) if start < mark.end and end > mark.start]
         if not inside:
             _refuse(mark, text, "it holds no word")
@@ -61,7 +61,7 @@ def tagged(text: str, marks: Sequence[Mark]) -> Tagged:
 
 def _refuse(mark: Mark, text: str, why: str) -> NoReturn:
     raise DataError(
-        f"a span that cannot be tagged: {why}",
+        f"the span cannot be tagged: {why}",
         where=mark.where,
         got=f"{clip(mark.type)} from {mark.start} to {mark.end}, {clip(text[max(0, mark.start) : max(0, mark.end)])}",
         expected="offsets that count characters (not bytes) from 0, the end one behind the last",

@@ -18,7 +18,7 @@ from graftwork.core.task import Split, Task
 from graftwork.data.readers.choice_labels import OF_LETTER, marks_of
 from graftwork.data.readers.columns import column_of, columns_told
 from graftwork.data.readers.embedded_media import text_cell
-from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, mapped
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.io.gzip_files import plain_name
@@ -62,7 +62,11 @@ def find_choice_columns(task: Task, table: Table, labelled: bool = True) -> Task
     column_of(table, "label", label, None)
     twice = [name for name, count in Counter([*_parts(text, table), *choices, label]).items() if count > 1]
     if twice:
-        raise ConfigError(f"the column {twice[0]!r} is used twice", where=str(table.path), do="name each part's own")
+        raise ConfigError(
+            f"the column {twice[0]!r} is used twice",
+            where=str(table.path),
+            do="name another column for one of its uses",
+        )
     return task.resolved(text=text, choices=choices, label=label)
 
 
@@ -138,22 +142,11 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
     of_lists = single and (_is_json(table) or table.holds_lists(task.settings.choices[0]))
     listed = task.settings.choices[0] if of_lists else None
     found = table.readings(columns, label=task.label, words=listed, family=_family(task.settings.choices))
-    rows = (
-        row if isinstance(row, Bad) else _joined(row, texts, task.settings.choices, of_lists, table) for row in found
-    )
+    rows = mapped(found, table.path, lambda row: _joined(row, texts, task.settings.choices, of_lists, table))
     if single and not of_lists:
-        yield from _grouped(rows, table)
-        return
-    for row in rows:
-        if isinstance(row, Bad):
-            yield row
-            continue
-        try:
-            marked = _marked(row, () if of_lists else task.settings.choices, task, f"{table.path}:{row.line}")
-        except DataError as error:
-            yield Bad(table.path, row.line, error, row.last)
-        else:
-            yield marked
+        return _grouped(rows, table)
+    columns = [] if of_lists else list(task.settings.choices)
+    return mapped(rows, table.path, lambda row: _marked(row, columns, task, f"{table.path}:{row.line}"))
 
 
 def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
@@ -176,18 +169,16 @@ def _marked(row: DataRow, columns: Sequence[str], task: Task, where: str) -> Dat
     return replace(row, cells=(text, tuple(choices), *marks))
 
 
-def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow | Bad:
-    """Return the row as one text, a tuple of candidates, and the label; bad if a list and a text are confused."""
+def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists: bool, table: Table) -> DataRow:
+    """Return the row as one text, a tuple of candidates, and the label. Raises `DataError` for a list in place of a
+    text, or the reverse."""
     end = len(texts) + len(choices)
     cells = row.cells[:end]
     for name, cell in zip((*texts, *choices), cells, strict=True):
         where = f"{table.path}:{row.line}"
-        try:
-            given = text_cell(cell, where)
-        except DataError as error:
-            return Bad(table.path, row.line, error, row.last)
+        given = text_cell(cell, where)
         if isinstance(given, tuple) is not (of_lists and name in choices):
-            return Bad(table.path, row.line, _odd(name, given, where), row.last)
+            raise _odd(name, given, where)
     words = map(str, cells)
     parts = [ASKED.get(text, text) if name == "question" else text for name, text in zip(texts, words, strict=False)]
     listed = cells[-1] if of_lists else tuple(map(str, cells[len(texts) :]))
@@ -200,7 +191,7 @@ def _joined(row: DataRow, texts: Sequence[str], choices: Sequence[str], of_lists
 def _odd(column: str, cell: Input, where: str) -> DataError:
     is_list = isinstance(cell, tuple)
     return DataError(
-        f"the value of {column!r} is {'a list' if is_list else 'no list'}",
+        f"the value of {column!r} is {'a list' if is_list else 'not a list'}",
         where=where,
         got=clip(" | ".join(cell) if is_list else str(cell)),
         expected=f"a {'text' if is_list else 'list of texts'}, as in the other rows",
@@ -263,7 +254,7 @@ def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> 
     assert isinstance(candidates, tuple)
     if len(group) == 1 and _LIST.fullmatch(candidates[0]):
         raise DataError(
-            "the choices are the text of a list",
+            "the choices are a list written as text",
             where=f"{table.path}:{line}",
             got=clip(candidates[0]),
             expected="a list of texts, in JSONL, or a column for each choice",

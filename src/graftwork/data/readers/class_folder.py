@@ -8,37 +8,34 @@ from pathlib import Path
 
 from graftwork.core.media import MEDIA, SUFFIXES, Media, conversion
 from graftwork.data.readers.embedded_media import Embedded, kept
-from graftwork.data.readers.rejects import Named
+from graftwork.data.readers.rejects import Named, RowSource
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
 from graftwork.io.gzip_files import plain_name
 from graftwork.pretrained.media_files import identify
 
 LABEL = "label"  # name of the column of class folder names
-LONGEST_NAME, LONGEST_PATH = 255, 4095  # most bytes of a file name and of a path
+LONGEST_NAME = 255  # characters up to which a name may be a slip of another
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  # may be meant instead of a folder
 LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # files that file managers create
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """Return the column names: `image` or `sound`, and `label`. Raises `DataError` as `rows` does."""
-    return (_listed(path)[0], LABEL)
+def opened(path: Path) -> RowSource:
+    """Return every file, numbered from 1: its path inside the folder, as `image` or `sound`, and its label."""
+    role, found = labelled_files(path)
+
+    def rows() -> Iterator[Named]:
+        for number, (file, label) in enumerate(found, 1):
+            yield number, {role: str(file.relative_to(path)), LABEL: label}, 0, 0
+
+    return RowSource.named((role, LABEL), rows)
 
 
-def rows(path: Path) -> Iterator[Named]:
-    """Yield every file, numbered from 1: its path inside the folder, and its label.
-
-    Raises `DataError` where there are no class folders, or one holds a file that is neither image nor sound.
-    """
-    role, found = _listed(path)
-    for number, (file, label) in enumerate(found, 1):
-        yield number, {role: str(file.relative_to(path)), LABEL: label}, 0, 0
-
-
-def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
+def labelled_files(path: Path) -> tuple[str, list[tuple[Path, str]]]:
     """Return the role of the class folders' files (image or sound), and each file with its label, sorted by name.
 
-    Files beside the class folders are ignored.
+    Files beside the class folders are ignored. Raises `DataError` where there are no class folders, or one holds a file
+    that is neither image nor sound.
     """
     with storage_errors(path):
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
@@ -48,7 +45,7 @@ def _listed(path: Path) -> tuple[str, list[tuple[Path, str]]]:
     roles = {role: file for file, _ in reversed(found) if (role := _role(file))}
     if len(roles) > 1:
         raise DataError(
-            "images and sounds in one folder",
+            "the folder holds images and sounds",
             where=str(path),
             got=" and ".join(str(file.relative_to(path)) for file in roles.values()),
             expected="one sort of file",
@@ -109,14 +106,9 @@ def _with_slashes(cell: str) -> str:
 
 
 def _file(folder: Path, cell: str) -> Path | None:
-    """Return the path of the file that `cell` names; None if it is not there."""
+    """Return the path of the file that `cell` names; None if it is not there, or can't be."""
     path = folder / cell
-    return path if _may_be(cell, path) and path.is_file() else None
-
-
-def _may_be(cell: str, path: Path) -> bool:
-    """Return whether a file may have this path."""
-    return bool(cell.strip()) and len(os.fsencode(path.name)) <= LONGEST_NAME and len(bytes(path)) <= LONGEST_PATH
+    return path if cell.strip() and os.path.isfile(path) else None  # of a name that is too long `Path` raises
 
 
 def _remedy(cell: str, folder: Path) -> str:
@@ -125,15 +117,13 @@ def _remedy(cell: str, folder: Path) -> str:
         return "the path holds a control character: in JSON a backslash is written twice, or as a slash"
     given = _with_slashes(cell)
     path = folder / given
-    if not _may_be(given, path):
-        return "mend the path, or remove the row"
     parts = given.split("/")
     tails = ("/".join(parts[start:]) for start in range(1, len(parts)))
     if (tail := next((tail for tail in tails if tail.strip("/.") and _file(folder, tail)), None)) is not None:
         before = cell[: len(cell) - len(tail)]
         return f"did you mean {clip(tail)}? then take {clip(before)} off the paths, which are those of another place"
-    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = nearest(path.name, siblings)
+    meant = given.strip() and len(path.name) <= LONGEST_NAME and os.path.isdir(path.parent)
+    near = nearest(path.name, os.listdir(path.parent)) if meant else None
     return f"did you mean {clip(str(Path(given).parent / near))}?" if near else "mend the path, or remove the row"
 
 
@@ -142,7 +132,12 @@ def files_in(path: Path, role: str) -> list[Path]:
     with storage_errors(path):
         found = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES[role] and file.is_file())
     if not found:
-        raise DataError(f"the folder holds no {role}", where=str(path), expected=", ".join(SUFFIXES[role]))
+        raise DataError(
+            f"the folder holds no {role}",
+            where=str(path),
+            expected=f"files named {', '.join(SUFFIXES[role])}",
+            do="name another folder, or a file",
+        )
     return found
 
 
@@ -157,7 +152,7 @@ def _files(folder: Path) -> list[Path]:
     inner = next((entry for entry in kept if entry.is_dir()), None)
     if inner is not None:
         raise DataError(
-            "a folder inside a class folder",
+            "the class folder contains a folder",
             where=str(inner),
             expected=f"images or sounds in {folder.name!r}",
             do="name the folder whose folders are the classes, and move out of it what is none: runs, boards, a bank",
@@ -165,7 +160,7 @@ def _files(folder: Path) -> list[Path]:
     odd = next((file for file in kept if _role(file) is None), None)
     if odd is not None:
         raise DataError(
-            "neither an image nor a sound, by its suffix",
+            "the file is neither an image nor a sound, by its suffix",
             where=str(odd),
             got=odd.suffix or "no suffix",
             expected=", ".join(suffix for suffixes in SUFFIXES.values() for suffix in suffixes),

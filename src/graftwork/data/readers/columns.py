@@ -11,10 +11,9 @@ from graftwork.core.kind import WritesTexts
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
 from graftwork.core.task import Task
-from graftwork.data.readers import annotation_exports, spacy_examples, whole_file_formats
 from graftwork.data.readers.label_columns import APART, found_labels, marked_columns, names_of
 from graftwork.data.readers.separated import NAMES
-from graftwork.data.readers.table import Table, open_table
+from graftwork.data.readers.table import Table, open_table, suffix_of
 from graftwork.data.readers.written_columns import usual_pairs, with_usual_columns
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.registry import kinds
@@ -31,13 +30,12 @@ def table_of(path: Path, label: str | None, per_word: bool) -> Table:
     With `per_word` that key must exist in the file, and not be `tokens` or `tags`. Raises as `open_table`.
     """
     table = open_table(path)
-    found = whole_file_formats.format_of(path)
-    if label is None or found not in whole_file_formats.SPANS_OF_LINES or path.suffix == spacy_examples.BINARY:
+    if label is None or table.source is None or suffix_of(path) != ".jsonl":
         return table
-    is_doccano = found is whole_file_formats.DOCCANO
-    if label == annotation_exports.spans_key(path) if is_doccano else label in table.header:
+    key = table.source.spans_key
+    if label == key if key is not None else label in table.header:
         return table
-    plain = open_table(path, spans=False)
+    plain = table.without_spans()
     is_another = not per_word or (label in plain.header and label not in table.header)
     return plain if is_another else table
 
@@ -56,9 +54,13 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
     if (task.text_a is None) != (task.text_b is None):
         raise ConfigError("a pair needs two columns", do="set both --text-a and --text-b, or --text for one text")
     if per_word and task.text_a is not None:
-        raise ConfigError(f"a pair has no words that the kind {task.kind!r} could answer", do="set --text for one text")
+        raise ConfigError(
+            f"the kind {task.kind!r} tags the words of one text, not of a pair", do="set --text for one text"
+        )
     if per_word and task.reads != "text":
-        raise ConfigError(f"the kind {task.kind!r} answers words", got=f"--{task.reads}", do="set --text")
+        raise ConfigError(
+            f"the kind {task.kind!r} tags words, not images or sounds", got=f"--{task.reads}", do="set --text"
+        )
     if isinstance(kinds.get(task.kind), WritesTexts):
         task = with_usual_columns(task, table)
     roles = _text_columns(task, table, per_word)
@@ -105,12 +107,13 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
         found.append({"text_a": "text_a", "text_b": "text_b"})
     if not (found or per_word):
         found = [{role: name} for role in MEDIA for name in MEDIA_COLUMNS[role] if name in table.header][:1]
+    of_spans = table.source is not None and table.source.spans_key is not None
     if not (found or per_word) and COLUMNS[True][0] in table.header:
         raise DataError(
             f"the file has words, and the kind {task.kind!r} reads texts",
             where=f"{table.path}:1",
             got=columns_told(table),
-            do=f"to tag each word: --kind tagging{'; to classify texts: --label KEY' if _of_spans(table) else ''}",
+            do=f"to tag each word: --kind tagging{'; to classify texts: --label KEY' if of_spans else ''}",
         )
     if len(found) > 1:
         raise DataError(
@@ -160,8 +163,7 @@ def columns_told(table: Table) -> str:
     told = f"columns: {', '.join(repr(name) if ',' in name else name for name in table.header)}"
     if table.separation is not None and not table.separation.usual:
         told += f", separated by {table.separation.name}s"
-    if _of_spans(table):
-        key = annotation_exports.spans_key(table.path)
+    if table.source is not None and (key := table.source.spans_key):
         told += f", made of the spans in {key!r}; where the label is another key, every key is a column"
     return told
 
@@ -173,7 +175,3 @@ def separator_told(table: Table) -> str:
     marks = [mark for mark in NAMES if mark != table.separation.mark]
     held = next((mark for mark in marks if any(mark in name for name in table.header)), None)
     return f"if {NAMES[held]}s separate the columns, write the line sep={held} above the header" if held else ""
-
-
-def _of_spans(table: Table) -> bool:
-    return whole_file_formats.format_of(table.path, table.spans) is whole_file_formats.DOCCANO

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from graftwork.data.readers.lines import each_line, without_eol
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.lines import TextLines, without_eol
+from graftwork.data.readers.rejects import Bad, Named, RowSource
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
@@ -29,26 +29,26 @@ _COMMENT = re.compile(r"#\s*([^\s=]+\s*=|newdoc\b|newpar\b|(begin|end) document\
 _NO_TAG = re.compile(r"\s|://")  # in the last field of a line that is no word's
 
 
-def header_of(path: Path) -> tuple[str, ...] | None:
-    """Return the column names: `tokens`, 2, 3, …, `tags`; None for a file without words."""
-    if _universal(path):
-        return UNIVERSAL
-    first = next((fields for _, fields in _fields(path) if fields), None)
-    if isinstance(first, DataError):
-        raise first
-    return None if first is None else (WORDS, *map(str, range(2, len(first))), TAGS)[: len(first)]
+def opened(lines: TextLines) -> RowSource:
+    """Return the sentences, in each of the columns `tokens`, 2, 3, …, `tags` the fields of all words.
 
-
-def rows(path: Path) -> Iterator[Named | Bad]:
-    """Yield the sentences, in each column the fields of all words; document markers are skipped.
-
-    A sentence is bad where one of its lines has more or fewer fields than the file's first.
+    Document markers are skipped. A sentence is bad where one of its lines has more or fewer fields than the file's
+    first.
     """
-    header = header_of(path) or ()
-    begun = last = 0
+    header: tuple[str, ...] | None = UNIVERSAL
+    if not _universal(lines.path):
+        first = next((fields for _, fields in _fields(lines) if fields), None)
+        if isinstance(first, DataError):
+            raise first
+        header = None if first is None else (WORDS, *map(str, range(2, len(first))), TAGS)[: len(first)]
+    return RowSource.named(header, lambda: _rows(lines, header or ()))
+
+
+def _rows(lines: TextLines, header: Sequence[str]) -> Iterator[Named | Bad]:
+    path, begun, last = lines.path, 0, 0
     words: list[list[str]] = []
     wrong: DataError | None = None
-    for number, fields in chain(_fields(path), [(0, [])]):
+    for number, fields in chain(_fields(lines), [(0, [])]):
         if not fields:
             if wrong is not None:
                 yield Bad(path, begun, wrong, last)
@@ -65,13 +65,13 @@ def rows(path: Path) -> Iterator[Named | Bad]:
             words.append(fields)
 
 
-def _fields(path: Path) -> Iterator[tuple[int, list[str] | DataError]]:
+def _fields(lines: TextLines) -> Iterator[tuple[int, list[str] | DataError]]:
     """Yield the number and fields, or error, of every line with a word; and no fields where a sentence ends."""
-    universal, at_start = _universal(path), True
-    tabs, width = _shape(path)
-    for number, line in each_line(path):
+    universal, at_start = _universal(lines.path), True
+    tabs, width = _shape(lines)
+    for number, line in lines:
         if isinstance(line, DataError) or "\r" in without_eol(line):
-            yield number, line if isinstance(line, DataError) else _old_line_ends(path, number, line)
+            yield number, line if isinstance(line, DataError) else _old_line_ends(lines.path, number, line)
             continue
         content = line.strip(_SPACES)
         if not content:
@@ -95,13 +95,13 @@ def _split(line: str, content: str, tabs: bool) -> list[str]:
     return [field.strip(" ") for field in line.strip("\r\n").split("\t")] if tabs else _BLANKS.split(content)
 
 
-def _shape(path: Path) -> tuple[bool, int]:
+def _shape(lines: TextLines) -> tuple[bool, int]:
     """Return whether tabs separate the columns, and their number: by the first line that is surely a word's.
 
     A line that begins with `#` may be a comment, and decides only where there is no other.
     """
     first: str | None = None
-    for _, line in each_line(path):
+    for _, line in lines:
         content = line.strip(_SPACES) if isinstance(line, str) else ""
         if not isinstance(line, str) or not content or content.split()[0] == DOCUMENT:
             continue
@@ -127,7 +127,7 @@ def _is_comment(content: str, tabs: bool, width: int, at_start: bool) -> bool:
 
 def _old_line_ends(path: Path, number: int, line: str) -> DataError:
     return DataError(
-        "a carriage return inside the line",
+        "the line has a carriage return in it",
         where=f"{path}:{number}",
         got=clip(without_eol(line)),
         expected="lines that end in LF or CRLF",

@@ -67,7 +67,7 @@ def text_cell(cell: Input | Embedded, where: str) -> Input:
     """Return a cell that is read as text. Raises `DataError` if it is an image or a sound."""
     if isinstance(cell, Embedded):
         raise DataError(
-            "an image or a sound, where a text is needed",
+            "the cell is an image or a sound, where a text is needed",
             where=where,
             got=clip(str(cell)),
             expected="a text",

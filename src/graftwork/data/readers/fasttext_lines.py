@@ -6,47 +6,47 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.data.readers.lines import each_line, without_eol
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.lines import TextLines, without_eol
+from graftwork.data.readers.rejects import Bad, Named, RowSource, each_parsed
 from graftwork.errors import DataError, clip
-from graftwork.io.gzip_files import unpacked
+from graftwork.io.gzip_files import plain_name
 
 PREFIX = "__label__"
 _SPACE = " \t\v\f\r\0"  # what separates words for fastText
 _LABEL = re.compile(rf"(?<![^{_SPACE}]){PREFIX}([^{_SPACE}]*)[{_SPACE}]*")
-LOOKED_AT = 4096  # bytes read to recognise such a file
+SUFFIXES = ("", ".txt", ".train", ".valid", ".test", ".label")  # that such files are given, and other files too
 
 
-def is_fasttext(path: Path) -> bool:
-    """Return whether the first line of a file that is not blank has a label, as fastText writes them."""
+def is_fasttext(lines: TextLines) -> bool:
+    """Return whether the first line that is not blank has a label, as fastText writes them."""
+    if Path(plain_name(lines.path)).suffix not in SUFFIXES:
+        return False
     try:
-        with unpacked(path) as stream:
-            start = stream.read(LOOKED_AT).decode("utf-8-sig", "ignore")
+        first = next((line for _, line in lines if isinstance(line, str) and line.strip()), "")
     except DataError:  # packed, and not whole: its reader tells
         return False
-    return _LABEL.search(start.lstrip().partition("\n")[0]) is not None
+    return _LABEL.search(first) is not None
 
 
-def rows(path: Path) -> Iterator[Named | Bad]:
-    """Yield every line's text without its labels, and the tuple of these."""
-    for number, line in each_line(path):
-        if isinstance(line, str) and not line.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            if isinstance(line, DataError):
-                raise line
-            content = without_eol(line)
-            labels = tuple(dict.fromkeys(_LABEL.findall(content)))
-            if not all(labels) or not labels:
-                raise DataError(
-                    "a line without a label" if not labels else "a label without a name",
-                    where=where,
-                    got=clip(content),
-                    expected=f"{PREFIX}NAME before the text",
-                    do="label the line or remove it",
-                )
-        except DataError as error:
-            yield Bad(path, number, error, number)
-        else:
-            yield number, {"text": _LABEL.sub("", content).strip(_SPACE), "label": labels}, 0, number
+def opened(lines: TextLines) -> RowSource:
+    """Return every line's text without its labels, and the tuple of these."""
+
+    def rows() -> Iterator[Named | Bad]:
+        for found in each_parsed(lines, _cells):
+            yield found if isinstance(found, Bad) else (*found, 0, found[0])
+
+    return RowSource.named(("text", "label"), rows, "lines of fastText")
+
+
+def _cells(line: str, where: str) -> dict[str, str | tuple[str, ...]]:
+    content = without_eol(line)
+    labels = tuple(dict.fromkeys(_LABEL.findall(content)))
+    if not all(labels) or not labels:
+        raise DataError(
+            "the line has no label" if not labels else "a label has no name",
+            where=where,
+            got=clip(content),
+            expected=f"{PREFIX}NAME before the text",
+            do="label the line or remove it",
+        )
+    return {"text": _LABEL.sub("", content).strip(_SPACE), "label": labels}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.parquet import row_of, rows_at_once
-from graftwork.data.readers.rejects import Bad, DataRow
+from graftwork.data.readers.rejects import Bad, DataRow, RowSource
 from graftwork.data.readers.saved_sets import is_saved, saved_set, saved_sets
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
 from graftwork.io.extras import extra
@@ -45,7 +45,7 @@ def with_splits(task: Task) -> Task:
     found = _sets(name, config[0] if config else None)
     if "train" not in found:
         raise DataError(
-            "the set has no split train",
+            "the data set has no split called train",
             where=str(task.data),
             got=", ".join(found),
             do="take a set with one, or save its rows to a file",
@@ -63,14 +63,16 @@ def with_splits(task: Task) -> Task:
     return task.resolved(data=_path(name, config, "train"), **paths)
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """Return the column names."""
-    return tuple(_set(path).column_names)
+def opened(path: Path) -> RowSource:
+    """Return every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
+    found = _set(path)
+    return RowSource(tuple(found.column_names), functools.partial(_rows, path, found))
 
 
-def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
-    """Yield every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
-    found = _as_stored(_set(path).select_columns(list(dict.fromkeys(wanted))))
+def _rows(
+    path: Path, whole: Dataset, wanted: Sequence[str], labels: Sequence[str], words: str | None
+) -> Iterator[DataRow | Bad]:
+    found = _as_stored(whole.select_columns(list(dict.fromkeys(wanted))))
     names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
     number, size = 0, rows_at_once(str(field.type) for field in found.data.schema)
     for batch in found.iter(batch_size=size):
@@ -103,7 +105,9 @@ def _parts(path: Path) -> list[str]:
     """Return name, config and split, as far as they are given."""
     parts = str(path).removeprefix(SCHEME).split(":")
     if len(parts) > 3 or not all(parts):
-        raise ConfigError("not a set of the hub", got=str(path), expected="hub:NAME, hub:NAME:CONFIG or …:SPLIT")
+        raise ConfigError(
+            "the name is not one of a hub data set", got=str(path), expected="hub:NAME, hub:NAME:CONFIG or …:SPLIT"
+        )
     return parts
 
 
@@ -142,7 +146,7 @@ def _sets(name: str, config: str | None) -> Mapping[str, Dataset]:
     except Exception as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise StorageError(
-            f"the set cannot be had: {told[0]}",
+            f"the data set cannot be loaded: {told[0]}",
             where=where,
             expected="hub:NAME, or hub:NAME:CONFIG where a set has several",
             do="check the name, and the network",
@@ -172,7 +176,7 @@ def _named(cell: Any, names: list[str] | None, where: str) -> Any:
         )
     if not (type(cell) is int and 0 <= cell < len(names)):
         raise DataError(
-            "no class of the set",
+            "the number is not a class of the data set",
             where=where,
             got=clip(repr(cell)),
             expected=f"a number from 0 to {len(names) - 1}",

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graftwork.data.readers.lines import LONGEST_DOCUMENT, each_line, read_lines, without_eol
+from graftwork.data.readers.lines import LONGEST_DOCUMENT, TextLines, read_lines, without_eol
+from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
-from graftwork.io.gzip_files import unpacked
 
 _LONE_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 Object = dict[str, Any]
-LOOKED_AT = 1 << 16  # bytes read to recognise what is in a file
 
 
 class Literal(str):
@@ -72,34 +71,40 @@ def _unique(pairs: list[tuple[str, Any]]) -> Object:
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse_nan, object_pairs_hook=_unique)
-_LENIENT = json.JSONDecoder()
 _LITERAL = json.JSONDecoder(
     parse_int=Literal, parse_float=Literal, parse_constant=_refuse_nan, object_pairs_hook=_unique
 )
 
 
-def json_objects(path: Path) -> Iterator[tuple[int, Object | DataError]]:
-    """Yield the number and object, or error, of every line of a JSONL file, with JSON numbers as `Literal`.
+def json_objects(lines: TextLines) -> Iterator[tuple[int, Object] | Bad]:
+    """Yield the number and object of every line of a JSONL file, with JSON numbers as `Literal`, or the bad line.
 
     Blank lines are allowed only at the end of the file.
     """
-    blank = 0
-    for number, line in each_line(path):
+    path, blank = lines.path, 0
+    for number, line in lines:
         if isinstance(line, str) and not line.strip():
             blank = blank or number
             continue
         if blank:
-            yield blank, empty_line(path, blank)
+            yield Bad(path, blank, empty_line(path, blank), blank)
             blank = 0
-        yield number, line if isinstance(line, DataError) else json_object(line, f"{path}:{number}", _LITERAL)
+        try:
+            if isinstance(line, DataError):
+                raise line
+            item = json_object(line, f"{path}:{number}", _LITERAL)
+        except DataError as error:
+            yield Bad(path, number, error, number)
+        else:
+            yield number, item
 
 
-def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> Object | DataError:
-    """Return the object on a line, or its error."""
+def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> Object:
+    """Return the object on a line. Raises `DataError`."""
     item = json_value(line, where, decoder)
-    if isinstance(item, dict) or isinstance(item, DataError):  # noqa: SIM101, a union takes longer
+    if isinstance(item, dict):
         return item
-    return DataError(
+    raise DataError(
         "the line is not a JSON object",
         where=where,
         got=clip(without_eol(line)),
@@ -109,7 +114,7 @@ def json_object(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> O
 
 
 def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> Any:
-    """Return the value on a line, or its error."""
+    """Return the value on a line. Raises `DataError`."""
     content = without_eol(line)
     try:
         item = decoder.decode(content)
@@ -117,31 +122,16 @@ def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> An
             _require_characters(item, content)
     except (ValueError, RecursionError) as error:
         place = f":{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        return DataError(
-            f"not a whole JSON object: {_reason(error)}",
+        raise DataError(
+            f"the line is not valid JSON: {_reason(error)}",
             where=f"{where}{place}",
             got=clip(content),
             expected="one JSON object per line",
             do="write a backslash twice, as in a path of Windows, or as a slash"
             if isinstance(error, json.JSONDecodeError) and "escape" in error.msg
             else "mend the line or remove it",
-        )
+        ) from None
     return item
-
-
-def first_item(path: Path) -> Any:
-    """Return the first item of a file that is a list in JSON, or what the file is if it is none; None if unreadable."""
-    try:
-        with unpacked(path) as stream:
-            text = stream.read(LOOKED_AT).decode("utf-8-sig", "ignore").lstrip()
-        return _LENIENT.raw_decode(text.removeprefix("[").lstrip())[0]
-    except (ValueError, RecursionError, DataError):
-        pass  # longer than what was looked at, or broken
-    try:
-        found = whole_json(path, "")
-    except DataError:
-        return None
-    return next(iter(found), None) if isinstance(found, list) else found
 
 
 def whole_json(path: Path, do: str) -> Any:
@@ -153,7 +143,7 @@ def whole_json(path: Path, do: str) -> Any:
     except (ValueError, RecursionError) as error:
         place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise DataError(
-            f"not whole JSON: {_reason(error)}",
+            f"the file is not valid JSON: {_reason(error)}",
             where=f"{path}{place}",
             got=clip(text[error.pos : error.pos + 80] if isinstance(error, json.JSONDecodeError) else text[:80]),
             expected="a file of JSON that is whole",
@@ -193,7 +183,7 @@ def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bo
         if (named := named_list(value)) is not None:
             return named
         raise DataError(
-            f"the value of {column!r} is no list of strings",
+            f"the value of {column!r} is not a list of strings",
             where=where,
             got=shown(value),
             expected='a list of strings such as ["My", "card", "is", "lost"]',
@@ -208,7 +198,7 @@ def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bo
     if is_label and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(map(str, value))
     raise DataError(
-        f"the value of {column!r} is {'null' if value is None else 'no text'}",
+        f"the value of {column!r} is {'null' if value is None else 'not a text'}",
         where=where,
         got=shown(value),
         expected="a string, a number, a boolean or a list of strings or numbers" if is_label else "a string",
@@ -226,4 +216,4 @@ def shown(value: Any) -> str:
 
 def empty_line(path: Path, line: int) -> DataError:
     """Return the error for an empty line between rows."""
-    return DataError("an empty line", where=f"{path}:{line}", expected="a row on every line", do="remove the line")
+    return DataError("the line is empty", where=f"{path}:{line}", expected="a row on every line", do="remove the line")

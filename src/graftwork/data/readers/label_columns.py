@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, mapped
 from graftwork.data.readers.table import Table
 from graftwork.errors import DataError, clip
 from graftwork.targets.labels import is_number
@@ -64,24 +64,20 @@ def _mark(cell: Cell) -> bool | None:
 
 def with_labels(rows: Iterator[DataRow | Bad], names: Sequence[str], path: Path) -> Iterator[DataRow | Bad]:
     """Replace the last cells of every row, a mark for each of the labels `names`, by a tuple of those that hold."""
-    for row in rows:
-        if isinstance(row, Bad):
-            yield row
-            continue
+
+    def labelled(row: DataRow) -> DataRow:
         marks = row.cells[-len(names) :]
-        try:
-            held = tuple(name for name, mark in zip(names, marks, strict=True) if _holds(mark, name, path, row.line))
-        except DataError as error:
-            yield Bad(path, row.line, error, row.last)
-        else:
-            yield replace(row, cells=(*row.cells[: -len(names)], held))
+        held = tuple(name for name, mark in zip(names, marks, strict=True) if _holds(mark, name, path, row.line))
+        return replace(row, cells=(*row.cells[: -len(names)], held))
+
+    return mapped(rows, path, labelled)
 
 
 def _holds(mark: Cell, name: str, path: Path, line: int) -> bool:
     found = _mark(mark)
     if found is None:
         raise DataError(
-            f"neither 0 nor 1 in the column of the label {clip(name)}",
+            f"neither 0 nor 1 stands in the column of the label {clip(name)}",
             where=f"{path}:{line}",
             got=clip(" | ".join(mark) if isinstance(mark, tuple) else str(mark)),
             expected="1, true or yes where the label holds, else 0, false or no",

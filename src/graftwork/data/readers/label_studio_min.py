@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graftwork.data.readers.annotated_texts import items_of
 from graftwork.data.readers.annotation_exports import region, task_text
 from graftwork.data.readers.character_offsets import tagged
-from graftwork.data.readers.json_text import shown, whole_json
-from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.data.readers.json_text import shown
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource
 from graftwork.errors import DataError, clip
 
 ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # not the task's own
@@ -23,35 +24,44 @@ def is_min(item: Any) -> bool:
     return isinstance(item, dict) and "data" not in item and any(key in item for key in WRITERS)
 
 
-def header_of(path: Path) -> tuple[str, ...] | None:
-    """Return the names of the data and the questions, and for questions about spans `tokens` and `tags`."""
-    found: dict[str, None] = {}
-    for item in _items(path):
+def opened(path: Path, content: Any) -> RowSource:
+    """Return the data and answers of every task of an export with this content, numbered by its place from 1.
+
+    Columns are the names of data and questions; for a question about spans `tokens` and `tags`. Equal answers of
+    several annotators are one row. A question that was left open is an empty list, as is a task without spans.
+    """
+    if not isinstance(content, list):
+        raise _error(
+            "the file is not a list of tasks", str(path), shown(content), "the JSON_MIN export of Label Studio"
+        )
+    header: dict[str, None] = {}
+    answers: dict[str, set[str]] = {}  # id -> the different answers
+    for item in content:
         if isinstance(item, dict):
             spans = _span_keys(item)
-            found |= dict.fromkeys(key for key in item if key not in (*ABOUT, *spans))
-            found |= dict.fromkeys(("tokens", "tags") if spans else ())
-    return tuple(found) or None
+            header |= dict.fromkeys(key for key in item if key not in (*ABOUT, *spans))
+            header |= dict.fromkeys(("tokens", "tags") if spans else ())
+        if is_min(item):
+            answers.setdefault(_id(item), set()).add(_said(item))
+
+    def rows(wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
+        return _rows(path, content, answers, wanted)
+
+    return RowSource(tuple(header) or None, rows, "JSON_MIN of Label Studio")
 
 
-def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
-    """Yield every task, numbered by its place from 1; equal answers of several annotators are one row.
-
-    A question that was left open is an empty list, as is a task without spans.
-    """
-    items = _items(path)
-    answers: dict[str, list[str]] = {}  # id -> the answers of each annotator
-    for item in filter(is_min, items):
-        answers.setdefault(_id(item), []).append(_said(item))
+def _rows(
+    path: Path, content: list[Any], answers: Mapping[str, set[str]], wanted: Sequence[str]
+) -> Iterator[DataRow | Bad]:
     read = set[str]()
-    for number, item in enumerate(items, 1):
-        where = f"{path}: [{number - 1}]"
+    for number, _, where, item in items_of(path, content):
         try:
             if not is_min(item):
-                raise _error("not a task of JSON_MIN", where, shown(item), '{"id": 1, "text": "…", "label": "…", …}')
-            where += f" (task {str(item.get('id'))[:40]})" if isinstance(item.get("id"), int | str) else ""
-            if len(set(answers[_id(item)])) > 1:
-                what, got = "several annotators answered, and not the same", clip(_said(item))
+                raise _error(
+                    "the item is not a task of JSON_MIN", where, shown(item), '{"id": 1, "text": "…", "label": "…", …}'
+                )
+            if len(answers[_id(item)]) > 1:
+                what, got = "the annotators gave different answers", clip(_said(item))
                 raise _error(what, where, got, "one annotation of each task", "keep one of them")
             if _id(item) in read:
                 continue
@@ -61,18 +71,6 @@ def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | 
             yield Bad(path, number, error)
         else:
             yield DataRow(number, cells, rounded)
-
-
-def told(path: Path) -> str:
-    """Describe what was read."""
-    return "JSON_MIN of Label Studio"
-
-
-def _items(path: Path) -> list[Any]:
-    content = whole_json(path, AGAIN)
-    if not isinstance(content, list):
-        raise _error("not a list of tasks", str(path), shown(content), "the JSON_MIN export of Label Studio")
-    return content
 
 
 def _id(item: dict[str, Any]) -> str:
@@ -85,11 +83,8 @@ def _said(item: dict[str, Any]) -> str:
 
 
 def _span_keys(item: dict[str, Any]) -> list[str]:
-    return [key for key, value in item.items() if isinstance(value, list) and value and all(map(_is_span, value))]
-
-
-def _is_span(value: Any) -> bool:
-    return isinstance(value, dict) and "labels" in value
+    listed = {key: value for key, value in item.items() if isinstance(value, list) and value}
+    return [key for key, spans in listed.items() if all(isinstance(one, dict) and "labels" in one for one in spans)]
 
 
 def _cells(item: dict[str, Any], wanted: Sequence[str], where: str) -> tuple[tuple[Cell, ...], int]:
@@ -98,7 +93,9 @@ def _cells(item: dict[str, Any], wanted: Sequence[str], where: str) -> tuple[tup
     rounded, spans = 0, _span_keys(item)
     if "tokens" in wanted or "tags" in wanted:
         if len(spans) > 1:
-            raise _error("spans of more than one question", where, clip(", ".join(spans)), "one question about spans")
+            raise _error(
+                "the spans answer more than one question", where, clip(", ".join(spans)), "one question about spans"
+            )
         text = task_text({key: value for key, value in item.items() if key not in (*ABOUT, *spans)}, where)
         marked = item[spans[0]] if spans else []
         found = tagged(text, [region({"value": span}, text, where) for span in marked])

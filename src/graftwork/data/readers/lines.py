@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
 
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import FORMATS, NotWhole, plain_name, unpacked
 
 LONGEST_LINE = 1 << 26  # bytes
+MOST_KEPT, LONGEST_KEPT = 256, 1 << 20  # most lines of a file that are kept in memory, and their characters
 LONGEST_DOCUMENT = 1 << 29  # bytes of a line that is a whole file of JSON
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
@@ -43,7 +45,7 @@ def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, st
             yield (
                 number,
                 DataError(
-                    f"a NUL byte (byte {skipped + zero:,} of the file)",
+                    f"the line has a NUL byte (byte {skipped + zero:,} of the file)",
                     where=f"{path}:{number}",
                     expected="text in UTF-8",
                     do="the file is damaged or not a text file: export it again",
@@ -56,13 +58,49 @@ def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, st
             yield (
                 number,
                 DataError(
-                    f"not UTF-8 (byte {skipped + error.start:,} of the file)",
+                    f"the line is not UTF-8 (byte {skipped + error.start:,} of the file)",
                     where=f"{path}:{number}",
                     got=f"byte 0x{content[error.start]:02x} in {clip(content.decode('latin-1').rstrip())}",
                     expected="text in UTF-8",
                     do=f"if it is Windows text, {_conversion(path, 'WINDOWS-1252')}",
                 ),
             )
+
+
+class TextLines:
+    """The lines of a file as `each_line` yields them, from the first at every iteration.
+
+    The first are kept in memory, so that a file is opened once though its start is looked at before it is read.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._kept: list[tuple[int, str | DataError]] = []
+        self._characters = 0  # of the lines kept
+        self._stream: Iterator[tuple[int, str | DataError]] | None = each_line(path)  # the lines behind those
+        self._whole = False  # whether all lines are kept
+
+    def __iter__(self) -> Iterator[tuple[int, str | DataError]]:
+        for place in count():
+            if place == len(self._kept) and not self._keep_one():
+                break
+            yield self._kept[place]
+        if not self._whole:
+            stream, self._stream = self._stream, None
+            yield from stream if stream is not None else islice(each_line(self.path), place, None)
+
+    def _keep_one(self) -> bool:
+        """Read and keep the next line; return False where there is none, or no room for it."""
+        if self._stream is None or len(self._kept) == MOST_KEPT or self._characters >= LONGEST_KEPT:
+            return False
+        stream, self._stream = self._stream, None
+        for number, line in stream:
+            self._kept.append((number, line))
+            self._characters += len(line) if isinstance(line, str) else 0
+            self._stream = stream
+            return True
+        self._whole = True
+        return False
 
 
 def without_eol(line: str) -> str:

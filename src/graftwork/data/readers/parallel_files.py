@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
 from graftwork.data.readers.lines import each_line, without_eol
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.rejects import Bad, Named, RowSource
 from graftwork.errors import DataError
 from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
@@ -39,14 +39,16 @@ def _side(path: Path) -> tuple[str, str] | None:
     return (found[1], found[2]) if found and found[2] not in _PROGRAMS and path.is_file() else None
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """Return the sides, which are the columns."""
-    return tuple(sides(path))
-
-
-def rows(path: Path) -> Iterator[Named | Bad]:
-    """Yield every line with its text of each side. Raises `DataError` where one file has more lines than another."""
+def opened(path: Path) -> RowSource:
+    """Return the text of every line on each side; the sides are the columns."""
     found = sides(path)
+    told = f"lines of {' and '.join(one.name for one in found.values())}"
+    return RowSource.named(tuple(found), lambda: _rows(found), told)
+
+
+def _rows(found: Mapping[str, Path]) -> Iterator[Named | Bad]:
+    """Yield every line with its text of each side. Raises `DataError` where one file has more lines than another."""
+    path = next(iter(found.values()))
     for lines in zip_longest(*(each_line(side) for side in found.values())):
         here = [line for line in lines if line is not None]
         number, wrong = here[0][0], next((text for _, text in here if isinstance(text, DataError)), None)
@@ -64,8 +66,3 @@ def rows(path: Path) -> Iterator[Named | Bad]:
         else:
             texts = [without_eol(text) for _, text in here if isinstance(text, str)]
             yield number, dict(zip(found, texts, strict=True)), 0, number
-
-
-def told(path: Path) -> str:
-    """Return the names of all sides."""
-    return f"lines of {' and '.join(one.name for one in sides(path).values())}"

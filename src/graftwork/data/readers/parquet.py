@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.data.readers.embedded_media import AT_ONCE, embedded, refuse_several
 from graftwork.data.readers.json_text import Literal, cell_of
-from graftwork.data.readers.rejects import Bad, Cell, DataRow
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource
 from graftwork.errors import DataError, clip
 from graftwork.io.extras import extra
 from graftwork.io.files import storage_errors
@@ -25,23 +25,23 @@ MOST_ROWS = 50_000_000  # most rows of a row group
 MOST_OF_A_FOOTER, MOST_NAMED = 64 << 20, 1_000_000  # most bytes and entries of the file's metadata
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """Return the column names."""
-    return tuple(_open(path).schema_arrow.names)
-
-
-def rows(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
-    """Yield every row, numbered from 1.
+def opened(path: Path) -> RowSource:
+    """Return every row, numbered from 1.
 
     Texts are used unchanged, in the column `words` also lists of texts, and in the columns `labels` also lists, numbers
     and booleans as JSON writes them; images and sounds of other columns as `embedded_media` has them. A row with
     anything else is bad.
     """
-    number = 0
-    for columns in _batches(path, wanted):
-        for cells in zip(*columns, strict=True):
-            number += 1
-            yield row_of(cells, wanted, labels, words, path, number)
+    file = _open(path)
+
+    def rows(wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
+        number = 0
+        for columns in _batches(file, path, wanted):
+            for cells in zip(*columns, strict=True):
+                number += 1
+                yield row_of(cells, wanted, labels, words, path, number)
+
+    return RowSource(tuple(file.schema_arrow.names), rows)
 
 
 def row_of(
@@ -64,13 +64,12 @@ def row_of(
     return DataRow(number, tuple(cells))
 
 
-def _batches(path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
+def _batches(file: ParquetFile, path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
     """Yield the values of every `wanted` column, a batch of rows at a time."""
-    opened = _open(path)
     columns = list(dict.fromkeys(wanted))
-    types = [str(opened.schema_arrow.field(name).type) for name in columns]
+    types = [str(file.schema_arrow.field(name).type) for name in columns]
     with whole(path):
-        for batch in opened.iter_batches(batch_size=rows_at_once(types), columns=columns):
+        for batch in file.iter_batches(batch_size=rows_at_once(types), columns=columns):
             yield [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
 
 
@@ -95,21 +94,24 @@ def _open(path: Path) -> ParquetFile:
         from pyarrow import parquet
     if path.suffix.lower() in FORMATS:
         raise DataError(
-            "a packed Parquet file", where=str(path), expected="one that is not packed: it is by itself", do="unpack it"
+            "the Parquet file is packed",
+            where=str(path),
+            expected="a file that is not packed: Parquet compresses its columns itself",
+            do="unpack it",
         )
     with storage_errors(path), path.open("rb"):
         pass  # so that later errors are about its content
     with whole(path):
-        opened = parquet.ParquetFile(
+        file = parquet.ParquetFile(
             path, thrift_string_size_limit=MOST_OF_A_FOOTER, thrift_container_size_limit=MOST_NAMED
         )
-    _refuse_large(path, opened)
-    return opened
+    _refuse_large(path, file)
+    return file
 
 
-def _refuse_large(path: Path, opened: ParquetFile) -> None:
+def _refuse_large(path: Path, file: ParquetFile) -> None:
     """Raise `DataError` for a row group, which is unpacked at once, that takes far more memory than the file."""
-    told = opened.metadata
+    told = file.metadata
     for number in range(told.num_row_groups):
         group = told.row_group(number)
         if group.total_byte_size > MOST_OF_A_GROUP or group.num_rows > MOST_ROWS:
@@ -132,7 +134,7 @@ def whole(path: Path) -> Iterator[None]:
     except (ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         told = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(
-            "not a whole Parquet file",
+            "the Parquet file is damaged or incomplete",
             where=str(path),
             got=clip(told, 200),
             expected="a file that can be read to its end",

@@ -6,17 +6,16 @@ All answers to one text are one row. Answers to other questions, such as relatio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.data.readers import annotated_texts
 from graftwork.data.readers.annotated_texts import Annotated
 from graftwork.data.readers.character_offsets import Mark
 from graftwork.data.readers.json_text import json_object, shown
-from graftwork.data.readers.lines import each_line
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.lines import TextLines
+from graftwork.data.readers.rejects import Bad, RowSource
 from graftwork.errors import DataError, clip
 from graftwork.units import several
 
@@ -37,38 +36,31 @@ def is_prodigy(item: Item) -> bool:
     return isinstance(spans, list) and bool(spans) and all(map(_is_span, spans))
 
 
-def header_of(path: Path) -> tuple[str, ...] | None:
-    """Return the columns, as `annotated_texts.header_of`. Raises `DataError` where no text has an answer."""
-    found = _read(path)[0]
-    if not found:
-        _refuse("no text has an answer", str(path), told(path), "texts that were accepted", "annotate them, or others")
-    return annotated_texts.header_of(path, found)
-
-
-def rows(path: Path) -> Iterator[Named | Bad]:
-    """Yield every text that somebody decided on."""
-    return annotated_texts.rows_of(path, _read(path)[0])
-
-
-def told(path: Path) -> str:
-    """Describe what was read: the number of answers of each sort, and of texts that they leave open."""
-    _, answers, open_texts = _read(path)
+def opened(lines: TextLines) -> RowSource:
+    """Return every text that somebody decided on. Raises `DataError` where no text has an answer."""
+    found, answers, open_texts = _read(lines)
     counted = ", ".join(f"{answers[name]:,} {name.removesuffix('e')}ed" for name in ANSWERS if answers[name])
     left = f"; {several(open_texts, 'text')} left out, of which only rejected labels are known" if open_texts else ""
-    return f"answers of Prodigy: {counted}{left}"
+    told = f"answers of Prodigy: {counted}{left}"
+    if not found:
+        _refuse("no text has an answer", str(lines.path), told, "texts that were accepted", "annotate them, or others")
+    return annotated_texts.source_of(lines.path, found, told)
 
 
-def _read(path: Path) -> tuple[list[Annotated | Bad], Counter[str], int]:
+def _read(lines: TextLines) -> tuple[list[Annotated | Bad], Counter[str], int]:
     """Return the texts in the order of the file, the number of answers of each sort, and of texts left open."""
+    path = lines.path
     answers: Counter[str] = Counter()
     found: dict[str, Annotated | Bad] = {}
     broken: list[Bad] = []
     chosen = set[str]()  # texts whose labels are all known
-    for number, line in each_line(path):
+    for number, line in lines:
         if isinstance(line, str) and not line.strip():
             continue
         where, text = f"{path}:{number}", None
         try:
+            if isinstance(line, DataError):
+                raise line
             item = _item(line, where)
             text, answer = item["text"], item.get("answer", ANSWERS[0])
             answers[answer] += 1
@@ -97,12 +89,10 @@ def _left_open(found: Mapping[str, Annotated | Bad], chosen: set[str]) -> list[s
     ]
 
 
-def _item(line: str | DataError, where: str) -> dict[str, Any]:
-    item = json_object(line, where) if isinstance(line, str) else line
-    if isinstance(item, DataError):
-        raise item
+def _item(line: str, where: str) -> dict[str, Any]:
+    item = json_object(line, where)
     if not isinstance(item.get("text"), str) or item.get("answer", ANSWERS[0]) not in ANSWERS:
-        _refuse("not an answer of Prodigy", where, shown(item), '{"text": "…", …, "answer": "accept"}')
+        _refuse("the line is not an answer of Prodigy", where, shown(item), '{"text": "…", …, "answer": "accept"}')
     return item
 
 
@@ -110,21 +100,23 @@ def _answered(item: Item, answer: str, number: int, where: str) -> Annotated | N
     """Return what an answer says of its text; None for one that says nothing."""
     text = item["text"]
     if "accept" in item or "options" in item:
-        return Annotated(number, text, labels=_options(item, where), last=number) if answer == "accept" else None
+        return Annotated(text, _options(item, where), number=number, last=number) if answer == "accept" else None
     if isinstance(item.get("label"), str):
         labels = {item["label"]: answer == "accept"}
-        return Annotated(number, text, labels=labels, last=number) if answer != "ignore" else None
+        return Annotated(text, labels, number=number, last=number) if answer != "ignore" else None
     if item.get("_view_id") == TEACH:
         got = f"an answer of the interface {TEACH}"
         remedy = "annotate whole texts, by ner.manual or ner.correct"
-        _refuse("yes or no to one span leaves the text's others open", where, got, "all spans of a text", remedy)
+        _refuse(
+            "the answer is about one span and leaves the text's others open", where, got, "all spans of a text", remedy
+        )
     if answer != "accept":
         return None
     spans = item.get("spans") or []
     if not (isinstance(spans, list) and all(map(_is_span, spans))):
-        _refuse("not spans of Prodigy", where, shown(spans), '[{"start": 0, "end": 5, "label": "TYPE"}]')
+        _refuse("the spans are not in Prodigy's form", where, shown(spans), '[{"start": 0, "end": 5, "label": "TYPE"}]')
     marks = tuple(Mark(span["start"], span["end"], span["label"], where) for span in spans)
-    return Annotated(number, text, marks=marks, last=number)
+    return Annotated(text, marks=marks, number=number, last=number)
 
 
 def _options(item: Item, where: str) -> dict[str, bool]:
@@ -133,7 +125,12 @@ def _options(item: Item, where: str) -> dict[str, bool]:
     listed = [option.get("id") if isinstance(option, dict) else None for option in options or ()]
     if not isinstance(accepted, list) or not all(isinstance(one, str | int) for one in [*listed, *accepted]):
         got = shown({"options": options, "accept": accepted})
-        _refuse("not options of Prodigy", where, got, '"options": [{"id": "A", "text": "…"}], "accept": ["A"]')
+        _refuse(
+            "the options are not in Prodigy's form",
+            where,
+            got,
+            '"options": [{"id": "A", "text": "…"}], "accept": ["A"]',
+        )
     names = dict.fromkeys(map(str, [*listed, *accepted]), False)
     return names | dict.fromkeys(map(str, accepted), True)
 
@@ -147,7 +144,7 @@ def _merged(before: Annotated, after: Annotated, where: str) -> Annotated:
     if clashing or (both and spans[0] != spans[1]):
         what = f"{clip(clashing[0])} is both accepted and rejected" if clashing else "other spans"
         _refuse(
-            f"the text was answered before, and not the same: {what}",
+            f"the text has another answer on an earlier line: {what}",
             where,
             f"{clip(after.text)}, first in line {before.number}",
             "one answer, or equal ones",

@@ -11,7 +11,7 @@ from graftwork.core.example import Example
 from graftwork.core.task import SPLITS, Task
 from graftwork.data.readers.rejects import Bad, Rejects
 from graftwork.data.readers.squad import Question, questions
-from graftwork.data.splits.content_split import draw, salt_of, seed_words
+from graftwork.data.splits.content_split import draw, made_told, require_enough, salt_of, seed_words
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.targets.passages import Gold, Golds, Passage, question_of
 
@@ -65,7 +65,13 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
         what: {split: sum(file.mended[n].get(what, 0) for file, n in rows) for split, rows in chosen.items()}
         for what in (ROUNDED, REALIGNED)
     }
-    return QuestionFiles(examples, _how_made(files, examples, read["train"], task), mended)
+    unit = "article (title)" if read["train"].titled else "context"
+    by = f"the {unit}{seed_words(task)}, {len(set(_groups(read['train']))):,} in all: no {unit} stands in two of them"
+    given, counts = (
+        {split: path.name for split, path in files.items()},
+        {split: len(examples[split]) for split in SPLITS},
+    )
+    return QuestionFiles(examples, made_told(given, counts, "questions", task.data, by), mended)
 
 
 def questions_of(task: Task, path: Path, rejects: Rejects) -> list[Example]:
@@ -129,7 +135,7 @@ def _require_new(asked: Question, seen: dict[str, str]) -> None:
 
 def _misplaced(file: _File, got: str, where: str) -> DataError:
     return DataError(
-        "answers do not stand at their offsets",
+        "the answers are not at their offsets",
         where=where,
         got=got,
         expected="context[answer_start:] begins with the answer; offsets count characters, not bytes",
@@ -190,14 +196,7 @@ def _occurrences(text: str, passage: str) -> Iterator[int]:
 
 def _drawn(file: _File, fractions: Mapping[str, float], seed: int | None) -> list[str]:
     """Return the split of every question of the training file. Raises `DataError` where one would stay empty."""
-    if len(file.examples) < FEWEST:
-        raise DataError(
-            f"too few questions to draw {' and '.join(fractions)} from",
-            where=str(file.path),
-            got=f"{len(file.examples)} questions",
-            expected=f"{FEWEST} or more",
-            do=f"add questions, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
-        )
+    require_enough(len(file.examples), "questions", FEWEST, fractions, file.path)
     groups = _groups(file)
     articles = sorted(set(groups))  # each counts once, so that a long one does not fill a split
     names = draw([{"article": one} for one in articles], [""] * len(articles), fractions, salt_of(seed))
@@ -223,17 +222,3 @@ def _groups(file: _File) -> Sequence[str]:
 
 def _named(split: str, example: Example) -> Example:
     return Example(f"{split}/{example.id}", example.inputs, example.target, example.source)
-
-
-def _how_made(files: Mapping[str, Path], examples: Mapping[str, Sequence[Example]], train: _File, task: Task) -> str:
-    """Describe in words, with counts, where the splits come from."""
-    counted = {split: f"{split} {len(found):,} questions" for split, found in examples.items()}
-    given = "; ".join(f"{counted[split]} from {path.name}" for split, path in files.items())
-    drawn = [counted[split] for split in SPLITS if split not in files]
-    if not drawn:
-        return f"{given}."
-    unit = "article (title)" if train.titled else "context"
-    return (
-        f"{given}; {' and '.join(drawn)} drawn from {files['train'].name} by a hash of the {unit}{seed_words(task)}, "
-        f"{len(set(_groups(train))):,} in all: no {unit} stands in two of them."
-    )

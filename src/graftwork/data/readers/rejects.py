@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from graftwork.data.readers.embedded_media import Embedded
-from graftwork.data.readers.lines import raw_lines
+from graftwork.data.readers.lines import TextLines, raw_lines
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
 
@@ -41,6 +41,72 @@ class Bad:
     line: int  # its first line; in files without lines its row number
     error: DataError
     last: int = 0  # its last line; 0 where the row has no lines of its own
+
+
+Wanted = Callable[[Sequence[str], Sequence[str], str | None], Iterator[DataRow | Bad]]
+# from the columns that are wanted, those of the target, and the column that may hold lists, to the rows
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """A file, a folder or a hub set in a format of its own, opened: its columns and a reader of its rows."""
+
+    header: tuple[str, ...] | None  # None for a file without rows
+    rows: Wanted
+    told: str = ""  # what was read, in words for the data report; "" where that is plain
+    spans_key: str | None = None  # the key of the spans that words and tags are made of, in doccano's JSONL
+
+    @classmethod
+    def named(
+        cls,
+        header: tuple[str, ...] | None,
+        rows: Callable[[], Iterable[Named | Bad]],
+        told: str = "",
+        spans_key: str | None = None,
+    ) -> RowSource:
+        """Return the source of a reader that yields all columns of a row by name."""
+
+        def wanted(columns: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
+            for found in rows():
+                if isinstance(found, Bad):
+                    yield found
+                else:
+                    line, cells, rounded, last = found
+                    yield DataRow(line, tuple(cells[name] for name in columns), rounded, last)
+
+        return cls(header, wanted, told, spans_key)
+
+
+def each_parsed(lines: TextLines, parse: Callable[[str, str], T]) -> Iterator[tuple[int, T] | Bad]:
+    """Yield the number of every line that is not blank and what `parse` makes of it and of its place; or the bad line.
+
+    `parse` raises `DataError`.
+    """
+    for number, line in lines:
+        if isinstance(line, str) and not line.strip():
+            continue
+        try:
+            if isinstance(line, DataError):
+                raise line
+            found = parse(line, f"{lines.path}:{number}")
+        except DataError as error:
+            yield Bad(lines.path, number, error, number)
+        else:
+            yield number, found
+
+
+def mapped(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], T]) -> Iterator[T | Bad]:
+    """Yield what `made` makes of every row of `path`; the bad row where it raises `DataError`."""
+    for row in found:
+        if isinstance(row, Bad):
+            yield row
+            continue
+        try:
+            one = made(row)
+        except DataError as error:
+            yield Bad(path, row.line, error, row.last)
+        else:
+            yield one
 
 
 def none_bad(found: Iterable[T | Bad]) -> Iterator[T]:

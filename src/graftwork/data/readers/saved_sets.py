@@ -88,4 +88,6 @@ def _whole(path: Path) -> Iterator[None]:
 
 
 def _refuse(path: Path, got: str, expected: str) -> None:
-    raise DataError("not a whole set saved to disk", where=str(path), got=got, expected=expected, do=EXPORT) from None
+    raise DataError(
+        "the saved data set is damaged or incomplete", where=str(path), got=got, expected=expected, do=EXPORT
+    ) from None

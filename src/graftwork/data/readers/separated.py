@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from graftwork.data.readers.json_text import empty_line
-from graftwork.data.readers.lines import LONGEST_LINE, each_line, without_eol
+from graftwork.data.readers.lines import LONGEST_LINE, TextLines, without_eol
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
 
@@ -18,14 +18,14 @@ _CLOSING_QUOTE = re.compile(r'([^"]*+(?:""[^"]*+)*+)"')
 _EOL = ("", "\n", "\r\n", "\r")  # the last where a file is truncated between CR and LF
 
 
-def records(path: Path, separator: str, quoted: bool) -> Iterator[Record | Bad]:
+def records(lines: TextLines, separator: str, quoted: bool) -> Iterator[Record | Bad]:
     """Yield every record of a file whose cells may be `quoted` as in CSV, or not as in TSV; the header first.
 
     Blank lines are allowed only at the end. A bad record with an unclosed quote includes all lines up to the point
     where the error is detected.
     """
-    blank = 0
-    for found in _csv(path, separator) if quoted else _tsv(path, separator):
+    path, blank = lines.path, 0
+    for found in _csv(lines, separator) if quoted else _tsv(lines, separator):
         if not isinstance(found, Bad) and not found[1]:
             blank = blank or found[0]
             continue
@@ -35,17 +35,17 @@ def records(path: Path, separator: str, quoted: bool) -> Iterator[Record | Bad]:
         yield found
 
 
-def _tsv(path: Path, separator: str) -> Iterator[Record | Bad]:
-    for number, line in each_line(path):
+def _tsv(lines: TextLines, separator: str) -> Iterator[Record | Bad]:
+    for number, line in lines:
         if isinstance(line, DataError):
-            yield Bad(path, number, line, number)
+            yield Bad(lines.path, number, line, number)
         else:
             yield number, _fields(without_eol(line), separator), number
 
 
-def _csv(path: Path, separator: str) -> Iterator[Record | Bad]:
-    lines = _Lines(path)
-    for number, line in lines:
+def _csv(lines: TextLines, separator: str) -> Iterator[Record | Bad]:
+    path, rest = lines.path, iter(lines)
+    for number, line in rest:
         if isinstance(line, DataError):
             yield Bad(path, number, line, number)
             continue
@@ -53,11 +53,8 @@ def _csv(path: Path, separator: str) -> Iterator[Record | Bad]:
         if '"' not in content and "\r" not in content:
             yield number, _fields(content, separator), number
             continue
-        found = _quoted(path, lines, number, line, separator)
-        if isinstance(found, DataError):
-            yield Bad(path, number, found, lines.number)
-        else:
-            yield number, found, lines.number
+        found, last = _quoted(path, rest, number, line, separator)
+        yield Bad(path, number, found, last) if isinstance(found, DataError) else (number, found, last)
 
 
 def _fields(content: str, separator: str) -> list[str]:
@@ -65,24 +62,10 @@ def _fields(content: str, separator: str) -> list[str]:
     return content.split(separator) if content else []
 
 
-class _Lines:
-    """The lines of a file, and the number of the last one read."""
-
-    def __init__(self, path: Path):
-        self.number = 0
-        self._lines = each_line(path)
-
-    def __iter__(self) -> Iterator[tuple[int, str | DataError]]:
-        return self
-
-    def __next__(self) -> tuple[int, str | DataError]:
-        found = next(self._lines)
-        self.number = found[0]
-        return found
-
-
-def _quoted(path: Path, lines: _Lines, number: int, line: str, separator: str) -> list[str] | DataError:
-    """Return the fields of a record with quotes, which may extend over further `lines`; or its error."""
+def _quoted(
+    path: Path, rest: Iterator[tuple[int, str | DataError]], number: int, line: str, separator: str
+) -> tuple[list[str] | DataError, int]:
+    """Return the fields of a record with quotes, or its error, and the number of its last line, one of the `rest`."""
     fields, at = [], 0
     while True:
         if line.startswith('"', at):
@@ -91,38 +74,39 @@ def _quoted(path: Path, lines: _Lines, number: int, line: str, separator: str) -
             while not (closing := _CLOSING_QUOTE.match(line, at)):
                 pieces.append(line[at:])
                 held += len(pieces[-1])
-                number, following = next(lines, (0, ""))
+                before, (number, following) = number, next(rest, (0, ""))
                 if isinstance(following, DataError):
-                    return following
+                    return following, number
                 line, at = following, 0
                 if not number or held > LONGEST_LINE:
-                    return DataError(
-                        "a quote that is never closed",
+                    wrong = DataError(
+                        "the quote is never closed",
                         where=opened,
                         got=clip("".join(pieces)),
                         expected='a quote at the end of the field: "…"',
                         do='close it, or double a quote that belongs to the text: ""',
                     )
+                    return wrong, number or before
             fields.append("".join([*pieces, closing[1]]).replace('""', '"'))
             at = closing.end()
             if line[at:] not in _EOL and line[at] != separator:
-                return DataError(
-                    "text after a closing quote",
+                wrong = DataError(
+                    "text follows a closing quote",
                     where=f"{path}:{number}:{at + 1}",
                     got=f"{clip(without_eol(line[at:]))}; the quote opened at {opened}",
                     expected=f"a {NAMES.get(separator, 'separator')} or the end of the line",
                     do='double a quote that belongs to the text: ""',
                 )
+                return wrong, number
         else:
             border = line.find(separator, at)
             end = border if border >= 0 else len(without_eol(line))
-            wrong = _in_bare(path, number, at, line[at:end])
-            if wrong is not None:
-                return wrong
+            if (found := _in_bare(path, number, at, line[at:end])) is not None:
+                return found, number
             fields.append(line[at:end])
             at = end
         if line[at:] in _EOL:
-            return fields
+            return fields, number
         at += 1
 
 

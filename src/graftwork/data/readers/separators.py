@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
-from graftwork.data.readers.lines import each_line, without_eol
+from graftwork.data.readers.lines import TextLines, without_eol
 from graftwork.data.readers.rejects import Bad, Cell, DataRow
 from graftwork.data.readers.separated import NAMES, records
 
@@ -36,13 +35,13 @@ class Separation:
 OF_SUFFIX: Mapping[str, Separation] = {".csv": Separation(",", True), ".tsv": Separation("\t", False)}
 
 
-def separation_of(path: Path, suffix: str) -> Separation:
+def separation_of(lines: TextLines, suffix: str) -> Separation:
     """Return what separates the columns of a `.csv` or `.tsv` file; what its suffix says wherever that fits.
 
     Raises `DataError` for an error of the whole file, `StorageError`.
     """
     usual = OF_SUFFIX[suffix]
-    line = next((line for _, line in each_line(path)), "")
+    line = next((line for _, line in lines), "")
     if not isinstance(line, str):
         return usual
     first = without_eol(line)
@@ -54,14 +53,15 @@ def separation_of(path: Path, suffix: str) -> Separation:
         whole = len(cells) > 1 and all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in cells)
         return replace(usual, quoted=True, usual=False) if whole else usual
     others = [mark for mark in ("\t", ";", "|") if mark in first]
-    mark = _separator(path, others) if others else ","
+    mark = _separator(lines, others) if others else ","
     return usual if mark == "," else Separation(mark, True, usual=False)
 
 
-def _separator(path: Path, others: list[str]) -> str:
+def _separator(lines: TextLines, others: list[str]) -> str:
     """Return the separator of a `.csv` file whose header holds `others` too: the comma wherever it may be."""
-    header, fits = _read(path, ",")
-    fitting = [mark for mark in others if _fits(path, mark)]
+    header, fits = _read(lines, ",")
+    read = {mark: _read(lines, mark) for mark in others}
+    fitting = [mark for mark, (names, fit) in read.items() if fit and len(names) > 1]
     if len(header) < 2:
         return next(iter([*fitting, *(mark for mark in others if mark != "|")]), ",")
     if fits and set(TARGETS) & set(header):
@@ -69,14 +69,9 @@ def _separator(path: Path, others: list[str]) -> str:
     return next((mark for mark in fitting if not (fits and mark == "|")), ",")
 
 
-def _fits(path: Path, mark: str) -> bool:
-    header, fits = _read(path, mark)
-    return fits and len(header) > 1
-
-
-def _read(path: Path, mark: str) -> tuple[list[str], bool]:
+def _read(lines: TextLines, mark: str) -> tuple[list[str], bool]:
     """Return the header by this separator, and whether the next rows have as many fields."""
-    found = list(islice(records(path, mark, quoted=True), 1 + SAMPLE))
+    found = list(islice(records(lines, mark, quoted=True), 1 + SAMPLE))
     if not found or isinstance(found[0], Bad):
         return [], False
     header = found[0][1]

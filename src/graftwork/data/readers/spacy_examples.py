@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graftwork.data.readers import annotated_texts
-from graftwork.data.readers.annotated_texts import Annotated
+from graftwork.data.readers.annotated_texts import Annotated, annotated, items_of, source_of
 from graftwork.data.readers.character_offsets import Mark
-from graftwork.data.readers.json_text import json_value, shown, whole_json
-from graftwork.data.readers.lines import each_line
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.json_text import json_value, shown
+from graftwork.data.readers.lines import TextLines
+from graftwork.data.readers.rejects import RowSource
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.io.gzip_files import plain_name, unpacked
 
 FORM = '["…", {"entities": [[0, 5, "TYPE"]], "cats": {"A": 1, "B": 0}}]'
 BINARY = ".spacy"
+TOLD = "examples of spaCy"
 MOST_UNPACKED = 1 << 29  # bytes of a DocBin
 TO_JSONL = (
     "python -c 'import json, spacy; from spacy.tokens import DocBin; "
@@ -35,56 +34,29 @@ def is_spacy(item: Any) -> bool:
     )
 
 
-def header_of(path: Path) -> tuple[str, ...] | None:
-    """Return the columns, as `annotated_texts.header_of`. Raises `ConfigError` for `.spacy` where spaCy is missing."""
-    return annotated_texts.header_of(path, list(_read(path)))
+def of_lines(lines: TextLines) -> RowSource:
+    """Return the texts of a JSONL file."""
+    kept = ((number, line) for number, line in lines if isinstance(line, DataError) or line.strip())
+    items = ((number, number, f"{lines.path}:{number}", line) for number, line in kept)
+    found = annotated(lines.path, items, lambda line, where: _example(json_value(line, where), where))
+    return source_of(lines.path, found, TOLD)
 
 
-def rows(path: Path) -> Iterator[Named | Bad]:
-    """Yield every text, numbered by its line, or its place in the file."""
-    return annotated_texts.rows_of(path, list(_read(path)))
+def of_json(path: Path, content: Any) -> RowSource:
+    """Return the texts of a JSON file with this content."""
+    listed = content.get("annotations") if isinstance(content, dict) else content
+    if not isinstance(listed, list):
+        _refuse("the file is not a list of examples", str(path), shown(content), f"[{FORM}, …]")
+    items = (item for item in items_of(path, listed) if item[3] is not None)  # null: the annotator skipped the text
+    return source_of(path, annotated(path, items, _example), TOLD)
 
 
-def told(path: Path) -> str:
-    """Describe what was read."""
-    return "examples of spaCy"
+def of_binary(path: Path) -> RowSource:
+    """Return the texts of a `.spacy` file. Raises `ConfigError` where spaCy is missing."""
+    return of_json(path, _examples_in(path))
 
 
-def _read(path: Path) -> Iterator[Annotated | Bad]:
-    suffix = Path(plain_name(path)).suffix
-    for number, last, where, item in _of_lines(path) if suffix == ".jsonl" else _of_file(path, suffix):
-        try:
-            if isinstance(item, DataError):
-                raise item
-            yield _example(item, number, last, where)
-        except DataError as error:
-            yield Bad(path, number, error, last)
-
-
-def _of_lines(path: Path) -> Iterator[tuple[int, int, str, Any]]:
-    """Yield first and last line, location, and the item or its error."""
-    for number, line in each_line(path):
-        if isinstance(line, str) and not line.strip():
-            continue
-        where = f"{path}:{number}"
-        yield number, number, where, json_value(line, where) if isinstance(line, str) else line
-
-
-def _of_file(path: Path, suffix: str) -> Iterator[tuple[int, int, str, Any]]:
-    """Yield the place of every item from 1, no last line, its location, and the item."""
-    if suffix == BINARY:
-        items: Any = _of_binary(path)
-    else:
-        content = whole_json(path, "write it again: json.dump(TRAIN_DATA, file)")
-        items = content.get("annotations") if isinstance(content, dict) else content
-        if not isinstance(items, list):
-            _refuse("not a list of examples", str(path), shown(content), f"[{FORM}, …]")
-    for number, item in enumerate(items, 1):
-        if item is not None:  # annotators write null for a text that was skipped
-            yield number, 0, f"{path}: [{number - 1}]", item
-
-
-def _of_binary(path: Path) -> list[Any]:
+def _examples_in(path: Path) -> list[Any]:
     """Return the examples of a DocBin."""
     name = plain_name(path)
     try:
@@ -105,15 +77,17 @@ def _of_binary(path: Path) -> list[Any]:
         docs = list(DocBin().from_bytes(content).get_docs(blank("xx").vocab))
     except (zlib.error, ValueError, KeyError, TypeError, LookupError) as error:
         got = clip(str(error), 200)
-        _refuse("not a whole DocBin", str(path), got, "a file that DocBin.to_disk wrote", "write it again")
+        _refuse(
+            "the DocBin is damaged or incomplete", str(path), got, "a file that DocBin.to_disk wrote", "write it again"
+        )
     entities = [[[one.start_char, one.end_char, one.label_] for one in doc.ents] for doc in docs]
     return [{"text": doc.text, "entities": ents, "cats": doc.cats} for doc, ents in zip(docs, entities, strict=True)]
 
 
-def _example(item: Any, number: int, last: int, where: str) -> Annotated:
+def _example(item: Any, where: str) -> Annotated:
     if isinstance(item, dict) and "paragraphs" in item:
         _refuse(
-            "the JSON of spaCy 2",
+            "the file is JSON of spaCy 2",
             where,
             shown(item),
             f"examples such as {FORM}, or a .spacy file",
@@ -123,10 +97,10 @@ def _example(item: Any, number: int, last: int, where: str) -> Annotated:
     if isinstance(said, dict) and text is None:
         text = said.get("text")
     if not (isinstance(text, str) and isinstance(said, dict)):
-        _refuse("not an example of spaCy's", where, shown(item), FORM)
+        _refuse("the item is not an example of spaCy", where, shown(item), FORM)
     entities, cats = said.get("entities"), said.get("cats")
     marks = None if entities is None else _marks(entities, where)
-    return Annotated(number, text, _labels(cats, where) if cats is not None else None, marks, last)
+    return Annotated(text, _labels(cats, where) if cats is not None else None, marks)
 
 
 def _marks(entities: Any, where: str) -> tuple[Mark, ...]:
@@ -135,14 +109,14 @@ def _marks(entities: Any, where: str) -> tuple[Mark, ...]:
 
     listed: list[Any] = [parts(one) for one in entities] if isinstance(entities, list) else [None]
     if not all(isinstance(one, list) and [type(part) for part in one[:3]] == [int, int, str] for one in listed):
-        _refuse("not the entities of spaCy", where, shown(entities), '[[0, 5, "TYPE"]], in characters')
+        _refuse("the entities are not in spaCy's form", where, shown(entities), '[[0, 5, "TYPE"]], in characters')
     return tuple(Mark(start, end, kind, where) for start, end, kind, *_ in listed)
 
 
 def _labels(cats: Any, where: str) -> dict[str, bool]:
     if not isinstance(cats, dict) or not all(value in (0, 1) for value in cats.values()):
         remedy = "write 1 for what applies and 0 for the rest"
-        _refuse("not the categories of spaCy", where, shown(cats), '{"A": 1, "B": 0}', remedy)
+        _refuse("the categories are not in spaCy's form", where, shown(cats), '{"A": 1, "B": 0}', remedy)
     return {str(name): bool(value) for name, value in cats.items()}
 
 

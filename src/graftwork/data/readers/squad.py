@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.data.readers.json_text import Literal, json_objects, shown, whole_json
+from graftwork.data.readers.lines import TextLines
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import plain_name
@@ -53,17 +54,20 @@ def questions(path: Path, labelled: bool = True) -> Iterator[Question | Bad]:
 
 
 def _of_lines(path: Path, labelled: bool) -> Iterator[Question | Bad]:
-    for line, item in json_objects(path):
-        if isinstance(item, DataError):
-            yield Bad(path, line, item, line)
+    for found in json_objects(TextLines(path)):
+        if isinstance(found, Bad):
+            yield found
         else:
+            line, item = found
             yield _read(path, line, line, f"{path}:{line}", item, item, item.get("title"), labelled)
 
 
 def _of_articles(path: Path, labelled: bool) -> Iterator[Question | Bad]:
     content = whole_json(path, "check that it was written whole; a file with a JSON object per line is called .jsonl")
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
-        _refuse(str(path), "no list of articles", content, '{"data": [{"title": …, "paragraphs": […]}, …]}')
+        _refuse(
+            str(path), "the file has no list of articles", content, '{"data": [{"title": …, "paragraphs": […]}, …]}'
+        )
     count = 0
     for number, article in enumerate(content["data"]):
         place = f"{path}: data[{number}]"
@@ -85,7 +89,7 @@ def _read(path: Path, line: int, last: int, where: str, *given: Any) -> Question
 def _listed(item: Any, key: str, where: str) -> list[Any]:
     found = item.get(key) if isinstance(item, dict) else None
     if not isinstance(found, list):
-        _refuse(where, f"no list {key!r}", item, f'{{"{key}": […], …}}')
+        _refuse(where, f"the list {key!r} is missing", item, f'{{"{key}": […], …}}')
     return found
 
 
@@ -94,7 +98,7 @@ def _question(
 ) -> Question:
     """Parse the question `item` about the passage of `around`."""
     if not isinstance(item, dict):
-        _refuse(where, "this is no question", item, '{"id": …, "question": …, "answers": […]}')
+        _refuse(where, "the item is not a question", item, '{"id": …, "question": …, "answers": […]}')
     name = item.get("id")
     if name is not None and not isinstance(name, str | int):
         _refuse(where, "the id is neither a text nor a number", name, '"id": "…"')
@@ -116,7 +120,7 @@ def _question(
 def _text(item: Mapping[str, Any], key: str, where: str) -> str:
     found = item.get(key)
     if type(found) is not str or not found.strip():
-        what = f"the {key} is empty" if type(found) is str else f"no text {key!r}"
+        what = f"the {key} is empty" if type(found) is str else f"the text {key!r} is missing"
         _refuse(where, what, found, "a text", do="fill it in or remove the question")
     return found
 
@@ -125,10 +129,10 @@ def _answers(given: Any, where: str) -> Iterator[tuple[str, int | None]]:
     if isinstance(given, dict):
         texts, starts = given.get("text"), next((given[key] for key in STARTS if key in given), None)
         if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
-            _refuse(where, "answers and their places don't match", given, '{"text": […], "answer_start": […]}')
+            _refuse(where, "the answers and their positions do not match", given, '{"text": […], "answer_start": […]}')
         given = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
     if not isinstance(given, list):
-        _refuse(where, "the answers are no list", given, '[{"text": …, "answer_start": …}, …]')
+        _refuse(where, "the answers are not a list", given, '[{"text": …, "answer_start": …}, …]')
     for answer in given:
         text = answer.get("text") if isinstance(answer, dict) else None
         if type(text) is not str or not text.strip():
@@ -142,7 +146,9 @@ def _start(given: Any, where: str) -> int | None:
         return None
     whole = isinstance(given, int | Literal) and not isinstance(given, bool) and str(given).isdecimal()
     if not whole or len(str(given)) > LONGEST_PLACE:
-        _refuse(where, "the place of an answer is no whole number", given, "its first character; 0 is the passage's")
+        _refuse(
+            where, "the position of an answer is not a whole number", given, "its first character; 0 is the passage's"
+        )
     return int(given)
 
 

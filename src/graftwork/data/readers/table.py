@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 from graftwork.core.task import builtin_names
 from graftwork.data.readers import whole_file_formats
 from graftwork.data.readers.json_text import cell_of, inner, json_objects
-from graftwork.data.readers.rejects import Bad, Cell, DataRow, none_bad
+from graftwork.data.readers.lines import TextLines
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource, none_bad
 from graftwork.data.readers.separated import NAMES, records
 from graftwork.data.readers.separators import Separation, separation_of
 from graftwork.errors import DataError, StorageError, clip, nearest
@@ -26,12 +27,27 @@ from graftwork.units import several
 
 @dataclass(frozen=True)
 class Table:
-    """A file whose header has been read. Every call of `rows` reads from the start again."""
+    """A file whose header has been read. Every call of `rows` begins at the start again."""
 
-    path: Path
+    lines: TextLines
     header: tuple[str, ...]  # JSONL: the keys of the first line
-    spans: bool = True  # True to read JSONL with spans of texts as words and tags
+    source: RowSource | None = None  # of a format of its own; None: CSV, TSV or plain JSONL
     separation: Separation | None = None  # of CSV and TSV
+
+    @property
+    def path(self) -> Path:
+        """The file, the folder, or the name of the hub set."""
+        return self.lines.path
+
+    @property
+    def told(self) -> str:
+        """The file's name for the data report, with what was read from it where the name does not say it."""
+        what = self.source.told if self.source is not None else ""
+        return f"{self.path.name} ({what})" if what else self.path.name
+
+    def without_spans(self) -> Table:
+        """Return the table of the same file where JSONL is always plain, even with spans of texts."""
+        return _opened(self.lines, spans=False)
 
     def rows(
         self, columns: Sequence[str], label: str | Sequence[str] | None = None, words: str | None = None
@@ -54,11 +70,11 @@ class Table:
         row with a key of this `family` that the first line lacks is bad.
         Raises `DataError` for an error of the whole file, and at the end of one without rows.
         """
-        own, empty = whole_file_formats.format_of(self.path, self.spans), True
+        empty = True
         found: Iterator[DataRow | Bad]
         labels = (label,) if isinstance(label, str) else tuple(label or ())
-        if own is not None:
-            found = own.rows(self.path, columns, labels, words)
+        if self.source is not None:
+            found = self.source.rows(columns, labels, words)
         else:
             is_json = _format(self.path) == ".jsonl"
             found = self._objects(columns, labels, words, family) if is_json else self._records(columns)
@@ -84,7 +100,7 @@ class Table:
     def _records(self, columns: Sequence[str]) -> Iterator[DataRow | Bad]:
         places = [self.header.index(column) for column in columns]
         assert self.separation is not None
-        found = records(self.path, self.separation.mark, self.separation.quoted)
+        found = records(self.lines, self.separation.mark, self.separation.quoted)
         for record in islice(found, 1 + self.separation.said, None):
             if isinstance(record, Bad):
                 yield record
@@ -100,10 +116,12 @@ class Table:
     def _objects(
         self, columns: Sequence[str], labels: Sequence[str], words: str | None, family: re.Pattern[str] | None
     ) -> Iterator[DataRow | Bad]:
-        for line, item in json_objects(self.path):
+        for found in json_objects(self.lines):
+            if isinstance(found, Bad):
+                yield found
+                continue
+            line, item = found
             try:
-                if isinstance(item, DataError):
-                    raise item
                 if family is not None:
                     self._refuse_further(family, item, line)
                 row = DataRow(line, tuple(self._cells(item, columns, labels, words, line)), 0, line)
@@ -169,18 +187,22 @@ def open_table(path: Path, spans: bool = True) -> Table:
     Raises `StorageError` when the file cannot be read, `DataError` for an unknown suffix, an empty file, a header
     that names a column twice, or a broken first line.
     """
-    own = whole_file_formats.format_of(path, spans)
-    if not path.is_file() and own is None:
+    return _opened(TextLines(path), spans)
+
+
+def _opened(lines: TextLines, spans: bool) -> Table:
+    path, source = lines.path, whole_file_formats.opened(lines, spans)
+    if not path.is_file() and source is None:
         _refuse_absent(path)
-    suffix = "" if not path.is_file() else (suffix_of(path) or "") if own is not None else _format(path)
+    suffix = "" if not path.is_file() else (suffix_of(path) or "") if source is not None else _format(path)
     separation: Separation | None = None
-    if own is not None:
-        header = own.header_of(path)
+    if source is not None:
+        header = source.header
     elif suffix == ".jsonl":
-        header = _keys(path)
+        header = _keys(lines)
     else:
-        separation = separation_of(path, suffix)
-        header = _first(path, separation)
+        separation = separation_of(lines, suffix)
+        header = _first(lines, separation)
     if header is None:
         raise DataError(
             "the file is empty",
@@ -189,23 +211,23 @@ def open_table(path: Path, spans: bool = True) -> Table:
             do="check that it was written whole",
         )
     _check_header(path, suffix, header)
-    return Table(path, header, spans, separation)
+    return Table(lines, header, source, separation)
 
 
-def _keys(path: Path) -> tuple[str, ...] | None:
+def _keys(lines: TextLines) -> tuple[str, ...] | None:
     """Return the keys of the first valid object; bad lines before it are reported later, as rows."""
     wrong: DataError | None = None
-    for _, item in json_objects(path):
-        if isinstance(item, dict):
-            return tuple(inner(item))
-        wrong = wrong or item
+    for found in json_objects(lines):
+        if not isinstance(found, Bad):
+            return tuple(inner(found[1]))
+        wrong = wrong or found.error
     if wrong is not None:
         raise wrong
     return None
 
 
-def _first(path: Path, separation: Separation) -> tuple[str, ...] | None:
-    record = next(islice(records(path, separation.mark, separation.quoted), int(separation.said), None), None)
+def _first(lines: TextLines, separation: Separation) -> tuple[str, ...] | None:
+    record = next(islice(records(lines, separation.mark, separation.quoted), int(separation.said), None), None)
     if isinstance(record, Bad):
         raise record.error
     return None if record is None else tuple(record[1])
@@ -221,7 +243,7 @@ def _refuse_absent(path: Path) -> NoReturn:
             do="name a file inside it",
         )
     if path.parts[:1] in (("http:",), ("https:",)):
-        raise StorageError("this is an address, and no file", where=str(path), do="download it, and name the file")
+        raise StorageError("this is an address, not a file", where=str(path), do="download it, and name the file")
     siblings = [item.name for item in path.parent.iterdir() if item.is_file()] if path.parent.is_dir() else []
     near = f"builtin:{path}" if str(path) in builtin_names() else nearest(path.name, siblings)
     raise StorageError("no such file", where=str(path), do=f"did you mean {near!r}?" if near else "check the path")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from graftwork.data.readers import (
     annotation_exports,
@@ -18,103 +17,71 @@ from graftwork.data.readers import (
     parallel_files,
     parquet,
     prodigy,
-    saved_sets,
     spacy_examples,
 )
-from graftwork.data.readers.json_text import first_item, json_value
-from graftwork.data.readers.lines import each_line
-from graftwork.data.readers.rejects import Bad, DataRow, Named
+from graftwork.data.readers.json_text import json_value, whole_json
+from graftwork.data.readers.lines import TextLines
+from graftwork.data.readers.rejects import RowSource
+from graftwork.data.readers.saved_sets import is_saved
 from graftwork.errors import DataError
 from graftwork.io.gzip_files import plain_name
 
 ROUNDED = "Spans whose borders cut through a word, widened to whole words"  # its name in the data report
+AS_JSON = "export it again; if it has an object on every line, rename the file to .jsonl"
 
 
-@dataclass(frozen=True)
-class FileFormat:
-    """The reader of one file format."""
+def opened(lines: TextLines, spans: bool = True) -> RowSource | None:
+    """Open a file, a folder or a hub set that has such a format; return None for CSV, TSV and plain JSONL.
 
-    header_of: Callable[[Path], tuple[str, ...] | None]  # None for a file without rows
-    rows: Callable[[Path, Sequence[str], Sequence[str], str | None], Iterator[DataRow | Bad]]
-    # (path, the columns wanted, those of the target, the column that may hold lists)
-    told: Callable[[Path], str] = lambda path: ""  # what was read, in words for the data report; "" where that is plain
-
-
-def format_of(path: Path, spans: bool = True) -> FileFormat | None:
-    """Return the format of a file, a folder or a hub set; None for CSV, TSV and plain JSONL.
-
-    Without `spans` JSONL is always plain, even with spans of texts.
+    Without `spans` JSONL is always plain, even with spans of texts. Raises `DataError` or `StorageError`.
     """
-    if hub_datasets.is_hub(path):
-        return HUB
+    path = lines.path
+    if hub_datasets.is_hub(path) or (path.is_dir() and is_saved(path)):
+        return hub_datasets.opened(path)
     if path.is_dir():
-        return BRAT if brat.is_brat(path) else HUB if saved_sets.is_saved(path) else FOLDER
-    if not path.is_file():
-        return None
+        of_brat = RowSource.named(("tokens", "tags"), partial(brat.rows, path))
+        return of_brat if brat.is_brat(path) else class_folder.opened(path)
     suffix = Path(plain_name(path)).suffix
-    if suffix == ".jsonl":
-        return _of_lines(path) if spans else None
-    if suffix == ".json":
-        return _of_json(path)
-    if suffix in NO_TABLES and fasttext_lines.is_fasttext(path):
-        return FASTTEXT
-    return PARALLEL if parallel_files.is_parallel(path) else BY_SUFFIX.get(suffix)
+    if not path.is_file() or (suffix == ".jsonl" and not spans):
+        return None
+    if fasttext_lines.is_fasttext(lines):
+        return fasttext_lines.opened(lines)
+    if parallel_files.is_parallel(path):
+        return parallel_files.opened(path)
+    return BY_SUFFIX[suffix](lines) if suffix in BY_SUFFIX else None
 
 
-def told(path: Path) -> str:
-    """Return a file's name for the data report, with what was read from it where the name does not say it."""
-    found = format_of(path)
-    what = found.told(path) if found is not None else ""
-    return f"{path.name} ({what})" if what else path.name
+def is_class_folder(path: Path) -> bool:
+    """Return whether `path` is read as a folder whose folders are classes."""
+    return path.is_dir() and not brat.is_brat(path) and not is_saved(path)
 
 
-def _of_lines(path: Path) -> FileFormat | None:
-    first = next((line for _, line in each_line(path) if isinstance(line, DataError) or line.strip()), "")
-    item = json_value(first, "") if isinstance(first, str) else None
+def _of_lines(lines: TextLines) -> RowSource | None:
+    first = next((line for _, line in lines if isinstance(line, DataError) or line.strip()), "")
+    try:
+        item = json_value(first, "") if isinstance(first, str) else None
+    except DataError:
+        item = None
     if isinstance(item, dict) and prodigy.is_prodigy(item):
-        return PRODIGY
-    if spacy_examples.is_spacy(item):
-        return SPACY
-    return DOCCANO if annotation_exports.spans_key(path) else None
+        return prodigy.opened(lines)
+    return spacy_examples.of_lines(lines) if spacy_examples.is_spacy(item) else annotation_exports.doccano(lines)
 
 
-def _of_json(path: Path) -> FileFormat:
-    item = first_item(path)
+def _of_json(lines: TextLines) -> RowSource:
+    content = whole_json(lines.path, AS_JSON)
+    item = next(iter(content), None) if isinstance(content, list) else content
     if spacy_examples.is_spacy(item) or (isinstance(item, dict) and {"classes", "annotations"} <= item.keys()):
-        return SPACY
-    return STUDIO_MIN if label_studio_min.is_min(item) else STUDIO
+        return spacy_examples.of_json(lines.path, content)
+    of_studio = label_studio_min.opened if label_studio_min.is_min(item) else annotation_exports.label_studio
+    return of_studio(lines.path, content)
 
 
-def _named(rows: Callable[[Path], Iterator[Named | Bad]]) -> Any:
-    """Return the `rows` of a `FileFormat` whose reader yields all columns of a row by name."""
-
-    def read(path: Path, wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
-        for found in rows(path):
-            if isinstance(found, Bad):
-                yield found
-            else:
-                line, cells, rounded, last = found
-                yield DataRow(line, tuple(cells[name] for name in wanted), rounded, last)
-
-    return read
-
-
-BRAT = FileFormat(lambda path: ("tokens", "tags"), _named(brat.rows))
-FOLDER = FileFormat(class_folder.header_of, _named(class_folder.rows))
-HUB = FileFormat(hub_datasets.header_of, hub_datasets.rows)
-DOCCANO = FileFormat(lambda path: ("tokens", "tags"), _named(annotation_exports.doccano_rows))
-PRODIGY = FileFormat(prodigy.header_of, _named(prodigy.rows), prodigy.told)
-SPACY = FileFormat(spacy_examples.header_of, _named(spacy_examples.rows), spacy_examples.told)
-FASTTEXT = FileFormat(lambda path: ("text", "label"), _named(fasttext_lines.rows), lambda path: "lines of fastText")
-PARALLEL = FileFormat(parallel_files.header_of, _named(parallel_files.rows), parallel_files.told)
-STUDIO = FileFormat(annotation_exports.label_studio_header, _named(annotation_exports.label_studio_rows))
-STUDIO_MIN = FileFormat(label_studio_min.header_of, label_studio_min.rows, label_studio_min.told)
-SPANS_OF_LINES = (DOCCANO, PRODIGY, SPACY)  # JSONL that is read in another way where the label is another key
-NO_TABLES = ("", ".txt", ".train", ".valid", ".test", ".label")  # suffixes that fastText's files are given
-BY_SUFFIX: Mapping[str, FileFormat] = {
-    **dict.fromkeys(conll.SUFFIXES, FileFormat(conll.header_of, _named(conll.rows))),
-    ".parquet": FileFormat(parquet.header_of, parquet.rows),
-    spacy_examples.BINARY: SPACY,
+BY_SUFFIX: Mapping[str, Callable[[TextLines], RowSource | None]] = {
+    ".jsonl": _of_lines,
+    ".json": _of_json,
+    **dict.fromkeys(conll.SUFFIXES, conll.opened),
+    ".parquet": lambda lines: parquet.opened(lines.path),
+    spacy_examples.BINARY: lambda lines: spacy_examples.of_binary(lines.path),
 }
 WHAT: Mapping[str, str] = {
     **dict.fromkeys(conll.SUFFIXES, "a word per line"),

@@ -14,7 +14,7 @@ def check_words(given: Input, where: str) -> None:
     """Raise `DataError` unless this is a list of at least one word, none of them blank."""
     if isinstance(given, str | NamedList):
         raise DataError(
-            f"{'one text' if isinstance(given, str) else 'a list of objects'}, where its words are needed",
+            f"the cell is {'one text' if isinstance(given, str) else 'a list of objects'}, where its words are needed",
             where=where,
             got=clip(text_of(given)),
             expected="a list of words",
@@ -27,17 +27,13 @@ def check_words(given: Input, where: str) -> None:
 
 def refuse_numbered(listed: Sequence[Sequence[str]], column: str | None, header: Sequence[str], path: Path) -> None:
     """Raise `DataError` where the words of every example, from this column, are the numbers that count them."""
-    if max(map(len, listed)) < 3 or any(tuple(words) != _numbers(len(words)) for words in listed):
+    if max(map(len, listed)) < 3 or any(tuple(words) != tuple(map(str, range(1, len(words) + 1))) for words in listed):
         return
     following = header[header.index(column) + 1 :] if column in header else ()
     raise DataError(
-        "the words are the numbers that count them",
+        "the words are only the numbers of their places",
         where=str(path),
         got=clip(" | ".join(listed[0])),
         expected="words",
         do=f"name their column: --text {following[0] if len(following) > 1 else 'COLUMN'}",
     )
-
-
-def _numbers(count: int) -> tuple[str, ...]:
-    return tuple(map(str, range(1, count + 1)))

@@ -63,7 +63,9 @@ def write_word_vectors(path: Path, vectors: WordVectors) -> None:
     """
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix not in SUFFIXES:
-        raise ConfigError("no format goes by this suffix", got=path.name, expected=f"one of {', '.join(SUFFIXES)}")
+        raise ConfigError(
+            "the suffix is not one of word vectors", got=path.name, expected=f"one of {', '.join(SUFFIXES)}"
+        )
     breaks = " \n" if suffix == ".bin" else "\n"
     broken = next((word for word in vectors.words if not word or any(char in word for char in breaks)), None)
     if broken is not None:
@@ -142,7 +144,7 @@ def _text_rows(path: Path, width: int, headed: bool = False) -> Iterator[Row]:
         if not len(values) or len(values) != width or (more and all(map(NUMBER.fullmatch, map(str.encode, more)))):
             expected = f"a word and {width} numbers, a space before each" if width else "a word and numbers"
             raise DataError(
-                "not a line of word vectors", where=where, got=clip(stripped), expected=expected,
+                "the line is not a word with its vector", where=where, got=clip(stripped), expected=expected,
                 do="mend the line or remove it",
             )  # fmt: skip
         yield where, word, values.tobytes()
@@ -170,7 +172,7 @@ def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row
                 ) from None  # fmt: skip
         if stream.read(2).strip(b"\r\n"):
             raise DataError(
-                "more follows than the header states", where=str(path), expected=f"{count:,} words",
+                "the file has more words than its header states", where=str(path), expected=f"{count:,} words",
                 do="mend the header, or copy the file again",
             )  # fmt: skip
 
@@ -190,7 +192,7 @@ def _table(path: Path, rows: Iterator[Row], stated: int | None) -> WordVectors:
         read += 1
         if not np.isfinite(np.frombuffer(vector, "<f4")).all():
             raise DataError(
-                f"the vector of {clip(word)} has what is no number", where=where, got="an infinity or NaN",
+                f"the vector of {clip(word)} has a value that is not a number", where=where, got="an infinity or NaN",
                 expected="finite numbers", do="mend the line or remove it",
             )  # fmt: skip
         if word and places.setdefault(word, len(places)) == len(numbers) // len(vector):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from graftwork.data.readers.word_vector_files import read_word_vectors
-from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError
+from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError, clip
 from graftwork.io.files import require_finite, safe_load, storage_errors, write_json, write_tensors, write_text
 from graftwork.io.plain_files import read_plain
 from graftwork.pretrained.model_folder import WEIGHTS, model_file
@@ -37,7 +37,7 @@ def named_word_vectors(name: str) -> WordVectors:
     folder = backbone_folder(name)
     if folder is None and name in backbones.names():
         what = "a table of word vectors: a file, a folder, or a run of graft pretrain"
-        raise ConfigError("this backbone is no table of word vectors", got=name, expected=what)
+        raise ConfigError("this backbone is not a table of word vectors", got=name, expected=what)
     return open_word_vectors(folder or Path(name.removeprefix(f"{MODEL_TYPE}:")).expanduser())
 
 
@@ -59,10 +59,19 @@ def read_folder(folder: Path) -> WordVectors:
     """Read a folder of `write_folder`. Raises `StorageError`, or `IncompatibleModule` where its parts don't match."""
     config = checked_json(model_file(folder, CONFIG))
     if config.get("model_type") != MODEL_TYPE:
-        raise StorageError("not a folder of word vectors", where=str(folder), expected=f"model_type {MODEL_TYPE!r}")
+        raise StorageError(
+            "the folder holds no word vectors",
+            where=str(folder),
+            got=f"a model of type {clip(str(config.get('model_type')))}",
+            expected=f"model_type {MODEL_TYPE!r}",
+            do="name a folder that graft vectors or graft pretrain wrote, or a file of vectors",
+        )
     if config.get("format") != FORMAT:
         raise StorageError(
-            "word vectors of another format", where=str(folder), got=str(config.get("format")), expected=str(FORMAT)
+            "the word vectors have another format",
+            where=str(folder),
+            got=str(config.get("format")),
+            expected=str(FORMAT),
         )
     words = _words(model_file(folder, WORDS))
     tensors = safe_load(model_file(folder, WEIGHTS))
@@ -85,5 +94,7 @@ def _words(path: Path) -> tuple[str, ...]:
         return tuple(content.decode().split("\n")[:-1])
     except UnicodeDecodeError as error:
         raise DataError(
-            f"not UTF-8 (byte {error.start:,} of the file)", where=str(path), do="convert the file: iconv -t UTF-8"
+            f"the list of words is not UTF-8 (byte {error.start:,} of the file)",
+            where=str(path),
+            do="convert the file: iconv -t UTF-8",
         ) from None

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import plain
 from graftwork.core.task import SPLITS, Task
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import canonical
+from graftwork.units import several
 
 SALT = "graftwork split 1"
 
@@ -43,6 +44,26 @@ def require_drawn(task: Task, files: Mapping[str, Path]) -> None:
             got=", ".join(path.name for path in files.values()),
             do="leave --split-seed out, or one of the files",
         )
+
+
+def require_enough(count: int, noun: str, least: int, fractions: Iterable[str], path: Path) -> None:
+    """Raise `DataError` for fewer than `least` rows to draw the splits of `fractions` from."""
+    if count < least:
+        raise DataError(
+            f"too few {noun} to draw {' and '.join(fractions)} from",
+            where=str(path),
+            got=several(count, noun.removesuffix("s")),
+            expected=f"{least} or more",
+            do=f"add {noun}, or give files: {' and '.join(f'--{name} FILE' for name in fractions)}",
+        )
+
+
+def made_told(given: Mapping[str, str], counts: Mapping[str, int], noun: str, drawn_from: Path, by: str) -> str:
+    """Describe in words, with counts, where the splits come from: those in `given` from files, told in words."""
+    counted = {split: f"{split} {counts[split]:,} {noun}" for split in SPLITS}
+    listed = "; ".join(f"{counted[split]} from {told}" for split, told in given.items())
+    drawn = [counted[split] for split in SPLITS if split not in given]
+    return f"{listed}; {' and '.join(drawn)} drawn from {drawn_from.name} by a hash of {by}." if drawn else f"{listed}."
 
 
 def draw(

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
 from graftwork.data.readers.brat import is_brat
+from graftwork.data.readers.class_folder import labelled_files
+from graftwork.data.readers.fasttext_lines import is_fasttext
 from graftwork.data.readers.hub_datasets import has_labels, is_hub
-from graftwork.data.readers.parallel_files import sides
+from graftwork.data.readers.lines import TextLines
+from graftwork.data.readers.parallel_files import is_parallel, sides
 from graftwork.data.readers.saved_sets import is_saved
 from graftwork.data.readers.table import suffix_of
-from graftwork.data.readers.whole_file_formats import FOLDER, format_of
+from graftwork.data.readers.whole_file_formats import is_class_folder
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import storage_errors
 from graftwork.io.gzip_files import plain_name
@@ -63,13 +66,13 @@ def require_outside(task: Task, made: Iterable[str | Path]) -> None:
     """
     task = with_split_files(task)
     for source in (task.data, task.validation, task.test):
-        if source is None or not source.is_dir() or format_of(source) is not FOLDER:
+        if source is None or not is_class_folder(source):
             continue
         for folder in made:
             here, whole = Path(folder).resolve(), source.resolve()
             if not here.is_relative_to(whole) or any(part[0] == "." for part in here.relative_to(whole).parts):
                 continue  # hidden folders are ignored
-            FOLDER.header_of(source)  # raises if it has no class folders
+            labelled_files(source)  # raises if it has no class folders
             raise ConfigError(
                 "runs, boards and banks would lie among the class folders",
                 where=str(source),
@@ -104,4 +107,4 @@ def _split_of(path: Path) -> str | None:
     part = _PART.fullmatch(stem)
     split = _SPLIT_OF.get(part[1] if part else stem)
     # a format without a suffix of its own is recognised by its content
-    return split if suffix is not None or (split and format_of(path) is not None) else None
+    return split if suffix is not None or (split and (is_parallel(path) or is_fasttext(TextLines(path)))) else None

@@ -1,1 +1,0 @@
-"""Input formats, one per file."""
