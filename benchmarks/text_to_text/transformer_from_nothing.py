@@ -20,7 +20,6 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 import graftwork as gw
 from graftwork.machine.environment import environment
 from graftwork.train.flops import counted
-from graftwork.units import scaled
 
 HERE = Path(__file__).parent.absolute()
 DATA, PARTS = Path("multi30k_en_de"), ("val", "test2016")
@@ -100,10 +99,10 @@ def table(result: dict[str, Any]) -> str:
     """Return the rows as Markdown."""
     lines = ["| network | data | BLEU | training FLOP | FLOP a sentence |", "|---|---|---|---|---|"]
     for name, (bleu, flops) in PUBLISHED.items():
-        lines.append(f"| {name} | WMT 2014 en-de, newstest2014 | {bleu} | {scaled(flops, '')} | |")
+        lines.append(f"| {name} | WMT 2014 en-de, newstest2014 | {bleu} | {flops:.1e} | |")
     name = f"Transformer, {result['size']}, {result['steps']:,} steps"
     bleu, *flops = f"{result['test2016']['bleu']:.1f}", result["train_flop"], result["flop_per_sentence"]
-    cells = " | ".join([bleu, *(scaled(one, "") for one in flops)])
+    cells = " | ".join([bleu, *(f"{one:.1e}" for one in flops)])
     lines.append(f"| {name} | Multi30k en-de, test2016 | {cells} |")
     return "\n".join(lines)
 

@@ -122,34 +122,37 @@ def test_what_is_saved_opens_in_transformers_and_as_a_backbone(
 
 
 def test_the_answer_is_the_mean_of_the_last_validated_weights() -> None:
-    weight = nn.Parameter(torch.zeros(3))
-    made = LastAveraged(FlatAdamW({"w": weight}, 1.0, 0.0, 1.0), {"w": weight}, 2)
+    def made() -> LastAveraged:
+        weight = nn.Parameter(torch.zeros(3))
+        return LastAveraged(FlatAdamW({"w": weight}, 1.0, 0.0, 1.0), {"w": weight}, 3)
 
-    def answer(optimiser: LastAveraged, own: nn.Parameter) -> torch.Tensor:
+    def taken(optimiser: LastAveraged, steps: int) -> torch.Tensor:
+        for _ in range(steps):
+            optimiser.parameters["w"].grad = torch.tensor([1.0, 2.0, -1.0])
+            optimiser.step(0.1)
+        return optimiser.parameters["w"].detach().clone()
+
+    def answer(optimiser: LastAveraged) -> torch.Tensor:
         with optimiser.answering():
-            return own.detach().clone()
+            return optimiser.parameters["w"].detach().clone()
 
-    def take(optimiser: LastAveraged, own: nn.Parameter) -> torch.Tensor:
-        own.grad = torch.tensor([1.0, 2.0, -1.0])
-        optimiser.step(0.1)
-        return own.detach().clone()
-
-    assert torch.equal(answer(made, weight), torch.zeros(3))
-    made.validated(1.0)
-    first = take(made, weight)
-    assert torch.allclose(answer(made, weight), first / 2)  # the untrained weights and these
-    made.validated(1.0)
-    assert torch.allclose(answer(made, weight), first / 2)
-    second = take(made, weight)
-    assert torch.allclose(answer(made, weight), (first + second) / 2)
-    assert torch.equal(weight.detach(), second)
-    other = nn.Parameter(second.clone())
-    again = LastAveraged(FlatAdamW({"w": other}, 1.0, 0.0, 1.0), {"w": other}, 2)
-    again.restore(made.tensors())
-    assert torch.equal(answer(again, other), answer(made, weight))
-    assert torch.equal(take(again, other), take(made, weight))
-    again.validated(1.0), made.validated(1.0)
-    assert torch.equal(answer(again, other), answer(made, weight))
+    one = made()
+    seen = {}
+    for step, more in ((5, 5), (50, 45), (91, 41), (95, 4), (98, 3)):
+        seen[step] = taken(one, more)
+        expected = [seen[near] for near in seen if near >= 0.9 * step][-3:]
+        assert torch.allclose(answer(one), torch.stack(expected).mean(0)), step
+        assert torch.equal(one.parameters["w"].detach(), seen[step])
+        one.validated(1.0)
+        assert torch.allclose(answer(one), torch.stack(expected).mean(0)), step
+    assert list(one.kept) == [91, 95, 98]
+    other = made()
+    with torch.no_grad():
+        other.parameters["w"].copy_(seen[98])
+    other.restore(one.tensors())
+    assert torch.equal(answer(other), answer(one))
+    assert torch.equal(taken(other, 2), taken(one, 2))
+    assert torch.equal(answer(other), answer(one))
 
 
 def test_the_rate_falls_with_the_square_root() -> None:

@@ -43,7 +43,7 @@ class Translation:
 
     VERSION: ClassVar[int] = 1
     reads_pairs: ClassVar[Literal[True]] = True
-    validations: ClassVar[int] = 50  # so that the averaged ones are of the last tenth of a run
+    validations: ClassVar[int] = 50  # so that a long run has enough to average in its last tenth
     tokenizer: ClassVar[str] = "bpe"
     scores_of: ClassVar[str] = "the tokens of the targets"
     recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(
