@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graftwork.data.readers.json_text import json_object
+from graftwork.data.readers.lines import TextLines
 from graftwork.data.readers.rejects import Bad
 from graftwork.data.readers.separated import records
 from graftwork.errors import ConfigError, DataError
@@ -68,7 +69,7 @@ def text_pairs(files: Sequence[Path], field: str, encoding: str) -> Iterator[Tex
 def _of(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
     """Yield two columns of a table; those of .csv may be quoted."""
     suffix, places, width = format_suffix(path), None, 0
-    for record in records(path, SEPARATORS[suffix], quoted=suffix == ".csv"):
+    for record in records(TextLines(path), SEPARATORS[suffix], quoted=suffix == ".csv"):
         if isinstance(record, Bad):
             raise record.error
         number, cells, _ = record
@@ -93,8 +94,6 @@ def _of_objects(path: Path, columns: tuple[str, str], encoding: str) -> Iterator
         if line.text.strip():
             where = f"{path}:{line.number}"
             row = json_object(line.text.strip(), where)
-            if isinstance(row, DataError):
-                raise row
             if missing := [name for name in columns if name not in row]:
                 raise _no_column(missing[0], where, ", ".join(row) or "none")
             yield text_in(row, columns[0], where), text_in(row, columns[1], where)
