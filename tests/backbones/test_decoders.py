@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +190,22 @@ def test_logits_from_kept_states_are_those_of_the_whole_run(folder: Path) -> Non
     with torch.no_grad():
         entering = model.backbone.states(inputs)[1] * inputs["attention_mask"][:, :, None]
         assert torch.equal(model(inputs, entering), model(inputs))
+
+
+@pytest.mark.real
+def test_a_real_decoder_has_transformers_states() -> None:
+    """SmolLM2: 30 blocks, 9 heads of queries and 3 of keys, stored in fp16 after a GGUF file."""
+    folder = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache/graftwork-fixtures/smollm2-135m"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not made")
+    exact, rough = opened(folder), opened(folder, "bf16")
+    inputs = exact.collate(exact.encode(EXAMPLES[:3]), range(3))
+    with torch.no_grad():
+        theirs = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()(**inputs, output_hidden_states=True)
+    real = inputs["attention_mask"].bool()
+    for ours, own in zip(exact.states(inputs), theirs.hidden_states, strict=True):
+        assert (ours[real] - own[real]).abs().max() < 1e-5 * own[real].abs().max()
+    assert torch.nn.functional.cosine_similarity(pooled_of(exact)[:3], pooled_of(rough)[:3]).min() > 0.999
 
 
 METHODS = ("lora", "ia3", "prefix", "bitfit", "adapter", "top_layers", "full", "linear_probe")
