@@ -212,6 +212,14 @@ def test_what_more_tries_bring() -> None:
     assert seeds["points"][0]["score"] == pytest.approx(0.8)
 
 
+def test_shots_that_do_not_fit_are_noted() -> None:
+    prompted = row("prompt", 0.9, 1.0)
+    result, stats = prompted.runs[0]
+    short = replace(prompted, runs=((replace(result, facts={"shots_dropped": 3}), stats), *prompted.runs[1:]))
+    found = [[note for note in board([one])["notes"] if "shots" in note] for one in (short, prompted)]
+    assert found == [["prompt: up to 3 of its shots did not fit into the context, in 1 run"], []]
+
+
 def test_batches_in_parts_are_noted() -> None:
     parted = row("adapter", 0.9, 1.0)
     result, stats = parted.runs[0]

@@ -14,21 +14,28 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
 
+import graftwork as gw
 from graftwork.backbones.tiny_text import tiny_tokenizer
+from graftwork.cli.show import run_lines
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.method import Setting
 from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import Ragged, flat
 from graftwork.errors import ConfigError, IncompatibleModule, UnknownName
+from graftwork.io.files import read_json
 from graftwork.methods.prompt import CONTENT_FREE, Prompt, Prompted
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.receipts.file_integrity import read_spec, record_differences
 from graftwork.registry import kinds
+from graftwork.run.receipt import sealed
 from graftwork.targets.prompt_templates import BUILT_IN, FORMS, read_templates
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.train.continuations import asked_of, log_likelihoods, read_before
 from graftwork.train.flops import counted
+from graftwork.train.seeds import derive
+from sessions import write_toy
 
 VOCABULARY = tiny_tokenizer().get_vocab_size()
 LENGTH = 300
@@ -320,6 +327,19 @@ def test_it_says_where_it_does_not_fit(write: Write, tmp_path: Path) -> None:
     (tmp_path / "pairs.toml").write_text('[pair.a]\nexample = "{text_a} {text_b}"\nanswer = " {label}"\n')
     with pytest.raises(ConfigError, match=r"expected: +\[text.NAME\]"):
         Prompt(template=str(tmp_path / "pairs.toml")).unfit(data.task, card)
+
+
+def test_a_run_says_what_was_read_and_by_which_draws(write: Write, tmp_path: Path) -> None:
+    settings: Any = {"backbone": f"hf:{write()}", "runs": str(tmp_path / "runs"), "precision": "fp32"}
+    run = gw.train(write_toy(tmp_path), method="prompt:shots=60:template=category", **settings)
+    (line,) = (line for line in run_lines(run.folder) if line.startswith("prompt "))
+    assert "template 'category'" in line and "more did not fit into the context" in line
+    receipt = read_json(run.folder / "receipt.json")
+    assert receipt["randomness"]["derived"]["shots"] == derive(0, "shots")
+    spec = read_spec(run.folder)
+    assert record_differences(run.folder, spec, receipt) == []
+    receipt["randomness"]["derived"]["templates"] += 1
+    assert [found.about for found in record_differences(run.folder, spec, sealed(receipt))] == ["seed"]
 
 
 def test_a_network_without_its_head_is_no_language_model(write: Write, tmp_path: Path) -> None:
