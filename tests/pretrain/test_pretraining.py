@@ -26,6 +26,7 @@ from graftwork.io.files import alone, file_digest, read_json
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.corpus_tokens import TokenisedCorpus
 from graftwork.pretrain.objectives.masked import Masked
+from graftwork.pretrain.objectives.translation import shaped
 from graftwork.pretrain.objectives.word_vectors import WordVectorObjective
 from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretrain_report import write_report
@@ -276,6 +277,13 @@ def command(corpus: Path, size: str, tmp_path: Path, *more: str) -> list[str]:
     return ["-m", "graftwork", *words, "--cache", str(tmp_path / "cache"), "--json", *more]
 
 
+def in_pairs(corpus: Path, folder: Path) -> Path:
+    """A table of the beginnings and the ends of its lines."""
+    rows = [f"{line[:40]}\t{line[-40:]}" for line in corpus.read_text().splitlines()]
+    (folder / "pairs.tsv").write_text("source\ttarget\n" + "\n".join(rows))
+    return folder / "pairs.tsv"
+
+
 def weights(folder: Path) -> str:
     found = list(folder.glob("*/result.json"))
     assert len(found) == 1
@@ -283,12 +291,15 @@ def weights(folder: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", ["masked", "causal", "span_corruption"])
+@pytest.mark.parametrize("objective", ["masked", "causal", "span_corruption", "translation"])
 def test_killed_in_the_middle_it_ends_with_the_same_weights(
     objective: str, corpus: Path, size: str, tmp_path: Path
 ) -> None:
     if objective == "causal":
         (tmp_path / "size.json").write_text('{"n_embd": 16, "n_layer": 1, "n_head": 2, "resid_pdrop": 0.1}')
+    elif objective == "translation":
+        (tmp_path / "size.json").write_text(json.dumps(shaped(1, 16, 2, 0.1)))
+        corpus = in_pairs(corpus, tmp_path)
     elif objective == "span_corruption":
         small = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2, "dropout_rate": 0.1}
         (tmp_path / "size.json").write_text(json.dumps(small))
@@ -310,9 +321,13 @@ def test_killed_in_the_middle_it_ends_with_the_same_weights(
 
 
 @pytest.mark.slow
-def test_two_processes_learn_as_one(corpus: Path, size: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("objective", ["masked", "translation"])
+def test_two_processes_learn_as_one(objective: str, corpus: Path, size: str, tmp_path: Path) -> None:
     (tmp_path / "size.json").write_text(json.dumps({**TINY, "hidden_dropout_prob": 0.1}))
-    words = command(corpus, size, tmp_path, "--rows-at-once", "4")
+    if objective == "translation":
+        (tmp_path / "size.json").write_text(json.dumps(shaped(1, 16, 2, 0.1)))
+        corpus = in_pairs(corpus, tmp_path)
+    words = command(corpus, size, tmp_path, "--objective", objective, "--rows-at-once", "4")
     one, two = tmp_path / "one", tmp_path / "two"
     subprocess.run([sys.executable, *words, "--runs", str(one)], check=True, capture_output=True)
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "--no-python"]
