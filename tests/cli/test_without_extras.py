@@ -12,6 +12,7 @@ import pytest
 # top-level modules of each extra
 MODULES = {
     "elmo": ["h5py"],
+    "generation": ["rouge_score", "sacrebleu"],
     "hub": ["datasets"],
     "images": ["PIL"],
     "parquet": ["pyarrow"],

@@ -18,6 +18,7 @@ GIVEN: dict[str, dict[str, Any]] = {  # values of all settings, none of them the
     "multilabel": {"thresholds": "half"}, "ranking": {"choices": ("a",), "count_from": "0"},
     "regression": {"scale": (3.0, 2.0)}, "span": {"realign": True, "unanswerable": True},
     "tagging": {"stray_tags": "refuse"},
+    "generation": {"beams": 4, "length_penalty": 0.5, "no_repeat": 3, "longest": 20},
 }  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def test_records_of_every_kind_hold_the_same_names_in_one_order(kind: str) -> No
     assert list(task.as_record()) == [
         "name", "data", "validation", "test", "kind", "text", "text_a", "text_b", "image", "sound", "choices",
         "count_from", "label", "labels", "metrics", "stray_tags", "realign", "drop_leaks", "rejects", "thresholds",
-        "positive", "scale", "unanswerable", "split_seed",
+        "positive", "scale", "unanswerable", "split_seed", *(GIVEN[kind] if kind == "generation" else ()),
     ]  # fmt: skip
     assert {**OF_FORMAT_1, **task.as_dict()} == task.as_record()
     assert list(task.question())[:5] == ["kind", "labels", "metrics", "positive", "scale"]
@@ -80,7 +81,9 @@ def test_a_setting_is_described() -> None:
     assert (found["count_from"].choices, found["count_from"].unset) == (("0", "1"), "0 where that is certain")
     assert (found["positive"].meaning, found["positive"].unset) == ("the class that f1 is of", "the rarer one of two")
     assert (found["stray_tags"].unset, found["realign"].type) == ("repair", bool)
-    assert [name for name, one in found.items() if one.in_question] == ["positive", "thresholds"]
+    assert [name for name, one in found.items() if one.in_question] == [
+        "positive", *GIVEN["generation"], "thresholds",
+    ]  # fmt: skip
 
 
 def test_a_setting_of_another_kind_is_placed_in_its_task_file(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_method_says_itself_where_it_stands_unasked(monkeypatch: pytest.Monkey
         return {item.label for item in of_a(place)}
 
     plain = {"majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window"}
-    plain |= {"abbreviation_rule", "colour_histogram", "log_mel"}
+    plain |= {"abbreviation_rule", "colour_histogram", "log_mel", "copy_source", "first_sentence", "translation_memory"}
     top_layers = {"top_layers:k=1", "top_layers", "top_layers:k=3"}
     assert labels("LADDER") == plain | top_layers | {"linear_probe", "adapter", "full"}
     assert labels("CURVE") == plain | {"linear_probe", "prototype", "contrastive", "full"}

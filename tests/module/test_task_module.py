@@ -360,7 +360,8 @@ def test_weights_that_are_no_numbers_are_refused(trained: Callable[..., Path]) -
         ("span", [], ["question", "text"], "a stretch of the text that is asked about"),
         ("ranking", [], ["text", "choices"], "with one or all of the given choices"),
         ("regression", [], ["text"], "a number"),
-        ("translation", [], ["text"], "as its kind does"),
+        ("generation", [], ["text"], "a text of its own"),
+        ("another", [], ["text"], "as its kind does"),
     ],
 )
 def test_a_card_says_what_is_answered(kind: str, labels: list[str], roles: list[str], told: str) -> None:

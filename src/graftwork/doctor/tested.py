@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 NAME = "graftwork"
 EXTRAS = {  # name -> what it brings
     "elmo": "ELMo's published weights, which are HDF5",
+    "generation": "scores of written texts: BLEU, chrF, ROUGE",
     "hub": "data sets by name, hub:NAME",
     "images": "tasks over images",
     "parquet": "data in Parquet files",

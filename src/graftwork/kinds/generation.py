@@ -72,8 +72,16 @@ class Generation:
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """Fill in the metrics."""
-        return task.resolved(metrics=task.metrics or METRICS)
+        """Fill in the metrics: those that can count most of the targets."""
+        if task.metrics:
+            return task
+        from graftwork.targets.text_scores import counts_in_rouge
+        from graftwork.targets.words import APART
+
+        texts = [references[0] for references in targets]
+        unspaced = 2 * sum(APART.search(text) is not None for text in texts) > len(texts)
+        counted = {"bleu": not unspaced, "rougel": not unspaced and 2 * sum(map(counts_in_rouge, texts)) > len(texts)}
+        return task.resolved(metrics=tuple(name for name in METRICS if counted.get(name, True)))
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
         """Return one stratum for all rows: texts have no classes."""

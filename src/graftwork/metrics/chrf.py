@@ -1,4 +1,4 @@
-"""chrF: F-score of the character n-grams that written texts and references share, recall counting twice
+"""ChrF: F-score of the character n-grams that written texts and references share, recall counting twice
 (Popović 2015, doi:10.18653/v1/W15-3049)."""
 
 from __future__ import annotations

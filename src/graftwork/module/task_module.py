@@ -298,4 +298,4 @@ def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
         return "a stretch of the text that is asked about"
     if "choices" in roles:
         return "with one or all of the given choices"
-    return "a number" if task["kind"] == "regression" else "as its kind does"
+    return {"regression": "a number", "generation": "a text of its own"}.get(task["kind"], "as its kind does")

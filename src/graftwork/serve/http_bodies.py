@@ -60,7 +60,7 @@ class AnsweredRow(BaseModel):
 
     answers: Annotated[
         dict[str, dict[str, Any]],
-        Field(description="By task: a label and probabilities, a value, tags, spans, … by its kind."),
+        Field(description="By task: a label and probabilities, a value, tags, spans, a text, … by its kind."),
     ]
     cut: Annotated[bool, Field(description="Longer than the backbone reads: its end was not.")]
 

@@ -15,7 +15,7 @@ from graftwork.data.readers import annotation_exports, spacy_examples, whole_fil
 from graftwork.data.readers.label_columns import APART, found_labels, marked_columns, names_of
 from graftwork.data.readers.separated import NAMES
 from graftwork.data.readers.table import Table, open_table
-from graftwork.data.readers.written_columns import with_usual_columns
+from graftwork.data.readers.written_columns import usual_pairs, with_usual_columns
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.registry import kinds
 
@@ -121,6 +121,8 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
         )
     of_lines = per_word and table.separation is not None
     more = "; if the file has a word on each line, rename it to .conll" if of_lines else ""
+    if not per_word and (pair := usual_pairs(table.header)):
+        more += f"; to write {pair[0][1]}, a text, of {' and '.join(pair[0][0])}: --kind generation"
     return found[0] if found else {"text": column_of(table, "text", COLUMNS[per_word][0], None, more=more)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -34,17 +34,26 @@ USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns,
 _INPUTS = ("text", "text_a", "image", "sound")  # settings that name an input
 
 
+def usual_pairs(header: Iterable[str]) -> list[tuple[tuple[str, ...], str]]:
+    """Return the columns of inputs, and that of the target, of every usual pair that a table has."""
+    here = set(header)
+    return [(inputs, target) for inputs, targets in USUAL for target in targets if here >= {*inputs, target}]
+
+
 def with_usual_columns(task: Task, table: Table) -> Task:
     """Return `task` with the columns that it does not name set to those with the usual names, as far as there are any.
 
     Raises `DataError` where none or several pairs of columns could be meant.
     """
-    here, given = set(table.header), [getattr(task, role) for role in _INPUTS if getattr(task, role)]
+    given = [getattr(task, role) for role in _INPUTS if getattr(task, role)]
     if given and task.label:
         return task
-    found = [(inputs, target) for inputs, targets in USUAL for target in targets if here >= {*inputs, target}]
+    found, here = usual_pairs(table.header), set(table.header)
     if given:
-        usual = {target for _, targets in USUAL for target in targets} & here - {*given, task.text_b}
+        told = {*given, *([task.text_b] if task.text_b else [])}
+        usual = {target for inputs, target in found if told == set(inputs)}
+        usual = usual or {target for _, targets in USUAL for target in targets} & here - told
+        usual = usual - {"label"} or usual
         return task.resolved(label=usual.pop()) if len(usual) == 1 else _unfound(task, table)
     if task.label:
         others = [inputs for inputs, _ in USUAL if here >= set(inputs) and task.label not in inputs]
@@ -80,7 +89,7 @@ def _unfound(task: Task, table: Table) -> NoReturn:
         )
     named = next((f"{role} is {getattr(task, role)!r}; " for role in (*_INPUTS, "label") if getattr(task, role)), "")
     raise DataError(
-        "no columns have the usual names of a text and its target",
+        "no columns, or several, have the usual names of a text and its target",
         where=f"{table.path}:1",
         got=f"{named}columns: {', '.join(table.header)}",
         expected="source and target, text and summary, question and answer, or the like",

@@ -1,10 +1,11 @@
-// Answers of every kind: bars of probabilities, marked spans and tags, numbers, rankings.
+// Answers of every kind: bars of probabilities, marked spans and tags, numbers, rankings, texts.
 
 import { element } from "./element.js";
 import { chance, count } from "./units.js";
 import { taskLink } from "./links.js";
 
 const SHOWN = 5; // bars before the rest is folded away
+const NOTHING = "(nothing was written)";
 /** What is said of a text that was cut. */
 export const CUT = "The text is longer than the backbone reads: only its beginning was read.";
 
@@ -33,6 +34,7 @@ function inWords(answer) {
   if ("answer" in answer) return `${answer.answer || "no answer"}, ${chance(answer.probability)}`;
   if ("choice" in answer) return `${answer.choice}, ${chance(answer.probabilities[answer.index])}`;
   if ("value" in answer) return number(answer.value);
+  if ("text" in answer) return answer.text || NOTHING;
   if (Array.isArray(answer.label)) return answer.label.join(", ") || "no label";
   return `${answer.label}, ${chance(answer.probabilities[answer.label])}`;
 }
@@ -45,7 +47,13 @@ function answerView(answer, inputs) {
   if ("answer" in answer) return passageAnswer(answer, inputs.context);
   if ("choice" in answer) return choice(answer, inputs.choices);
   if ("value" in answer) return element("p", { class: "verdict" }, number(answer.value));
+  if ("text" in answer) return written(answer);
   return labels(answer);
+}
+
+function written({ text, cut }) {
+  const note = cut && element("p", { class: "caption" }, "It was cut at the longest length.");
+  return [element("p", { class: "verdict", dir: "auto" }, text || NOTHING), note].filter(Boolean);
 }
 
 function textOf(inputs) {

@@ -1,0 +1,67 @@
+"""Generation: references, settings, and outputs that are texts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, DataError
+from graftwork.registry import kinds
+from graftwork.targets.written_texts import written
+
+KIND = kinds.get("generation")
+TASK = Task("t", Path(), kind="generation")
+
+
+@pytest.mark.parametrize(("target", "what"), [(" ", "the target is empty"), ((), "the target"), (("a", ""), "a ref")])
+def test_an_empty_target_has_a_place(target: str | tuple[str, ...], what: str) -> None:
+    with pytest.raises(DataError, match=rf"^t.tsv:7: {what}"):
+        KIND.parse(target, TASK, "t.tsv:7")
+
+
+def test_references_stay_as_they_stand() -> None:
+    assert KIND.parse(" Ja. ", TASK, "") == (" Ja. ",) and KIND.parse(("a", "b"), TASK, "") == ("a", "b")
+    encoded = KIND.encode([("a", "b"), ("c", "d")], TASK)
+    assert encoded.shape == (2,) and encoded.tolist() == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize("given", [{"beams": 0}, {"longest": True}, {"no_repeat": -1}, {"length_penalty": math.inf}])
+def test_settings_are_held_to_sense(given: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        Task("t", Path(), kind="generation", settings=given)
+
+
+def test_how_it_writes_is_part_of_the_question() -> None:
+    asked = Task("t", Path(), kind="generation", settings={"beams": 4}).question()
+    assert asked["beams"] == 4 and "longest" not in asked
+
+
+def test_the_constant_is_the_most_frequent_text() -> None:
+    (told,) = KIND.constant(KIND.encode([("a",), ("b", "a"), ("b",), ("a", "c")], TASK), TASK).tolist()
+    assert told == ("a", math.log(0.5), False)
+
+
+def test_answers_are_told_in_a_line() -> None:
+    outputs = written(["Ein\nMann", ""], [math.log(0.5), 0.0], [True, False])
+    first, second = KIND.decode(outputs, TASK, ())
+    assert first == {"text": "Ein\nMann", "probability": 0.5, "log_probability": math.log(0.5), "cut": True}
+    assert KIND.sentence(first) == "Ein Mann   (cut at the longest length)" and KIND.sentence(second) == "(nothing)"
+    assert [*KIND.predictions(outputs, TASK)] == [("Ein\nMann",), ("",)]
+
+
+def test_another_text_is_infinitely_far() -> None:
+    ours = written(["a", "b"], [-100.0, -0.5], [False, True])
+    assert KIND.difference(ours, ours) == 0.0
+    assert KIND.difference(written(["a", "b"], [-101.0, -0.5], [False, True]), ours) == pytest.approx(0.01)
+    for other in (written(["a", "c"], [-100.0, -0.5], [False, True]), written(["a", "b"], [-100.0, -0.5], [False] * 2)):
+        assert KIND.difference(other, ours) == math.inf
+
+
+def test_default_metrics_are_those_that_can_count_the_targets() -> None:
+    assert KIND.resolve(TASK, [("It is good.",)]).metrics == ("chrf", "bleu", "rougel", "exact_match")
+    assert KIND.resolve(TASK, [("Это хорошо.",)]).metrics == ("chrf", "bleu", "exact_match")
+    assert KIND.resolve(TASK, [("这很好。",)]).metrics == ("chrf", "exact_match")
+    assert KIND.resolve(Task("t", Path(), kind="generation", metrics=("bleu",)), [("这很好。",)]).metrics == ("bleu",)
