@@ -14,7 +14,6 @@ FOLDERS = {
     "bank": "table.py",
     "bulk_prediction": "table.py",
     "domain_shift": "table.py",
-    "budget": "table.py",
     "decision": "table.py",
     "ladder": "table.py",
     "many_tasks": "table.py",

@@ -63,7 +63,7 @@ def test_the_method_to_use_is_marked_and_told_above_the_table() -> None:
     assert lines[2].startswith("Use adapter: accuracy 89.3 on test")
     marks = {line[2:].split()[0]: line[0] for line in table_lines(made)[2:7]}
     assert marks == {"full": "*", "adapter": ">", "linear_probe": "*", "majority": "*", "lora": " "}
-    assert "> use it; * no other" in printed(made)
+    assert "> use it (chosen on validation; the scores are on test); * no other" in " ".join(printed(made).split())
     assert "use it" not in printed(board(usual())) and not any(line[0] == ">" for line in table_lines(board(usual())))
 
 

@@ -125,7 +125,7 @@ def _marks(row: Row, board: Mapping[str, Any]) -> str:
 
 
 def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[str]:
-    parts = ["> use it"] if chosen_row(board) else []
+    parts = ["> use it (chosen on validation; the scores are on test)"] if chosen_row(board) else []
     if board["frontier"]:
         parts.append("* no other method is both better and cheaper to train")
     if any(row["below_majority"] for row in board["rows"]):
