@@ -43,7 +43,7 @@ from graftwork.io.files import read_json, storage_errors, sync_folder, write_jso
 from graftwork.io.json_limits import MODULE
 from graftwork.io.locks import held
 from graftwork.io.plain_files import inside, require_plain_folder
-from graftwork.module.module_files import module_folder
+from graftwork.module.module_place import module_folder
 
 FORMAT = 1
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # entries that a bank writes
