@@ -15,6 +15,7 @@ from graftwork.core.method import SIZELESS, Setting
 from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
+from graftwork.io import files
 from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.methods.no_transfer import NoTransfer
 from graftwork.module.module_files import require_fitting
@@ -117,6 +118,13 @@ def test_what_is_open_does_not_change_with_its_file(trained: Callable[..., Path]
     assert module.predict(["good film"]) == before
     (folder / "delta.safetensors").write_bytes(b"")  # a mapped file would end the process here
     assert module.predict(["good film"]) == before
+
+
+def test_the_weights_are_opened_once(trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, opened, real = trained(), [], files.open_plain
+    monkeypatch.setattr(files, "open_plain", lambda path: opened.append(path.name) or real(path))
+    TaskModule.load(folder)
+    assert opened.count("delta.safetensors") == 1
 
 
 def test_an_edited_delta_is_refused(trained: Callable[..., Path]) -> None:

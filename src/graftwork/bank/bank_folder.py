@@ -45,7 +45,7 @@ from graftwork.io.files import PART, read_json, storage_errors, sync_folder, wri
 from graftwork.io.json_limits import MODULE
 from graftwork.io.locks import held
 from graftwork.io.plain_files import inside, require_plain_folder
-from graftwork.module.module_files import module_folder
+from graftwork.module.module_place import module_folder
 
 FORMAT = 1
 TASKS = "tasks"  # folder of the task modules, by name and version

@@ -22,8 +22,8 @@ from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.io.heartbeat import SILENT_SECONDS
 from graftwork.io.json_limits import DATA, MOST_TOML, BeyondLimits, JsonLimits, parse_json, parse_toml
 from graftwork.io.locks import holding, remove_abandoned, try_lock
-from graftwork.io.plain_files import LOOKED_AT, foreign, open_plain, read_plain
-from graftwork.io.safetensors_header import Contents, read_header
+from graftwork.io.plain_files import LOOKED_AT, open_plain, read_plain
+from graftwork.io.safetensors_header import FROM_ITS_SOURCE, Contents, not_safetensors, read_header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -296,7 +296,9 @@ def read_json(path: Path, limits: JsonLimits = DATA) -> Any:
     try:
         return parse_json(content, limits)
     except BeyondLimits as rule:
-        raise _refused(path, "this JSON is not read", rule, "have it written anew by what made it") from None
+        raise StorageError(
+            f"this JSON is not read: {rule}", where=str(path), do="have it written anew by what made it"
+        ) from None
     except ValueError as error:
         raise StorageError(f"not a valid JSON file: {error}", where=str(path), do="remove it and run again") from None
 
@@ -308,7 +310,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(content)
     except BeyondLimits as rule:
-        raise _refused(path, "this TOML is not read", rule) from None
+        raise StorageError(f"this TOML is not read: {rule}", where=str(path), do=FROM_ITS_SOURCE) from None
     except ValueError as error:
         raise ConfigError(
             f"not a TOML file: {error}", where=str(path), expected="TOML in UTF-8", do="correct it, or save it as UTF-8"
@@ -334,7 +336,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> N
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
     """Load the tensors of a safetensors file, or of a file of `torch.save` (.bin), which runs nothing.
 
-    All weights are loaded here and by `load_and_digest`: before anything is allocated, the file is checked against its
+    All weights are loaded here and by `load_and_digest`: before a tensor is allocated, the file is checked against its
     header, to the last byte. Raises `StorageError`. If `mapped`, a safetensors file takes no memory of its own, and
     must not change while it is used.
     """
@@ -356,12 +358,15 @@ def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
 
 def load_and_digest(path: Path) -> tuple[dict[str, Tensor], str]:
     """Read a safetensors file into memory: its tensors, and its sha256. Raises `StorageError`."""
+    from safetensors import SafetensorError
     from safetensors.torch import load
 
-    header_of(path)  # of the whole file's length, before so much is read
     with storage_errors(path), open_plain(path) as stream:
         content = stream.read()
-    return load(content), hashlib.sha256(content).hexdigest()
+    try:
+        return load(content), hashlib.sha256(content).hexdigest()
+    except SafetensorError as error:
+        raise not_safetensors(path, content, error) from None
 
 
 def header_of(path: Path) -> Contents:
@@ -374,9 +379,7 @@ def header_of(path: Path) -> Contents:
         try:
             return read_header(path)
         except SafetensorError as error:
-            is_other = "" if start[8:9] == b"{" else foreign(start)
-            rule = f"{is_other} by another name" if is_other else str(error)
-            raise _refused(path, "not a valid safetensors file", rule) from None
+            raise not_safetensors(path, start, error) from None
 
 
 def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -394,7 +397,3 @@ def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
                     expected="finite numbers",
                     do="use other weights: the training diverged, or the file is damaged",
                 )
-
-
-def _refused(path: Path, what: str, rule: BeyondLimits | str, do: str = "") -> StorageError:
-    return StorageError(f"{what}: {rule}", where=str(path), do=do or "download the file again, if you trust its source")

@@ -12,10 +12,14 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.errors import StorageError
+from graftwork.io.plain_files import foreign
+
 if TYPE_CHECKING:
     import torch
 
 ABOUT = "__metadata__"
+FROM_ITS_SOURCE = "download the file again, if you trust its source"
 DTYPES = {  # dtypes that we write, by their torch names
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "uint8": "U8", "bool": "BOOL",
@@ -75,6 +79,13 @@ def end_to_end(tensors: Iterable[tuple[str, torch.dtype, Iterable[int]]]) -> dic
         begin, end = end, end + prod(sides) * dtype.itemsize
         placed[name] = TensorPlace(kind, sides, begin, end)
     return placed
+
+
+def not_safetensors(path: Path, start: bytes, error: Exception) -> StorageError:
+    """Return the error of a file, which begins with these bytes, that the library refuses to read."""
+    is_other = "" if start[8:9] == b"{" else foreign(start)
+    rule = f"{is_other} by another name" if is_other else str(error)
+    return StorageError(f"not a valid safetensors file: {rule}", where=str(path), do=FROM_ITS_SOURCE)
 
 
 def read_header(path: Path) -> Contents:

@@ -22,19 +22,6 @@ LARGE = 256  # settings above this are checked, since they may be sizes that exc
 LEAST_WIDTH = 64  # minimum number of weights per unit of a size
 
 
-def module_folder(folder: Path) -> Path:
-    """Return the module folder for `folder`, a module's or a run's. Raises `StorageError` if there is none."""
-    for place in (folder / "module", folder):
-        if (place / DESCRIPTION).is_file():
-            return place
-    raise StorageError(
-        "not a task module",
-        where=str(folder),
-        expected="a folder with module.json in it",
-        do="check the path; the module of a run is RUNS/ID/module",
-    )
-
-
 def read_description(folder: Path) -> dict[str, Any]:
     """Read module.json. Raises `StorageError` for an invalid file, or a link in the folder."""
     require_plain_folder(folder)

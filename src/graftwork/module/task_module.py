@@ -26,12 +26,12 @@ from graftwork.module.inputs import Text, asking, example_of_given
 from graftwork.module.module_files import (
     DELTA,
     media_file,
-    module_folder,
     read_delta,
     read_description,
     read_self_test,
     require_fitting,
 )
+from graftwork.module.module_place import module_folder
 from graftwork.module.predict_many import predict_many
 from graftwork.module.thresholds import with_thresholds
 from graftwork.pretrained.download_policy import kept_only
