@@ -1,8 +1,7 @@
 """What is otherwise in training where a network writes: targets are tokens, the loss is theirs, and texts are written.
 
 The best epoch is that of the least loss on the first references of validation: to write them after every epoch, token
-by token, would cost more than the training (the practice of Howard & Ruder 2018, arXiv:1801.06146, for language
-models). The test is written once, at the end.
+by token, would cost more than the training. Texts are written once, at the end.
 """
 
 from __future__ import annotations
