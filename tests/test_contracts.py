@@ -66,7 +66,7 @@ BY_GRADIENT = {
     "top_layers",
     "ulmfit",
 }
-OTHER_KINDS = ("span", "choice")
+OTHER_KINDS = ("tagging", "span", "choice")
 DEFAULTS_ARE_SLOW = {"no_transfer"}  # what `full` takes, and weights drawn for every fit
 FUSED = ("attention.query", "attention.key", "attention.value")
 
@@ -94,7 +94,7 @@ def test_methods(name: str, settings: dict[str, Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BY_GRADIENT))
 def test_methods_on_other_kinds(name: str) -> None:
-    """What is other there than in tagging is the kind's: the head of a word, and what stands beside it."""
+    """What is other there than in classification is the kind's: the head of a word, and what stands beside it."""
     settings = {"k": 1} if name == "top_layers" else {}
     check_method(name, settings, of_kinds=OTHER_KINDS)
 

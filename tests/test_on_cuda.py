@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,13 @@ SETTINGS = {  # of methods whose defaults name no place in two blocks
 }
 METHODS = [SETTINGS.get(name, name) for name in registry.methods.names() if registry.methods.get(name)().uses_backbone]
 OF_DECODERS = ("prompt",)  # methods that ask a language model
-QUICK = ("full", "lora", "linear_probe", "contrastive", "ulmfit")  # of these every change is tested
+QUICK = ("full", "lora", "linear_probe")  # of these every change is tested
 KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice", "ranking")
 FAMILIES = [  # minilm is `hf_text` with other weights; what writes has tests of its own
     name for name in registry.backbones.names() if name not in ("minilm", "hf_seq2seq")
 ]
+QUICK_KINDS = ("tagging", "choice")  # a head of words and one of choices; the others have one of texts, or of both
+QUICK_FAMILIES = ("hf_text", "hf_decoder", "hf_image")
 MEDIA_FAMILIES = {"hf_image": "vit", "hf_speech": "wav2vec2"}
 
 
@@ -159,9 +161,12 @@ def tiny(family: str, folder: Path) -> str:
     return f"hf:{folder}"
 
 
-@pytest.mark.parametrize(
-    "method", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in METHODS]
-)
+def slow_but(names: Sequence[str], quick: Sequence[str]) -> list[Any]:
+    """All of them, those that are not in `quick` marked."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("method", slow_but(METHODS, QUICK))
 def test_methods(method: str, tmp_path: Path) -> None:
     name = tiny("hf_decoder" if method in OF_DECODERS else "tiny_text", tmp_path / "network")
     backbone = open_backbone(name, precision="fp32")
@@ -169,12 +174,12 @@ def test_methods(method: str, tmp_path: Path) -> None:
     lives_on_cuda(method, data, name, tmp_path)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "classification"])  # which every method meets
+@pytest.mark.parametrize("kind", slow_but(KINDS[1:], QUICK_KINDS))  # classification is what every method meets
 def test_kinds(kind: str, tmp_path: Path) -> None:
     lives_on_cuda("lora", tiny_dataset(kind, rows=12), "tiny_text", tmp_path)
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "tiny_text"])
+@pytest.mark.parametrize("family", slow_but([name for name in FAMILIES if name != "tiny_text"], QUICK_FAMILIES))
 def test_families(family: str, tmp_path: Path) -> None:
     name = tiny(family, tmp_path / "network")
     backbone = open_backbone(name, precision="fp32")

@@ -176,7 +176,19 @@ def test_the_position_table_trains_with_everything_and_at_the_rate_of_the_embedd
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("full", {}), ("lora", {}), ("linear_probe", {}), ("top_layers", {"k": 1}), ("adapter", {"size": 4}), ("ia3", {})],
+    [
+        ("lora", {}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("full", {}),
+                ("linear_probe", {}),
+                ("top_layers", {"k": 1}),
+                ("adapter", {"size": 4}),
+                ("ia3", {}),
+            )
+        ),
+    ],
 )
 def test_methods(name: str, settings: dict[str, Any], folder: Path) -> None:
     check_method(name, settings, backbone=f"hf:{folder}", of_kinds=("classification",))

@@ -94,7 +94,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     assert "word_vectors:<file or folder>" in error.value.expected
 
 
-@pytest.mark.parametrize("name", ["linear_probe", "full"])
+@pytest.mark.parametrize("name", [pytest.param("linear_probe", marks=pytest.mark.slow), "full"])
 def test_methods_that_need_no_blocks_fit(name: str, tmp_path: Path) -> None:
     write_folder(tmp_path / "v", VECTORS)
     check_method(name, backbone=f"word_vectors:{tmp_path / 'v'}")

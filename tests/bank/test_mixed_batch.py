@@ -106,9 +106,7 @@ def alone(one: TaskModule, example: Example) -> Any:
     return flat(one.fitted.logits([example]))
 
 
-@pytest.mark.parametrize(
-    "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3]
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_every_row_is_answered_as_it_is_alone(
     modules: Mapping[str, TaskModule], rows: list[tuple[str, Example]], precision: str, seed: int
 ) -> None:

@@ -151,6 +151,7 @@ def test_data_that_changed_make_a_new_version_beside_the_old_one(tasks: list[Pat
     assert now["two"] == before["two"] and now["one"].items() > before["one"].items()
 
 
+@pytest.mark.slow
 def test_what_the_bank_no_longer_answers_by_counts_in_no_average(tasks: list[Path], tmp_path: Path) -> None:
     done = streamed(tasks[:2], tmp_path)
     rows = [row | {"score": row["score"] | {"score": 5.0 + place}} for place, row in enumerate(done.content["tasks"])]
@@ -232,6 +233,7 @@ def test_a_task_that_was_there_before_is_watched_too(tasks: list[Path], tmp_path
     assert done.content["tasks"][0]["earlier"]["compared"] == 1
 
 
+@pytest.mark.slow
 def test_another_task_by_the_name_and_number_of_one_that_is_gone_is_looked_at_anew(
     tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

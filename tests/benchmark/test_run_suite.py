@@ -43,6 +43,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
     return {"out": tmp_path / "out", "runs": tmp_path / "runs"}
 
 
+@pytest.mark.slow
 def test_tasks_of_every_shape_in_one_table(official: Official, places: dict[str, Path]) -> None:
     official("CoLA", train=one(30), dev=one(8), test=one(4))
     official("STS-B", train=pairs(30, ("0.5", "3", "4.8")), dev=pairs(9, ("0.5", "3", "4.8")), test=pairs(4, ("",)))

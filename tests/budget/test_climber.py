@@ -320,7 +320,7 @@ def test_one_that_is_dearer_than_it_looked_does_not_make_cheaper_ones_look_dear(
 
 @pytest.mark.parametrize("sort", ["paid", "tuned"])
 @pytest.mark.parametrize("wrong", [0.01, 0.1, 0.5])
-@pytest.mark.parametrize("budget", [20, 100])
+@pytest.mark.parametrize("budget", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_wrong_forecast_does_not_overrun(sort: str, wrong: float, budget: float, climb: Climb) -> None:
     scores = {"paid": 0.5, f"{sort}:seconds=5": 0.6, f"{sort}:seconds=150": 0.7, f"{sort}:seconds=200": 0.7}
     climber = climb(budget, scores, Foreseen(wrong))
@@ -339,7 +339,7 @@ def test_a_wrong_forecast_does_not_overrun(sort: str, wrong: float, budget: floa
     assert chosen is not None and chosen.method.config["seconds"] == 5
 
 
-@pytest.mark.parametrize("wrong", [0.2, 5.0])
+@pytest.mark.parametrize("wrong", [pytest.param(0.2, marks=pytest.mark.slow), 5.0])
 def test_more_runs_of_a_method_are_forecast_by_the_one_before(wrong: float, climb: Climb) -> None:
     climber = climb(1000, {"paid": 0.6, "tuned:seconds=2": 0.601, "tuned:seconds=3": 0.6}, Foreseen(wrong), worth=0.0)
     again = [rung for rung in climber.rungs if rung.seed > 0]

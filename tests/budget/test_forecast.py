@@ -59,9 +59,8 @@ def test_operations_order_the_methods(open_tiny: OpenSession) -> None:
     assert forecaster.operations(parse_method("majority")) == forecaster.operations(parse_method("tfidf_svm")) == 0
 
 
-@pytest.mark.parametrize(
-    "kind", ["regression", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("classification", "multilabel"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["regression", "classification", "multilabel"])
 def test_every_rung_can_be_forecast(kind: str, open_tiny: OpenSession) -> None:
     session = open_tiny(kind, pair=kind == "regression")
     before = sorted(session.store.root.iterdir())

@@ -71,6 +71,7 @@ def test_na_and_none_are_texts_and_labels(graft: Graft, written: Written) -> Non
     assert targets == {"NA", "None", "null"}
 
 
+@pytest.mark.slow
 def test_a_text_of_100_000_words_is_cut_counted_and_reported(graft: Graft, written: Written) -> None:
     long = ("a " * 100_000, "a")
     data = written("long.csv", HEADER, [*ROWS, long])

@@ -32,6 +32,7 @@ def mail(written: Callable[..., Path]) -> Path:
     return written("mail.csv", ("text", "label"), rows)
 
 
+@pytest.mark.slow
 def test_everywhere(graft: Graft, mail: Path, tmp_path: Path) -> None:
     flags = ("--metrics", "f1,accuracy")
     board = tmp_path / "board"

@@ -83,11 +83,16 @@ def test_a_run_of_compare_is_found(graft: Graft, tickets: Path) -> None:
     "change",
     [
         ("--seed", "1"),
-        ("--learning-rate", "0.01"),
-        ("--epochs", "2"),
-        ("--batch-size", "8"),
-        ("--backbone", "random:tiny_text"),
         ("--method", "top_layers:k=1:learning_rate=0.1"),
+        *(
+            pytest.param(change, marks=pytest.mark.slow)
+            for change in (
+                ("--learning-rate", "0.01"),
+                ("--epochs", "2"),
+                ("--batch-size", "8"),
+                ("--backbone", "random:tiny_text"),
+            )
+        ),
     ],
     ids=lambda change: change[0],
 )

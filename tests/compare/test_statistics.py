@@ -28,7 +28,13 @@ def simulated(rng: np.random.Generator, seeds: int, seed_sd: float, examples: in
     return tuple(runs)
 
 
-@pytest.mark.parametrize(("seeds", "seed_sd"), [((5, 5), 0.0), ((5, 5), 0.03), ((10, 10), 0.02), ((5, 10), 0.03)])
+@pytest.mark.parametrize(
+    ("seeds", "seed_sd"),
+    [
+        ((5, 5), 0.03),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (((5, 5), 0.0), ((10, 10), 0.02), ((5, 10), 0.03))),
+    ],
+)
 def test_equal_methods_are_rarely_told_apart(seeds: tuple[int, int], seed_sd: float) -> None:
     rng = np.random.default_rng(5)
     told, sims = 0, 400

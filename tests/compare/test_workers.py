@@ -336,6 +336,7 @@ def test_a_worker_to_which_nobody_listens_ends(data: Path, tmp_path: Path) -> No
     only_a_checkpoint(tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_a_worker_imports_nothing_from_the_folder_that_it_is_started_in(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -282,7 +282,13 @@ def every_kind(folder: Path, kind: str) -> tuple[Path, dict[str, Any]]:
     return lines(folder / "c.jsonl", [row | {"label": mark} for row, mark in zip(rows, marks, strict=True)]), named
 
 
-@pytest.mark.parametrize("kind", ["pairs", "regression", "multilabel", "tagging", "span", "choice", "ranking"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("pairs", "tagging", "choice"),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("regression", "multilabel", "span", "ranking")),
+    ],
+)
 def test_every_kind(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On its own test split a module scores what its receipt says, by every metric."""
     data, settings = every_kind(tmp_path, kind)

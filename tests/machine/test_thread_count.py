@@ -23,7 +23,7 @@ DECIDING = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
     "set_to",
     [
         {},
-        {"OMP_NUM_THREADS": "1"},
+        pytest.param({"OMP_NUM_THREADS": "1"}, marks=pytest.mark.slow),
         pytest.param({"OMP_NUM_THREADS": "64"}, marks=pytest.mark.slow),
         pytest.param({"MKL_NUM_THREADS": "1"}, marks=pytest.mark.slow),
     ],

@@ -183,6 +183,7 @@ def test_a_bound_of_memory_holds_here_too(monkeypatch: pytest.MonkeyPatch) -> No
         contrasted(Memory(1_000_000))
 
 
+@pytest.mark.slow
 def test_texts_that_fit_one_by_one_only_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a part already: what does not fit is the states of all of them together."""
     monkeypatch.setattr(pair_training, "TOKENS_AT_ONCE", 1)

@@ -141,8 +141,21 @@ def test_spaces_before_an_answer_belong_to_it(write: Write) -> None:
     assert asked[0] == asked[1]
 
 
-@pytest.mark.parametrize("settings", [{"shots": 2}, {"shots": 0, "normalise": "tokens"}], ids=str)
-@pytest.mark.parametrize("kind", ["classification", "choice"])
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("classification", {"shots": 2}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("classification", {"shots": 0, "normalise": "tokens"}),
+                ("choice", {"shots": 2}),
+                ("choice", {"shots": 0, "normalise": "tokens"}),
+            )
+        ),
+    ],
+    ids=str,
+)
 def test_the_contract_of_methods(settings: dict[str, Any], kind: str, write: Write) -> None:
     check_method("prompt", settings, backbone=f"hf:{write()}", of_kinds=[kind])
 

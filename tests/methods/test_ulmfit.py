@@ -168,6 +168,7 @@ def deep() -> Backbone:
     )
 
 
+@pytest.mark.slow
 def test_training_from_the_store_ends_where_computing_in_full_does(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone, depths = deep(), list[int | None]()
     bench = tiny_bench(DATA, backbone, epochs=3)

@@ -45,7 +45,9 @@ def scores(path: Path, runs: Path, method: str, thresholds: str | None) -> tuple
     return dict(result.validation), runs / result.id
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=pytest.mark.slow if name.startswith("no_transfer") else ()) for name in METHODS]
+)
 def test_they_serve_validation_and_stay_with_the_module(several: Path, tmp_path: Path, method: str) -> None:
     half, plain = scores(several, tmp_path / "runs", method, "half")
     chosen, run = scores(several, tmp_path / "runs", method, None)

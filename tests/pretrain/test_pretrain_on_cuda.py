@@ -49,9 +49,9 @@ SIZES: dict[str, dict[str, Any]] = {
     "translation": MARIAN,
     "denoising": MARIAN,
 }
-QUICK = [(name, "bf16" if name in ("masked", "causal") else "fp32") for name in SIZES]
+QUICK = [("masked", "bf16"), ("translation", "fp32")]  # an encoder, and one that writes
 OTHERS = [
-    *((name, "fp32" if precision == "bf16" else "bf16") for name, precision in QUICK),
+    *((name, precision) for name in SIZES for precision in ("fp32", "bf16") if (name, precision) not in QUICK),
     *((f"masked:second={second}", "bf16") for second in ("next_sentence", "sentence_order")),
     ("masked:positions=sinusoidal", "fp32"),
     ("bidirectional:samples=0:predicted=20", "bf16"),

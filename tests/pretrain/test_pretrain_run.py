@@ -81,7 +81,9 @@ def test_what_was_spent_before_the_first_step_is_of_the_budget(
         gw.pretrain(corpus, objective="word_vectors", budget="30J", runs=tmp_path / "runs")
 
 
-@pytest.mark.parametrize(("objective", "short"), [("masked", 0), ("masked:second=sentence_order", 16)])
+@pytest.mark.parametrize(
+    ("objective", "short"), [("masked", 0), pytest.param("masked:second=sentence_order", 16, marks=pytest.mark.slow)]
+)
 def test_one_pass_reads_the_corpus_once(objective: str, short: int, corpus: Path, how: dict[str, Any]) -> None:
     how["recipe"] |= {"short_length": short}
     facts = gw.pretrain(corpus, objective=objective, **how).result.facts

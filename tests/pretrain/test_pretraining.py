@@ -178,6 +178,7 @@ def test_one_row_that_is_held_out_is_too_few_for_pairs(tokens: TokenisedCorpus, 
         material.held(Masked(second="next_sentence"), recipe)
 
 
+@pytest.mark.slow
 def test_one_pass_is_over_the_corpus_and_not_over_what_is_replayed(corpus: Path, size: str, tmp_path: Path) -> None:
     def passes(**more: Any) -> dict[str, Any]:
         done = gw.pretrain(corpus, size=size, recipe=RECIPE, validation=0.1, runs=tmp_path / "runs", **more)

@@ -124,7 +124,7 @@ def test_what_others_save_is_no_harm(folder: Path) -> None:
         ({"initializer_range": 1e300}, "initializer_range is larger"),
         ({"hidden_act": "a" * 2000}, "a text of 2,000 characters"),
         ({"architectures": ["a"] * 2000}, "a list of 2,000"),
-        ({"num_hidden_layers": 1000}, "far larger than its weights are"),
+        pytest.param({"num_hidden_layers": 1000}, "far larger than its weights are", marks=pytest.mark.slow),
         ({"vocab_size": 10**6, "hidden_size": 4096}, "far larger than its weights are"),
     ],
 )

@@ -78,7 +78,9 @@ def rewrite(path: Path, edit: Callable[[list[list[str]]], Any]) -> None:
         csv.writer(stream).writerows(rows)
 
 
-@pytest.mark.parametrize("method", ["majority", "tfidf_svm", "linear_probe", "lora", "full"])
+@pytest.mark.parametrize(
+    "method", ["majority", "tfidf_svm", "linear_probe", "lora", pytest.param("full", marks=pytest.mark.slow)]
+)
 def test_a_run_is_equal_to_the_last_bit(method: str, kept_session: OpenSession) -> None:
     found = verified(run(kept_session(), method))
     assert (found.verdict, found.differences, found.executed, found.band) == (EQUAL, (), True, None)
@@ -105,6 +107,7 @@ def test_a_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenSession) -> Non
     assert verified(folder).verdict != EQUAL, "whole batches round otherwise"
 
 
+@pytest.mark.slow
 def test_a_run_that_went_beyond_its_bound_does_so_again(open_tiny: OpenSession) -> None:
     folder = run(replace(open_tiny(), max_memory=1000), "lora")
     receipt = read_json(folder / "receipt.json")
@@ -131,9 +134,10 @@ def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenSession, monkeypat
     assert verified(folder).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "phases"),
-    [("lora", ["fit", "evaluate", "save"]), pytest.param("linear_probe", None, marks=pytest.mark.slow)],
+    [("lora", ["fit", "evaluate", "save"]), ("linear_probe", None)],
 )
 def test_answers_in_parts_are_told_and_may_round(
     method: str, phases: list[str] | None, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
@@ -169,6 +173,7 @@ def test_answers_in_parts_are_told_and_may_round(
     assert verified(folder).verdict == DIFFERENT, "nothing else is other"
 
 
+@pytest.mark.slow
 def test_memory_that_is_short_when_it_is_verified_may_round(
     open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +200,7 @@ def test_a_failed_run_fails_again(open_tiny: OpenSession) -> None:
     assert named(verified(folder)) == {("outcome", "failure")}
 
 
+@pytest.mark.slow
 def test_a_failed_run_in_parts_is_cut_again_where_it_was(open_tiny: OpenSession) -> None:
     session = replace(open_tiny(), cuts=[Cut(0, 40, "no memory")])
     folder = run(session, "adapter:learning_rate=1e30", recipe=Recipe(epochs=2, batch_size=8))

@@ -30,6 +30,7 @@ from graftwork.run.store import read_logits
 from graftwork.testing import tiny_dataset
 
 METHODS = ("majority", "tfidf_svm", "bm25", "linear_probe", "top_layers:k=1", "adapter", "lora", "ulmfit")
+QUICK = {("choice", "majority"), ("choice", "lora"), ("ranking", "bm25"), ("ranking", "linear_probe")}
 KINDS = {"choice": ["accuracy"], "ranking": ["mean_average_precision", "mean_reciprocal_rank"]}
 
 
@@ -68,8 +69,14 @@ def run(session: Session, method: str, epochs: int = 1) -> tuple[Any, Path]:
     return result, session.store.root / result.id
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        (kind, method) if (kind, method) in QUICK else pytest.param(kind, method, marks=pytest.mark.slow)
+        for method in METHODS
+        for kind in KINDS
+    ],
+)
 def test_every_method_leaves_a_module_that_answers(sessions: Callable[[str], Session], kind: str, method: str) -> None:
     session = sessions(kind)
     result, folder = run(session, method)
@@ -93,6 +100,7 @@ def test_every_method_leaves_a_module_that_answers(sessions: Callable[[str], Ses
         assert order[0] == order[1] and sorted(order[0]) == list(range(len(inputs["choices"])))
 
 
+@pytest.mark.slow
 def test_the_toy_task_is_learnt(session: Session) -> None:
     scores = {
         name: run(session, name, epochs=12)[0].scores["accuracy"] for name in ("majority", "full", "linear_probe")
@@ -100,6 +108,7 @@ def test_the_toy_task_is_learnt(session: Session) -> None:
     assert scores["linear_probe"] > scores["majority"] + 0.2 and scores["full"] > scores["majority"] + 0.2
 
 
+@pytest.mark.slow  # spans and tags have theirs
 def test_compare_makes_a_board(tmp_path: Path) -> None:
     board = compare(
         Task.from_file(write(tmp_path, "ranking"), kind="ranking"),

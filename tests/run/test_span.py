@@ -30,6 +30,7 @@ from graftwork.testing import tiny_dataset
 
 METHODS = ("majority", "ngram_window", "abbreviation_rule", "linear_probe", "top_layers:k=1", "adapter", "bitfit")
 METHODS += ("lora", "full", "ulmfit")
+QUICK = ("majority", "ngram_window", "abbreviation_rule", "top_layers:k=1", "lora")
 
 
 def write(folder: Path, rows: int = 60, unanswerable: bool = True, more: str = "") -> Path:
@@ -77,7 +78,9 @@ def run(session: Session, method: str, epochs: int = 1) -> tuple[Any, Path]:
     return result, session.store.root / result.id
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
+)
 def test_every_method_leaves_a_module_that_answers(session: Session, method: str) -> None:
     result, folder = run(session, method)
     assert list(result.scores) == ["span_f1", "exact_match"] and session.dataset.task.settings.unanswerable

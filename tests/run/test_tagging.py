@@ -94,6 +94,7 @@ def test_every_method_leaves_a_module_that_tags(session: Session, method: str) -
     assert answers[0] == answers[1] == answers[2] == {"spans": test[0]["prediction"]}
 
 
+@pytest.mark.slow
 def test_the_toy_task_is_learnt(session: Session) -> None:
     """Words of two classes begin with the same token, and the network is a random one: it can't get all right."""
     scores = {name: run(session, name, epochs=12)[0].scores for name in ("majority", "full", "adapter", "linear_probe")}
@@ -151,7 +152,9 @@ def test_words_that_are_not_seen_are_answered_and_counted(tmp_path: Path) -> Non
         TaskModule.load(folder)
 
 
-@pytest.mark.parametrize("method", ["lora", "linear_probe", "top_layers:k=1"])
+@pytest.mark.parametrize(
+    "method", ["lora", *(pytest.param(name, marks=pytest.mark.slow) for name in ("linear_probe", "top_layers:k=1"))]
+)
 def test_sentences_longer_than_the_backbone_takes(tmp_path: Path, method: str) -> None:
     task = Task.from_file(write(tmp_path, more="the " * 70), kind="tagging")
     session = open_session(task, [parse_method("lora")], setup_in(tmp_path))

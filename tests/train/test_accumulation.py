@@ -61,7 +61,14 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch) -> Short:
     return patched
 
 
-@pytest.mark.parametrize("kind", [name for name in kinds.names() if not isinstance(kinds.get(name), OwnOutputs)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(name, marks=() if name in ("classification", "tagging", "ranking") else pytest.mark.slow)
+        for name in kinds.names()
+        if not isinstance(kinds.get(name), OwnOutputs)
+    ],
+)
 @pytest.mark.parametrize("method", [Full(), pytest.param(Lora(), marks=pytest.mark.slow)], ids=["full", "lora"])
 def test_parts_make_the_step_of_the_whole_batch(kind: str, method: Attaches) -> None:
     whole, said = bench_of(kind)

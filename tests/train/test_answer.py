@@ -64,7 +64,11 @@ def test_batches_hold_every_example_once_and_keep_to_the_bounds(towers: int, mon
     assert batches(encoded([])) == []
 
 
-@pytest.mark.parametrize("method", [LinearProbe(), TopLayers(k=1), Lora()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "method",
+    [LinearProbe(), pytest.param(TopLayers(k=1), marks=pytest.mark.slow), Lora()],
+    ids=lambda m: type(m).__name__,
+)
 def test_an_answer_does_not_depend_on_its_neighbours(
     method: Any, fitted: Callable[[Any], Any], precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,11 @@ def test_padding_stands_behind_shorter_texts() -> None:
     assert padded_tokens([[3, 1], [4, 5, 1], []]).tolist() == [[3, 1, NOTHING], [4, 5, 1], [NOTHING] * 3]
 
 
-@pytest.mark.parametrize("method", [Lora(rank=2, learning_rate=1e-2), TopLayers(k=2, learning_rate=1e-2)], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    [Lora(rank=2, learning_rate=1e-2), pytest.param(TopLayers(k=2, learning_rate=1e-2), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_the_loss_falls_and_a_restored_model_writes_the_same(method: Any, backbone: Seq2SeqBackbone) -> None:
     bench = bench_of(backbone, epochs=4)
     fitted = fit_by_gradient(method, bench)

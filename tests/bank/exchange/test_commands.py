@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,13 +21,20 @@ Logits = Callable[[TaskModule], Tensor]
 METHODS = {"peft": "peft_lora:maps=attention.query:head=relu", "adapters": "adapterhub:parts=mlp"}
 
 
-@pytest.fixture
-def bank(make_module: MakeModule, write_network: WriteNetwork, tmp_path: Path) -> Path:
-    """With a task of each format's, on a DistilBERT."""
-    made = Bank.create(tmp_path / "shop.bank")
+@pytest.fixture(scope="module")
+def made(write_module: MakeModule, write_network: WriteNetwork, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank with a task of each format's, on a DistilBERT; no test changes it."""
+    folder = tmp_path_factory.mktemp("bank")
+    made = Bank.create(folder / "shop.bank")
     for format, method in METHODS.items():
-        made.add(make_module(method, write_network("distilbert")).folder, format)
+        made.add(write_module(folder / format, method, write_network("distilbert")).folder, format)
     return made.path
+
+
+@pytest.fixture
+def bank(made: Path, tmp_path: Path) -> Path:
+    """Its copy."""
+    return shutil.copytree(made, tmp_path / "shop.bank")
 
 
 @pytest.mark.parametrize("format", list(METHODS))

@@ -123,7 +123,9 @@ def test_where_labels_count_from_is_said_or_certain(tmp_path: Path) -> None:
 LETTERED = ("AB", "ab", ("opt_a", "opt_b"), ("option_A", "option_B"), ("opa", "opb"), ("answerA", "answerB"))
 
 
-@pytest.mark.parametrize("called", ["{}", "({})", "{}.", "{})", "[{}]", " {}:"])
+@pytest.mark.parametrize(
+    "called", ["{}", "({})", *(pytest.param(one, marks=pytest.mark.slow) for one in ("{}.", "{})", "[{}]", " {}:"))]
+)
 @pytest.mark.parametrize("lower", [False, True])
 def test_labels_by_letter(tmp_path: Path, called: str, lower: bool) -> None:
     letters = "ab" if lower else "AB"

@@ -185,6 +185,7 @@ def test_the_whole_of_it(parallel: Path, how: Callable[..., Any]) -> None:
     assert again.reused
 
 
+@pytest.mark.slow
 def test_one_pass_is_an_epoch(parallel: Path, how: Callable[..., Any]) -> None:
     facts = how(parallel, steps=None, vocabulary=290).result.facts
     assert any("are left out of training" in note for note in facts["notes"])

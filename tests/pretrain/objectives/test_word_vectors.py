@@ -59,7 +59,12 @@ def together(vectors: WordVectors) -> float:
 
 
 @pytest.mark.parametrize(
-    "options", ["", ":algorithm=cbow", ":ngrams=true:buckets=500", ":algorithm=cbow:ngrams=true:buckets=500"]
+    "options",
+    [
+        "",
+        ":algorithm=cbow:ngrams=true:buckets=500",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (":algorithm=cbow", ":ngrams=true:buckets=500")),
+    ],
 )
 def test_words_of_one_topic_come_together(options: str, train: Callable[..., Pretrained]) -> None:
     vectors = named_word_vectors(str(train(LONG + options).folder))
