@@ -129,7 +129,7 @@ def test_the_contract_of_methods(kind: str, t5: Backbone) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["full", "adapter:size=4", "ia3", "bitfit", "top_layers:k=1"])
+@pytest.mark.parametrize("by", ["full", "adapter:size=4", "ia3", "top_layers:k=1"])
 def test_the_contract_with_other_methods(by: str, t5: Backbone) -> None:
     check_method("verbalised", {"by": by}, backbone=t5.card.id, of_kinds=("classification",))
 
