@@ -62,7 +62,7 @@ def test_a_source_names_its_fields() -> None:
     pair = Example("train/1", {"text_a": "It rains.", "text_b": "It is wet."}, "yes")
     assert source_of(pair, "mrpc").inputs == {"text": "mrpc sentence1: It rains. sentence2: It is wet."}
     one = Example("train/1", {"text": "why", "choices": ("so", "thus")}, (1, 0))
-    assert source_of(one, "").inputs == {"text": "choice1: so choice2: thus sentence: why"}
+    assert source_of(one, "none").inputs == {"text": "choice1: so choice2: thus sentence: why"}
 
 
 def test_numbers_are_those_of_t5_where_the_scale_is_that_of_stsb() -> None:
@@ -117,7 +117,7 @@ def test_logits_are_the_likelihoods_of_the_labels(t5: Backbone) -> None:
 def test_it_learns_to_write_the_labels(t5: Backbone) -> None:
     data = tiny_dataset("classification", rows=40)
     fitted, bench = fitted_on(data, t5, epochs=12)
-    free = fitted.writer.logits([source_of(example, "") for example in data.validation.examples])["text"].tolist()
+    free = fitted.writer.logits([source_of(example, "none") for example in data.validation.examples])["text"].tolist()
     outside = sum(text.strip() not in data.task.labels for text in free)
     assert fitted.facts["validation_written_outside"] == outside == 0
     assert bench.score(fitted.logits(data.validation.examples)) > 0.8

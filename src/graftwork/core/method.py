@@ -327,7 +327,7 @@ class Draws(Protocol):
 
 
 @runtime_checkable
-class Writes(Protocol):
+class TrainsToWrite(Protocol):
     """A method that declares whether it trains the backbone to write, whatever the kind of the task (default: no)."""
 
     WRITES: ClassVar[bool]

@@ -19,7 +19,7 @@ from graftwork.core.writing import TextWriter, reading_part
 from graftwork.errors import ConfigError, clip
 from graftwork.pretrained.open_backbone import can_write, opened_like
 from graftwork.registry import kinds, methods
-from graftwork.targets.verbal_answers import VerbalAnswers, source_of, verbal_answers
+from graftwork.targets.verbal_answers import NO_PREFIX, VerbalAnswers, source_of, verbal_answers
 from graftwork.train.answer_likelihoods import answer_likelihoods
 from graftwork.train.flops import counted
 from graftwork.train.frozen_pass import FrozenStore
@@ -80,7 +80,7 @@ def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
 class Verbalised:
     """The method `by`, trained to write a task's answers; they are then scored by their likelihood."""
 
-    prefix: str = ""  # stands in front of the fields, such as the name of a task that the network knows: mrpc, stsb
+    prefix: str = NO_PREFIX  # stands before the fields, such as the name of a task that the network knows: mrpc, stsb
     step: float = 0.0  # numbers of a regression are rounded to multiples of it; 0: about 26 of them, by their range
     by: str = field(default="lora", metadata={TOLD: True})  # how the network is trained, with its hyper-parameters
 

@@ -16,6 +16,7 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds
 
+NO_PREFIX = "none"
 FIELDS: Mapping[str, str] = {"text": "sentence", "text_a": "sentence1", "text_b": "sentence2"}  # role -> name
 NUMBERS = 26  # that a regression tells apart, unless its step is given: of 0 to 5 they are 0.2 apart, as in T5's STS-B
 NUMBERS_AT_MOST = 200  # each is read by the decoder for every example
@@ -62,11 +63,11 @@ def choice_text(place: int) -> str:
 
 
 def source_of(example: Example, prefix: str) -> Example:
-    """Return an example of one text: the prefix, the choices if any, then the texts, each behind its field's name."""
+    """Return an example of one text: the prefix and the choices if any, then the texts, each behind its field's name."""
     given = example.inputs
     choices = [f"{choice_text(place)}: {choice}" for place, choice in enumerate(given.get("choices", ()))]
     texts = [f"{name}: {given[role]}" for role, name in FIELDS.items() if role in given]
-    return Example(example.id, {"text": " ".join([*filter(None, [prefix]), *choices, *texts])})
+    return Example(example.id, {"text": " ".join([*([] if prefix == NO_PREFIX else [prefix]), *choices, *texts])})
 
 
 def verbal_answers(task: Task, targets: Sequence[float], step: float) -> VerbalAnswers:
