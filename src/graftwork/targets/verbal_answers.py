@@ -63,7 +63,7 @@ def choice_text(place: int) -> str:
 
 
 def source_of(example: Example, prefix: str) -> Example:
-    """Return an example of one text: the prefix and the choices if any, then the texts, each behind its field's name."""
+    """Return an example of one text: the prefix and the choices if any, then the texts, each behind its field."""
     given = example.inputs
     choices = [f"{choice_text(place)}: {choice}" for place, choice in enumerate(given.get("choices", ()))]
     texts = [f"{name}: {given[role]}" for role, name in FIELDS.items() if role in given]
