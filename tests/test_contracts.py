@@ -54,6 +54,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {  # beside the defaults
 }
 DEFAULTS_DO_NOT_FIT = {"top_layers", "adapterhub", "peft_lora"}  # `tiny_text` has two blocks; these name no place
 DEFAULTS_DO_NOT_FIT |= {"prompt"}  # it is no language model: tests/methods/test_prompt.py has one
+DEFAULTS_DO_NOT_FIT |= {"verbalised"}  # it writes nothing: tests/methods/test_verbalised.py has a T5
 BY_GRADIENT = {
     "adapter",
     "bitfit",

@@ -37,6 +37,7 @@ from graftwork.run.run_checkpoint import RunCheckpoint
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
 from graftwork.testing.tiny_networks import tiny_bilm, tiny_word_vectors, write_awd_lstm, write_network
+from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train import linear_fit
 from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.loop import Attaches
@@ -48,7 +49,7 @@ SETTINGS = {  # of methods whose defaults name no place in two blocks
     "peft_lora": "peft_lora:maps=attention.query+mlp.down:rank=2",
 }
 METHODS = [SETTINGS.get(name, name) for name in registry.methods.names() if registry.methods.get(name)().uses_backbone]
-OF_DECODERS = ("prompt",)  # methods that ask a language model
+NETWORKS = {"prompt": "hf_decoder", "verbalised": "hf_seq2seq"}  # of methods that need a language model
 QUICK = ("full", "lora", "linear_probe")  # of these every change is tested
 KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice", "ranking")
 FAMILIES = [  # minilm is `hf_text` with other weights; what writes has tests of its own
@@ -151,6 +152,8 @@ def tiny(family: str, folder: Path) -> str:
         save_bilm(tiny_bilm(), folder, {})
     elif family == "awd_lstm":
         write_awd_lstm(folder)
+    elif family == "hf_seq2seq":
+        write_seq2seq(folder)
     elif family in MEDIA_FAMILIES:
         write_network(folder, MEDIA_FAMILIES[family])
     else:
@@ -168,7 +171,7 @@ def slow_but(names: Sequence[str], quick: Sequence[str]) -> list[Any]:
 
 @pytest.mark.parametrize("method", slow_but(METHODS, QUICK))
 def test_methods(method: str, tmp_path: Path) -> None:
-    name = tiny("hf_decoder" if method in OF_DECODERS else "tiny_text", tmp_path / "network")
+    name = tiny(NETWORKS.get(method, "tiny_text"), tmp_path / "network")
     backbone = open_backbone(name, precision="fp32")
     data = next(data for data in datasets(tmp_path, rows=12) if fits(method, data, backbone))
     lives_on_cuda(method, data, name, tmp_path)

@@ -327,6 +327,13 @@ class Draws(Protocol):
 
 
 @runtime_checkable
+class TrainsToWrite(Protocol):
+    """A method that declares whether it trains the backbone to write, whatever the kind of the task (default: no)."""
+
+    WRITES: ClassVar[bool]
+
+
+@runtime_checkable
 class Over(Protocol):
     """A method that wraps another one."""
 

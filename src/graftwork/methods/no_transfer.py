@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
-from graftwork.core.backbone import Backbone, BackboneCard, device_of
+from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Entries, Setting, Workbench
 from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
-from graftwork.pretrained.open_backbone import FRESH, open_backbone
+from graftwork.pretrained.open_backbone import FRESH, opened_like
 from graftwork.registry import methods
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.seeds import derive
@@ -68,15 +67,8 @@ class NoTransfer:
 
 def _on_random(setting: Setting, drawn: int) -> Setting:
     assert setting.backbone is not None
-    return replace(setting, backbone=_fresh(setting.backbone, drawn))
-
-
-def _fresh(backbone: Backbone, drawn: int) -> Backbone:
-    """Open the same architecture and tokeniser with random weights, in the same precision on the same device."""
-    weights = list(backbone.module.parameters())
-    bf16 = any(weight.dtype == torch.bfloat16 for weight in weights)
-    device = device_of(backbone.module).type
-    return open_backbone(f"{FRESH}{backbone.card.id}", precision="bf16" if bf16 else "fp32", device=device, seed=drawn)
+    fresh = opened_like(setting.backbone, f"{FRESH}{setting.backbone.card.id}", seed=drawn)
+    return replace(setting, backbone=fresh)
 
 
 def _shown(example: Example) -> Example:

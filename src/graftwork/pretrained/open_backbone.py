@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily, WritingFamily
+from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily, WritingFamily, device_of
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.machine.cards import on_device
 from graftwork.pretrained.download_policy import kept_only
@@ -37,6 +37,17 @@ def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int =
     opened = family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
     on_device(opened.module, device)
     return opened
+
+
+def opened_like(backbone: Backbone, name: str, *, seed: int = 0, writes: bool = False) -> Backbone:
+    """Open `name`, as `open_backbone`, in the precision of an open backbone and on its device."""
+    precision = "bf16" if any(str(one.dtype) == "torch.bfloat16" for one in backbone.module.parameters()) else "fp32"
+    return open_backbone(name, precision=precision, device=device_of(backbone.module).type, seed=seed, writes=writes)
+
+
+def can_write(name: str) -> bool:
+    """Return whether the backbone of this name writes texts if opened with `writes`."""
+    return isinstance(_family(name.removeprefix(FRESH), writes=True)[0], WritingFamily)
 
 
 def backbone_names() -> list[str]:

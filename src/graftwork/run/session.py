@@ -12,7 +12,7 @@ from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
 from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase, Stopwatch
-from graftwork.core.method import CutsWords, Decays
+from graftwork.core.method import CutsWords, Decays, TrainsToWrite
 from graftwork.core.named_methods import Named, named_from_config
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
@@ -98,8 +98,12 @@ class Session:
         rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
         schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
         begun = beginning(method.method, self.backbone.card if self.backbone else None)
+        writes = isinstance(self.backbone, TextWriter) or (
+            isinstance(method.method, TrainsToWrite) and method.method.WRITES
+        )
+        begun |= {"head_start": False} if writes else {}
         resolved = resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
-        return resolved | (OF_TEXTS if isinstance(self.backbone, TextWriter) else {})
+        return {**resolved, **(OF_TEXTS if writes else {})}
 
     def _rates(self, method: Named) -> dict[str, Any]:
         """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.

@@ -1,0 +1,185 @@
+"""Verbalised: the answer is a text. A network that writes is trained to write labels or numbers, and each answer gets
+its likelihood of being written (T5, Raffel et al. 2020, arXiv:1910.10683)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import Entries, Logits, OfKinds, Setting, Workbench
+from graftwork.core.part_settings import TOLD
+from graftwork.core.task import Split, Task
+from graftwork.core.writing import TextWriter, reading_part
+from graftwork.errors import ConfigError, clip
+from graftwork.pretrained.open_backbone import can_write, opened_like
+from graftwork.registry import kinds, methods
+from graftwork.targets.verbal_answers import NO_PREFIX, VerbalAnswers, source_of, verbal_answers
+from graftwork.train.answer_likelihoods import answer_likelihoods
+from graftwork.train.flops import counted
+from graftwork.train.frozen_pass import FrozenStore
+from graftwork.train.loop import Attaches
+from graftwork.train.text_loop import FittedWriter, writer_of
+from graftwork.train.wrapper_method import apart, known_by, method_by, unfit_over, version_over
+
+KINDS = ("classification", "regression", "choice")
+WRITES = "generation"  # the kind of the task that `by` is trained on
+LONGEST = 512  # tokens of an answer, at most
+
+
+@dataclass
+class FittedVerbalised:
+    """A trained network that writes, and the answers of a task as texts. Implements `Fitted`."""
+
+    writer: FittedWriter
+    answers: VerbalAnswers
+    prefix: str
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """Those of the network."""
+        return self.writer.trained_parameters
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """Return (N, C) or (W, 1): the log-likelihood of each answer; (N, 1) of a regression: the mean number."""
+        model, texts = self.writer.model, self.answers.of(examples)
+        encoded = model.backbone.encode(sources(examples, self.prefix))
+        chances = answer_likelihoods(model, encoded, writer_of(model).encode_texts(texts, LONGEST)[0])
+        return self.answers.logits(chances, examples)
+
+    def outside(self, examples: Sequence[Example]) -> int:
+        """Count the examples for which the network, free to write what it likes, writes none of the answers."""
+        writer = writer_of(self.writer.model)
+        tokens = writer.encode_texts(self.answers.of(examples), LONGEST)[0]
+        known = {writer.text_of(answer).strip() for answer in tokens}
+        free = self.writer.logits(sources(examples, self.prefix))
+        return sum(cut or text.strip() not in known for text, _, cut in free.tolist())
+
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
+        """Return the trained parameters by name."""
+        return self.writer.delta()
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Count the FLOPs of answering these: the encoder once, the decoder for each answer."""
+        return counted(lambda: self.logits(examples))[1], "counter"
+
+
+def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
+    """Return the examples as the network reads them."""
+    return [source_of(example, prefix) for example in examples]
+
+
+@methods.register("verbalised")
+@dataclass(frozen=True)
+class Verbalised:
+    """The method `by`, trained to write a task's answers; they are then scored by their likelihood."""
+
+    prefix: str = NO_PREFIX  # stands before the fields, such as the name of a task that the network knows: mrpc, stsb
+    step: float = 0.0  # numbers of a regression are rounded to multiples of it; 0: about 26 of them, by their range
+    by: str = field(default="lora", metadata={TOLD: True})  # how the network is trained, with its hyper-parameters
+
+    WRITES: ClassVar[bool] = True
+    BOARD: ClassVar[Entries] = ()  # on a board only where it is named
+    uses_backbone: ClassVar[bool] = True
+
+    @property
+    def VERSION(self) -> int:
+        """A version that changes with that of `by`."""
+        return version_over(self.by)
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Return a reason unless one text, two or choices are answered, and the backbone has a decoder."""
+        if task.kind not in KINDS or task.reads != "text":
+            return f"it answers {', '.join(KINDS)} of texts, and this task is {task.kind} of {task.reads}s"
+        if self.step < 0:
+            return f"step must be 0 or more, not {self.step:g}"
+        below = method_by(self.by)
+        if not isinstance(below, Attaches) or WRITES not in (below.KINDS if isinstance(below, OfKinds) else ()):
+            return unfit_over(self.by) or f"{self.by} trains no network that writes"
+        if card is not None and not can_write(card.id):
+            return f"{card.id} writes no texts, as T5 with its decoder does"
+        return below.unfit(written_task(task, LONGEST), card)
+
+    def identity(self) -> dict[str, Any]:
+        """Return `by` with all its hyper-parameters."""
+        return known_by(self.by)
+
+    def fit(self, bench: Workbench) -> FittedVerbalised:
+        """Train the network to write the right answers. Raises `ConfigError` for answers that are the same tokens."""
+        task, name = bench.setting.task, f"verbalised {self.prefix!r}"
+        network = bench.once("with the decoder", lambda tally: opened(bench.setting))
+        store = bench.once(name, lambda tally: FrozenStore())
+        answers = verbal_answers(task, [example.target for example in bench.train.examples], self.step)
+        longest = longest_of(network, answers.of([*bench.train.examples, *bench.validation.examples]))
+        setting = Setting(written_task(task, longest), kinds.get(WRITES), network)
+
+        def told(split: Split) -> Split:
+            right = [(answers.right(target),) for target in split.targets]
+            targets = setting.kind.encode(right, setting.task)
+            return replace(split, examples=tuple(sources(split.examples, self.prefix)), targets=targets)
+
+        inner = replace(
+            apart(bench, name),
+            setting=setting,
+            train=told(bench.train),
+            validation=told(bench.validation),
+            passes=store.of(reading_part(network), name),
+        )
+        writer = method_by(self.by).fit(inner)
+        assert isinstance(writer, FittedWriter)
+        fitted = FittedVerbalised(writer, answers, self.prefix, {})
+        with bench.profile.phase("evaluate"):
+            outside, flops = counted(lambda: fitted.outside(bench.validation.examples))
+        bench.tally.add(flops)
+        fitted.facts = {
+            **writer.facts,
+            "source": sources(bench.train.examples[:1], self.prefix)[0].inputs["text"],
+            "answers": list(answers.texts),
+            "numbers": list(answers.numbers),
+            "longest": longest,
+            "validation_rows": len(bench.validation.examples),
+            "validation_written_outside": outside,
+        }
+        return fitted
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedVerbalised:
+        """Open the backbone with its decoder, and restore `by` on it."""
+        inner = Setting(written_task(setting.task, facts["longest"]), kinds.get(WRITES), opened(setting))
+        writer = method_by(self.by).restore(inner, delta, facts)
+        assert isinstance(writer, FittedWriter)
+        answers = VerbalAnswers(tuple(facts["answers"]), tuple(facts["numbers"]))
+        return FittedVerbalised(writer, answers, self.prefix, facts)
+
+
+def opened(setting: Setting) -> Backbone:
+    """Open the backbone of a setting with its decoder, beside the open one that reads alone."""
+    assert setting.backbone is not None
+    return opened_like(setting.backbone, setting.backbone.card.id, writes=True)
+
+
+def written_task(task: Task, longest: int) -> Task:
+    """Return the task of writing the answers of a task, of at most `longest` tokens."""
+    question = {"kind": WRITES, "labels": (), "metrics": ("exact_match",), "longest": longest}
+    return Task.from_question(task.name, question)
+
+
+def longest_of(network: Backbone, texts: Sequence[str]) -> int:
+    """Return the tokens of the longest answer. Raises `ConfigError` where two of them are the same tokens."""
+    assert isinstance(network, TextWriter)
+    tokens = network.encode_texts(texts, LONGEST)[0]
+    for text, answer in zip(texts, tokens, strict=True):
+        like = texts[tokens.index(answer)]
+        if like != text:
+            raise ConfigError(
+                "two labels are the same tokens to the backbone, which could not tell them apart",
+                where=network.reading.card.id,
+                got=f"{clip(like)} and {clip(text)}",
+                do="rename one of them, or use a method that gives labels a head of their own: by itself lora or full",
+            )
+    return max(map(len, tokens))

@@ -1,0 +1,39 @@
+"""How likely a network that writes is to write each of some answers: logits without writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Encoded
+from graftwork.core.model import Model
+from graftwork.machine.memory import answers_in_halves
+from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.batches import by_length
+from graftwork.train.text_loop import writer_of
+
+
+@torch.no_grad()
+def answer_likelihoods(model: Model, encoded: Encoded, answers: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """Return (N, A): the log-likelihood of each of A answers, as tokens with their end, for each example.
+
+    The encoder reads an example once, and the decoder each answer.
+    """
+    writer = writer_of(model)
+    found = np.empty((len(encoded), len(answers)), dtype=np.float64)
+
+    def read(rows: Sequence[int]) -> NDArray[Any]:
+        inputs = model.backbone.collate(encoded, encoded.sequences(rows))
+        states, mask = model.read(inputs), inputs["attention_mask"]
+        told = (torch.tensor([answer], device=model.device).expand(len(rows), -1) for answer in answers)
+        chances = [writer.log_probabilities(states, mask, tokens).double().sum(dim=1) for tokens in told]
+        scores: NDArray[Any] = torch.stack(chances, dim=1).cpu().numpy()
+        return scores
+
+    for rows in by_length(encoded.lengths, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+        found[rows] = np.concatenate(answers_in_halves(rows.tolist(), read))
+    return found
