@@ -15,7 +15,7 @@ from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import OwnOutputs
 from graftwork.core.media import MEDIA, Media
-from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
+from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsBack, Setting
 from graftwork.core.named_methods import method_from_config
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
@@ -44,6 +44,7 @@ from graftwork.units import named_scores, show
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
 SELF_TEST_FILES = 4  # images or sounds, stored in the module as small copies
+READ_BACK = "read_back"  # in selftest.json: of texts, their log-probabilities when they are read back
 TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; equal bits on the same processor, not on another device
 
 # Frozen backbones open in this process, shared by modules; keyed by content, so never stale.
@@ -60,7 +61,9 @@ class TaskModule:
     description: Mapping[str, Any]
     backbone: Backbone | None
     difference: float = 0.0  # largest logit difference in the self-test on loading; 0.0: equal bits
-    tested: NDArray[Any] | None = None  # (N, C) or (W, C): logits of the self-test, or outputs of the kind's own
+    tested: NDArray[Any] | None = (
+        None  # (N, C) or (W, C): logits of the self-test; outputs of the kind's own, or (N,) read back
+    )
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
@@ -146,15 +149,23 @@ class TaskModule:
             for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
         ]
         kind = kinds.get(self.task.kind)
-        self.tested = found = flat(self.fitted.logits(examples))
-        if isinstance(kind, OwnOutputs):
-            difference, largest = kind.difference(found, kind.from_lists(stored["logits"])), 1.0
+        what = "the self-test gives other logits than when the module was made"
+        if READ_BACK in stored and isinstance(kind, OwnOutputs) and isinstance(self.fitted, ReadsBack):
+            what = "the self-test finds other probabilities of texts than when the module was made"
+            self.tested = found = self.fitted.read_back(examples, kind.from_lists(stored["logits"]))
+            expected, largest = np.array(stored[READ_BACK], dtype=np.float64), 1.0
+            difference = float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max())
         else:
-            difference, largest = self._logits_apart(found, flat(from_lists(stored["logits"])), kind.outputs(self.task))
+            self.tested = outputs = flat(self.fitted.logits(examples))
+            if isinstance(kind, OwnOutputs):
+                difference, largest = kind.difference(outputs, kind.from_lists(stored["logits"])), 1.0
+            else:
+                expected = flat(from_lists(stored["logits"]))
+                difference, largest = self._logits_apart(outputs, expected, kind.outputs(self.task))
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, largest)
         if not difference <= allowed:
             raise IncompatibleModule(
-                "the self-test gives other logits than when the module was made",
+                what,
                 where=str(self.folder),
                 got=f"a difference of {difference:.3g}",
                 expected=f"at most {allowed:.3g}",
@@ -238,6 +249,8 @@ def save_module(
     """
     write_tensors(folder / DELTA, fitted.delta())
     test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}
+    if isinstance(fitted, ReadsBack):
+        test[READ_BACK] = fitted.read_back(examples, logits).tolist()
     if any(example.source is not None for example in examples):
         test["sources"] = [example.source for example in examples]
     write_json(folder / "selftest.json", test)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
+from graftwork.core.kind import OwnOutputs
 from graftwork.core.named_methods import Named
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
@@ -45,6 +46,7 @@ from graftwork.receipts.differences import (
 )
 from graftwork.receipts.file_integrity import compared_predictions, parted, read_spec, record_differences
 from graftwork.receipts.seed_group import Band, held_against, row_of
+from graftwork.registry import kinds
 from graftwork.run.execute import execute_spec
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
@@ -90,7 +92,8 @@ class Verification:
     executed: bool  # True if the run was executed again, False if its inputs differ
     seconds: float  # time of the re-execution
     score: Mapping[str, Any] = field(default_factory=dict)  # of the headline: metric, split, recorded, found
-    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal ones, and the largest logit difference
+    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal ones, the largest difference of a logit
+    # or, with "numbers" output, of a number in outputs of another sort
     band: Band | None = None  # used to judge the score; None if the bits decided
 
     @property
@@ -204,6 +207,8 @@ class Verifier:
             damaged = any((one.group, one.about) == (RECORD, "predictions") for one in found)
             comparable = other["outcome"]["predictions"] and not damaged
             predictions = compared_predictions(folder, again) if comparable else {}
+            if predictions and isinstance(kinds.get(session.dataset.task.kind), OwnOutputs):
+                predictions["numbers"] = "output"
         return self._verdict(folder, spec, receipt, found, other, seconds, predictions)
 
     def _verdict(
@@ -216,10 +221,10 @@ class Verifier:
         seconds: float = 0.0,
         predictions: Mapping[str, Any] = {},
     ) -> Verification:
-        kinds = {one.group for one in found}
+        groups = {one.group for one in found}
         verdict, band, score = DIFFERENT, None, _score(receipt, again)
-        sound = again is not None and not kinds & {INPUT, RECORD}
-        if sound and OUTCOME not in kinds:
+        sound = again is not None and not groups & {INPUT, RECORD}
+        if sound and OUTCOME not in groups:
             verdict = EQUAL
         elif sound and may_round(receipt, found) and failed_alike(receipt, again):
             verdict = IN_TOLERANCE
