@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from graftwork.core.kind import OwnOutputs
 from graftwork.core.named_methods import Named
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
@@ -46,7 +45,6 @@ from graftwork.receipts.differences import (
 )
 from graftwork.receipts.file_integrity import compared_predictions, parted, read_spec, record_differences
 from graftwork.receipts.seed_group import Band, held_against, row_of
-from graftwork.registry import kinds
 from graftwork.run.execute import execute_spec
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
@@ -92,8 +90,7 @@ class Verification:
     executed: bool  # True if the run was executed again, False if its inputs differ
     seconds: float  # time of the re-execution
     score: Mapping[str, Any] = field(default_factory=dict)  # of the headline: metric, split, recorded, found
-    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal ones, the largest difference of a logit
-    # or, with "numbers" output, of a number in outputs of another sort
+    predictions: Mapping[str, Any] = field(default_factory=dict)  # of `compared_predictions`
     band: Band | None = None  # used to judge the score; None if the bits decided
 
     @property
@@ -206,9 +203,7 @@ class Verifier:
                 found += parted(folder, again)
             damaged = any((one.group, one.about) == (RECORD, "predictions") for one in found)
             comparable = other["outcome"]["predictions"] and not damaged
-            predictions = compared_predictions(folder, again) if comparable else {}
-            if predictions and isinstance(kinds.get(session.dataset.task.kind), OwnOutputs):
-                predictions["numbers"] = "output"
+            predictions = compared_predictions(folder, again, session.dataset.task.kind) if comparable else {}
         return self._verdict(folder, spec, receipt, found, other, seconds, predictions)
 
     def _verdict(
