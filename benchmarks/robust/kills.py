@@ -64,6 +64,11 @@ SIZES: dict[str, dict[str, Any]] = {
                  "use_skip_connections": True},
     },
     "word_vectors": {"width": 50},
+    "span_corruption": {"d_model": 32, "num_layers": 2, "num_heads": 2, "d_kv": 16, "d_ff": 64},
+    "denoising": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
+                  "decoder_attention_heads": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64},
+    "translation": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
+                    "decoder_attention_heads": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64},
 }  # fmt: skip
 Words = tuple[str, ...]
 
@@ -101,7 +106,10 @@ def cases(work: Path) -> list[Case]:
         trained("images", method, precision, 60, "--backbone", f"hf:{files['network']}")
         for method, precision in (("full", "fp32"), ("lora", "bf16"))
     ]
-    found += [pretrained(files["texts"], work, *objective) for objective in OBJECTIVES]
+    found += [
+        pretrained(files["pairs" if objective[1] == "translation" else "texts"], work, *objective)
+        for objective in OBJECTIVES
+    ]
     return found
 
 
@@ -115,6 +123,9 @@ OBJECTIVES: tuple[tuple[str, str, int, Words], ...] = (  # name, objective, step
      ("--learning-rate", "5", "--schedule", "constant")),
     ("bidirectional", "bidirectional:samples=64", 100, ()),
     ("word vectors", "word_vectors", 0, ("--tokens", "2000000")),
+    ("span corruption", "span_corruption", 100, ()),
+    ("denoising", "denoising", 100, ()),
+    ("translation", "translation", 100, ()),
 )  # fmt: skip
 
 
@@ -130,7 +141,8 @@ def inputs(work: Path) -> dict[str, Path]:
     """Write toy data of every sort, and a tiny image network."""
     work.mkdir(parents=True, exist_ok=True)
     files = {"classification": work / "texts.csv", "tagging": work / "words.conll", "span": work / "questions.jsonl",
-             "images": work / "images", "network": work / "vit", "texts": work / "corpus.txt"}  # fmt: skip
+             "images": work / "images", "network": work / "vit", "texts": work / "corpus.txt",
+             "pairs": work / "pairs.tsv"}  # fmt: skip
     if files["texts"].is_file():
         return files
     with files["classification"].open("w", newline="", encoding="utf-8") as stream:
@@ -154,7 +166,10 @@ def inputs(work: Path) -> dict[str, Path]:
     write_network(files["network"], "vit")
     for name, size in SIZES.items():
         write_json(work / f"{name}.json", size)
-    files["texts"].write_text("".join(f"{line}\n" for line in sentences_of(3000)))
+    lines = sentences_of(3000)
+    pairs = ["source\ttarget", *(f"{line}\t{' '.join(reversed(line.split()))}" for line in lines)]
+    files["pairs"].write_text("".join(f"{pair}\n" for pair in pairs))
+    files["texts"].write_text("".join(f"{line}\n" for line in lines))
     return files
 
 

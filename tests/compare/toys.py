@@ -203,7 +203,6 @@ class Comparison:
 
     def board(self, grid: Grid) -> dict[str, Any]:
         """What is written of it."""
-        page = leaderboard._Page(
-            self.session, self.session.store.root, self.worth, (), ("init", "order", "augmentation")
-        )
+        sources = ("init", "order", "augmentation")
+        page = leaderboard._Page(self.session, self.session.store.root, self.worth, (), sources, sources)
         return page._content(grid, grid.rows(self.session), 200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.task import Dataset
-from graftwork.core.writing import NOTHING, TextSearch
+from graftwork.core.writing import NOTHING, TOKENS, TextSearch
 from graftwork.machine.memory import Cut, Memory
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
@@ -21,7 +22,8 @@ from graftwork.registry import kinds
 from graftwork.targets.written_texts import WRITTEN
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.flops import PairCounter, counted
+from graftwork.train.loop import build_model, fit_by_gradient, restore_by_attaching
 from graftwork.train.text_loop import padded_tokens, write
 
 
@@ -66,6 +68,24 @@ def test_the_loss_falls_and_a_restored_model_writes_the_same(method: Any, backbo
     )
     assert kinds.get("generation").difference(restored.logits(examples), found) == 0  # type: ignore[attr-defined]
     assert fitted.flops(examples[:1])[0] > 0
+
+
+def test_flops_of_a_few_lengths_tell_those_of_others(backbone: Seq2SeqBackbone) -> None:
+    model = build_model(Lora(rank=2), Setting(toy().task, kinds.get("generation"), backbone), towers=1)
+    counter = PairCounter()
+
+    def loss(read: int, wrote: int) -> float:
+        inputs = {"input_ids": torch.full((2, read), 5), "attention_mask": torch.ones(2, read, dtype=torch.int64)}
+        chances = model(inputs | {TOKENS: torch.full((2, wrote), 5)}).sum()
+        chances.backward()
+        return float(chances.detach())
+
+    sizes = [(3, 2), (9, 2), (3, 7), (9, 7), (5, 4), (12, 3), (7, 11), (6, 6)]
+    for read, wrote in sizes:
+        assert counter.known((read, wrote)) is None or (read, wrote) == sizes[-1]
+        counter.run((read, wrote), 2, partial(loss, read, wrote))
+    for read, wrote in ((6, 6), (10, 9), (20, 4)):
+        assert counter.known((read, wrote)) == pytest.approx(counted(partial(loss, read, wrote))[1] / 2, rel=1e-9)
 
 
 def test_parts_of_a_batch_give_the_same_step(backbone: Seq2SeqBackbone) -> None:

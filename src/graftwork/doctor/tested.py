@@ -13,8 +13,8 @@ from graftwork.machine.environment import version
 NAME = "graftwork"
 EXTRAS = {  # name -> what it brings
     "elmo": "ELMo's published weights, which are HDF5",
-    "gguf": "networks in llama.cpp's files",
     "generation": "scores of written texts: BLEU, chrF, ROUGE",
+    "gguf": "networks in llama.cpp's files",
     "hub": "data sets by name, hub:NAME",
     "images": "tasks over images",
     "parquet": "data in Parquet files",

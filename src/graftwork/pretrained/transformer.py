@@ -23,7 +23,6 @@ from graftwork.pretrained.transformer_reader import HeadPlace, TransformerReader
 
 BlockOutput = Tensor | tuple[Tensor | None, ...]  # hidden states, or a tuple that begins with them
 HAS_BIAS = "has_relative_attention_bias"  # T5's first attention: it computes the position bias of all blocks
-BIAS = "relative_attention_bias"  # its table
 RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' classes that are no `nn.LayerNorm`
 
 
@@ -56,9 +55,8 @@ class TransformerBackbone:
             role: next((path for path in choices.split("|") if f"{first}.{path}" in paths), choices)
             for role, choices in self.layout.roles.items()
         }
-        biased = (path for path, part in self.module.named_modules() if getattr(part, HAS_BIAS, False))
-        shared = (path for path in biased if f"{path}.{BIAS}" in self.layout.learns_like)  # each of UMT5 has its own
-        self._biased_path = next(shared, None)
+        biased = [path for path, part in self.module.named_modules() if getattr(part, HAS_BIAS, False)]
+        self._biased_path = biased[0] if len(biased) == 1 else None  # each block of UMT5 has its own
 
     @property
     def rows_apart(self) -> bool:

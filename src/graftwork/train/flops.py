@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -95,6 +96,40 @@ class StepCounter:
         lengths, squares = zip(*self._counted, strict=True)
         inside = min(lengths) <= size[0] <= max(lengths) and min(squares) <= size[1] <= max(squares)
         return self._plane(size) if inside else None
+
+
+class PairCounter:
+    """A FLOP counter of batches with two lengths, T read and U written: some are counted, the rest are interpolated.
+
+    Per sequence an encoder-decoder's FLOPs are a polynomial of the second degree in T and U. Batches are counted until
+    one more than determine it lie on it.
+    """
+
+    def __init__(self) -> None:
+        self._counted: dict[tuple[int, int], float] = {}  # FLOP per sequence
+
+    def run(self, size: tuple[int, int], sequences: int, work: Callable[[], T]) -> tuple[T, float]:
+        """Run `work` on a batch of sequences padded to (T, U); return its result and its FLOPs."""
+        known = self.known(size)
+        if known is not None:
+            return work(), known * sequences
+        result, flops = counted(work)
+        self._counted[size] = flops / sequences
+        return result, flops
+
+    def known(self, size: tuple[int, int]) -> float | None:
+        """Return the FLOPs of a sequence where they are counted, or follow from those that are."""
+        if size in self._counted or len(self._counted) <= len(_terms(size)):
+            return self._counted.get(size)
+        table, flops = np.array([*map(_terms, self._counted)]), np.array([*self._counted.values()])
+        shares, _, rank, _ = np.linalg.lstsq(table, flops)
+        exact = rank == len(shares) and np.allclose(table @ shares, flops, rtol=1e-6, atol=0)
+        return float(np.dot(_terms(size), shares)) if exact else None
+
+
+def _terms(size: tuple[int, int]) -> tuple[float, ...]:
+    read, wrote = size
+    return 1.0, read, wrote, read**2, wrote**2, read * wrote
 
 
 def _plane(counted: Mapping[Size, float]) -> Plane | None:

@@ -24,7 +24,7 @@ from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import written
 from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
 from graftwork.train.batches import by_length
-from graftwork.train.flops import StepCounter, counted
+from graftwork.train.flops import PairCounter, StepCounter, counted
 from graftwork.train.training_state import snapshot
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class TextAim:
 
         self.targets, self.cut = tokens(bench.train.targets)
         self.held, _ = tokens(bench.validation.targets)
-        self._counted: dict[tuple[int, int, bool], float] = {}  # FLOP of a sequence, by T, U and whether it is trained
+        self._counters = {trained: PairCounter() for trained in (True, False)}
 
     def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
         """Return the mean over the tokens of a batch: teacher forcing, (S, T) inputs, (S, U) targets."""
@@ -65,16 +65,12 @@ class TextAim:
         return float((targets != NOTHING).sum())
 
     def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
-        """Run `work` on a batch and tally its FLOPs: counted once for each pair of lengths."""
+        """Run `work` on a batch and tally its FLOPs."""
         mask, real = inputs["attention_mask"], targets != NOTHING
-        size = (mask.shape[1], int(real.sum(dim=1).max()), torch.is_grad_enabled())
-        if size in self._counted:
-            result = work()
-        else:
-            result, flops = counted(work)
-            self._counted[size] = flops / len(mask)
+        size = (mask.shape[1], int(real.sum(dim=1).max()))
+        result, flops = self._counters[torch.is_grad_enabled()].run(size, len(mask), work)
         positions = len(mask) * (size[0] + size[1])
-        counter.tally.add(self._counted[size] * len(mask), 1 - float(mask.sum() + real.sum()) / positions)
+        counter.tally.add(flops, 1 - float(mask.sum() + real.sum()) / positions)
         return result
 
     @torch.no_grad()
