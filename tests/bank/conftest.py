@@ -22,7 +22,8 @@ def make_module(
 ) -> Path:
     """A task module as a run leaves it, without a run."""
     data, made = tiny_dataset(kind, pair=pair), parse_method(method)
-    opened = open_backbone(backbone, precision=precision) if made.method.uses_backbone else None
+    writes = kind == "generation"
+    opened = open_backbone(backbone, precision=precision, writes=writes) if made.method.uses_backbone else None
     fitted = made.method.fit(tiny_bench(data, opened, epochs=1, seed=seed))
     told = {
         "run": f"run{seed}",

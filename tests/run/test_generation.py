@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import graftwork as gw
+from graftwork.compare.majority_floor import floor_name
 from graftwork.compare.written_report import written_cells, written_lines
 from graftwork.core.task import Task
 from graftwork.io.files import read_json
@@ -40,6 +41,7 @@ def test_baselines_make_a_board(rows: Path, tmp_path: Path) -> None:
     assert board.content["headline_metric"] == "chrf" and {"bleu", "rougel", "exact_match"} < {*board.rows[0]["scores"]}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "What was written" in page and "doors of a" in page and "of every class" not in page
+    assert floor_name(board.content["task"]) == "the most frequent text" and "the majority class." not in page
     cells = {name: rest for name, *rest in written_cells(board.content)}
     assert next(iter(cells)) == "(references)" and float(cells["(references)"][0]) > 0
     assert cells["copy_source"] == ["0.0", "0.0", "0", "0", "0"]

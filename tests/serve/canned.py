@@ -55,10 +55,11 @@ TASKS = [
     task("squad", "span", [["context", "question"]], scores={"span_f1": 0.53}),
     task("copa", "choice", [["choices", "text"]]),
     task("wiki", "ranking", [["choices", "text"]], scores={"mean_average_precision": 0.7}),
+    task("blends", "generation", [["text_a", "text_b"]], scores={"chrf": 0.61}),
     task("flowers", "classification", [], ("rose", "tulip")),
     {"name": "torn", "failed": "the self-test gives other logits than on the day it was made"},
 ]
-BANK = {"backbone": {"id": "minilm", "revision": "7c7bd9c5b487" * 5, "blocks": 6}, "precision": "bf16", "tasks": 11}
+BANK = {"backbone": {"id": "minilm", "revision": "7c7bd9c5b487" * 5, "blocks": 6}, "precision": "bf16", "tasks": 12}
 PROSE = "Anna🙂 Müller has lung cancer."
 
 
@@ -132,6 +133,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "evil": {"label": EVIL, "probabilities": {EVIL: 0.75, "fine": 0.25}},
     "tickets": {"label": ["refund", "delay"], "probabilities": {"refund": 0.9, "delay": 0.6, "damage": 0.1}},
     "stsb": {"value": 3.14159},
+    "blends": {"text": f"one {EVIL}\n two", "probability": 0.0408, "log_probability": -3.2, "cut": True},
     "diseases": {
         "spans": [
             {"label": "Person", "start": 0, "end": 12, "text": "Anna🙂 Müller", "probability": 0.6},

@@ -151,7 +151,7 @@ def page(stage: Callable[..., Stage]) -> Stage:
 
 def test_tasks_with_scores_and_price_tags(page: Stage) -> None:
     page.open()
-    assert page.text("h1") == "11 tasks on minilm"
+    assert page.text("h1") == "12 tasks on minilm"
     assert "revision 7c7bd9c5b487" in page.text(".about") and "bf16" in page.text(".about")
     row = re.sub(r"\s+", " ", page.text("table tbody tr:first-child"))
     assert row == "trec6 classification adapter accuracy 96.6 1 min 37 sA 607 kB 2.44 MBB 1.3 GBB 7 msA"
@@ -162,7 +162,7 @@ def test_tasks_with_scores_and_price_tags(page: Stage) -> None:
 def test_a_task_is_found_by_part_of_its_name_or_kind(page: Stage) -> None:
     page.open().tab.fill("[type=search]", "TAGG")
     assert page.tab.locator("tbody tr:visible").count() == 2
-    assert "2 of 11 tasks" in page.text()
+    assert "2 of 12 tasks" in page.text()
 
 
 def test_the_token_of_the_link_leaves_the_address_bar(page: Stage) -> None:
@@ -210,6 +210,7 @@ CASES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
     ("banking77", {"text": "a\nb"}, {"text": "a\nb"}, ["intent_number_0 (the answer) 50.0 %", "72 more"]),
     ("tickets", {"text": "x"}, {"text": "x"}, ["refund (the answer) 90.0 %", "delay (the answer) 60.0 %", "damage"]),
     ("stsb", PAIR, PAIR, ["3.142"]),
+    ("blends", PAIR, PAIR, [f"one {canned.EVIL} two", "Log-probability -3.2. It was cut at the longest length."]),
     ("diseases", {"text": canned.PROSE}, {"text": canned.PROSE}, ["Anna🙂 Müller · Person 60.0 %"]),
     ("upos", {"text": "cards"}, {"text": "cards"}, ["cards", "NOUN", "VERB"]),
     (
@@ -507,7 +508,7 @@ def test_by_keyboard_alone(page: Stage) -> None:
     page.tab.wait_for_selector(".back")
     assert page.tab.evaluate("document.activeElement.tagName") == "H1"
     page.tab.go_back()
-    page.tab.wait_for_selector("h1:has-text('11 tasks')")
+    page.tab.wait_for_selector("h1:has-text('12 tasks')")
     assert page.tab.input_value("[name=text]") == "who"
 
 

@@ -79,8 +79,9 @@ class Mixture:
     def put(self, name: str, module: TaskModule) -> None:
         """Add or replace a task. A module whose adapters were copied to a shelf is not needed any more."""
         with self._lock:
-            if module.backbone is not None and self._backbone is None:
-                self._backbone = module.backbone.twin()
+            backbone = module.backbone
+            if backbone is not None and self._backbone is None and not backbone.card.writes:  # those answer alone
+                self._backbone = backbone.twin()
                 self._sites = dict(self._backbone.module.named_modules())
             resident = self._housed(module)
             self.drop(name)

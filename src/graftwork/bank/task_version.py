@@ -15,6 +15,7 @@ from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import require_plain_folder
 
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
+WRITER_FIRST = "make another bank by this task: it takes those on the same network's encoder too"
 BOARD = "leaderboard.json"  # leaderboard of the comparison behind a module, stored beside its files
 
 
@@ -156,22 +157,30 @@ def is_intact(folder: Path, digest: str) -> bool:
     return True
 
 
+def told_backbone(card: Mapping[str, Any]) -> str:
+    """Name a backbone, given by its card as JSON, in a message."""
+    return f"{card['id']}{', which writes texts' if card.get('writes') else ''}, revision {card['revision'][:16]}"
+
+
 def state_with(module: Mapping[str, Any], state: BankState, where: Path) -> BankState:
     """Return the state of a bank that takes this module (its `module.json`): the first one sets its backbone.
 
-    A module without a backbone fits any bank. Raises `IncompatibleModule` with both backbones.
+    A module without a backbone fits any bank. One on an encoder may fit a bank whose backbone writes: opening it on
+    that backbone tells. Raises `IncompatibleModule` with both backbones.
     """
     own = module["backbone"]
     if own is None:
         return state
     known, precision = state.backbone or own, state.precision or module["precision"]
-    if (own["revision"], module["precision"]) != (known["revision"], precision):
+    same = own["revision"] == known["revision"] or (known.get("writes") and not own.get("writes"))
+    if not same or module["precision"] != precision:
+        at_home = "train it on the bank's backbone in the bank's precision, or add it to another bank"
         raise IncompatibleModule(
             "this module was trained on another backbone than the bank's, or in another precision",
             where=str(where),
-            got=f"{own['id']}, revision {own['revision'][:16]}, in {module['precision']}",
-            expected=f"{known['id']}, revision {known['revision'][:16]}, in {precision}",
-            do="train it on the bank's backbone in the bank's precision, or add it to another bank",
+            got=f"{told_backbone(own)}, in {module['precision']}",
+            expected=f"{told_backbone(known)}, in {precision}",
+            do=WRITER_FIRST if own.get("writes") and not known.get("writes") else at_home,
         )
     seed = module["backbone_seed"] if state.backbone is None else state.backbone_seed
     return replace(state, backbone=known, precision=precision, backbone_seed=seed)

@@ -14,7 +14,9 @@ from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
 from graftwork.cli.options import json_option, option, print_facts, print_json
 from graftwork.compare.plain_table import table
+from graftwork.core.kind import OwnOutputs
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
+from graftwork.registry import kinds
 from graftwork.units import metric_title, percent, several, show
 
 if TYPE_CHECKING:
@@ -161,15 +163,16 @@ def show_command(bank: str, task: str | None, as_json: bool) -> None:
 def check(bank: str, as_json: bool) -> None:
     """Check BANK: its ledger, the hash of every file and the self-test of every version.
 
-    The self-test compares logits with those that were stored with the version. The exit code is 2 if anything differs.
+    The self-test compares logits, or the probabilities of texts, with those that were stored with the version. The
+    exit code is 2 if anything differs.
     """
     from graftwork.bank.bank import Bank
 
-    found = []
-    for finding in Bank.open(bank).examine():
+    found, opened = [], Bank.open(bank)
+    for finding in opened.examine():
         found.append(finding)
         if not as_json:
-            click.echo(printable(_finding_line(finding)))
+            click.echo(printable(_finding_line(finding, opened.tasks.get(finding.task))))
     if as_json:
         print_json([asdict(finding) for finding in found])
     bad = sum(bool(finding.problem) for finding in found)
@@ -262,14 +265,16 @@ def _task_lines(entry: TaskEntry, versions: Sequence[int]) -> list[str]:
     ]
 
 
-def _finding_line(finding: BankFinding) -> str:
+def _finding_line(finding: BankFinding, entry: TaskEntry | None) -> str:
+    own = entry is not None and isinstance(kinds.get(entry.description["task"]["kind"]), OwnOutputs)
+    numbers = "outputs" if own else "logits"
     what = f"{finding.task}@{finding.version}" if finding.task else "ledger"
     if finding.problem:
         return f"{what:<24}  FAILS: {finding.problem}"
     if finding.difference is None:
         return f"{what:<24}  intact"
-    bits = "bit-identical logits" if finding.difference == 0.0 else f"logits differ by at most {finding.difference:.2g}"
-    return f"{what:<24}  {bits}"
+    apart = f"{numbers} differ by at most {finding.difference:.2g}"
+    return f"{what:<24}  {apart if finding.difference else f'bit-identical {numbers}'}"
 
 
 def _bank_difference_lines(content: Mapping[str, Any]) -> list[str]:

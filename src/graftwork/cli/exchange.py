@@ -87,7 +87,7 @@ def import_task(
             do="name it: --backbone hf:FOLDER or hf:HUB/NAME",
         )
     precision = (opened.precision if opened else None) or numerics("auto", "auto")["precision"]
-    if opened is not None and opened.card is not None:
+    if opened is not None and opened.card is not None and not opened.card.writes:
         network = opened.open_backbone()
     else:
         network = open_backbone(place.backbone, precision=precision)

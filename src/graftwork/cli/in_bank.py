@@ -47,9 +47,16 @@ class PlaceInBank:
 
 
 def place_in_bank(
-    bank: str | None, called: str | None, task: Task, backbone: str | None, precision: str
+    bank: str | None,
+    called: str | None,
+    task: Task,
+    backbone: str | None,
+    precision: str,
+    method: str | None = None,
 ) -> PlaceInBank:
     """Resolve `--bank` and `--task`. If the bank has a backbone, it and its precision are the defaults.
+
+    With `method`, the one that the module will be trained by, whether the bank takes modules that write is known too.
 
     Raises, before anything is trained, `ConfigError` for a bad name and for a bank among the task's class folders,
     `IncompatibleModule` for another backbone or precision than the bank's, and `StorageError` for a bank that can't be
@@ -82,6 +89,8 @@ def place_in_bank(
         _require_same(folder, str(backbone), state)
     if own is not None and backbone is None:
         require_kept(own)  # the user did not give it by name
+    if own is not None and method is not None:
+        _require_written(folder, task, method, state)
     own_precision = state.precision if precision == "auto" and state.precision else precision
     return PlaceInBank(folder, name, backbone or own or DEFAULT_BACKBONE, own_precision)
 
@@ -117,13 +126,36 @@ def _require_same(folder: Path, backbone: str, state: BankState) -> None:
     from graftwork.pretrained.open_backbone import open_backbone
 
     assert state.backbone is not None
-    card = open_backbone(backbone, precision="fp32").card
+    card = open_backbone(backbone, precision="fp32", writes=bool(state.backbone.get("writes"))).card
     if card.revision != state.backbone["revision"]:
         own = state.backbone
         found, expected = (
             f"{name}, revision {it[:16]}" for name, it in ((card.id, card.revision), (own["id"], own["revision"]))
         )
         raise _other("the bank is on another backbone", folder, found, expected)
+
+
+def _require_written(folder: Path, task: Task, method: str, state: BankState) -> None:
+    """Raise `IncompatibleModule` where the task needs the decoder of the bank's backbone, and the bank is without."""
+    from graftwork.bank.task_version import WRITER_FIRST, told_backbone
+    from graftwork.core.kind import WritesTexts
+    from graftwork.core.named_methods import parse_method
+    from graftwork.pretrained.open_backbone import open_backbone
+    from graftwork.registry import kinds
+
+    own = state.backbone or {}
+    if own.get("writes") or not isinstance(kinds.get(task.kind), WritesTexts):
+        return
+    if parse_method(method).method.uses_backbone:
+        card = open_backbone(own["id"], precision="fp32", writes=True).card
+        if card.writes:
+            raise IncompatibleModule(
+                "the bank's tasks only read with this backbone",
+                where=str(folder),
+                got=f"a task of kind {task.kind}",
+                expected=f"tasks that answer without texts, on {told_backbone(own)}",
+                do=WRITER_FIRST,
+            )
 
 
 def _other(what: str, folder: Path, got: str, expected: str) -> IncompatibleModule:

@@ -67,7 +67,8 @@ def command(
     examples.
 
     MODULE is a task module, a run's folder, or a bank; with a bank, TASK is the name of a task in it. Each score is
-    printed beside the score of the majority class on the same rows and the module's score on its own test split.
+    printed beside the score of the majority class (or the most frequent text) on the same rows and the module's
+    score on its own test split.
     """
     task, source = task_and_file(module, file, "score")
     use_threads(threads)

@@ -85,7 +85,7 @@ def command(
     task, settings = task_from_flags(data, flags)
     use_threads(running.threads)
     given = over(settings, running.given)
-    place = place_in_bank(bank, called, task, given.get("backbone"), RunSettings.of(given).precision)
+    place = place_in_bank(bank, called, task, given.get("backbone"), RunSettings.of(given).precision, method)
     shared = {**given, "seed": seed, "backbone": place.backbone, "precision": place.precision}
     if budget is not None:
         found = shared if worth is None else shared | {"worth": worth}

@@ -139,13 +139,9 @@ def _compared(found: Verification) -> list[str]:
     if found.predictions:
         told = found.predictions
         apart = told["largest_logit_difference"]
-        gap = (
-            "no logit differs"
-            if apart == 0
-            else f"logits differ by up to {apart:.3g}"
-            if apart is not None
-            else "of other examples"
-        )
+        gap, number = "of other examples", told.get("numbers", "logit")
+        if apart is not None:
+            gap = f"{number}s differ by up to {apart:.3g}" if apart else f"no {number} differs"
         lines.append(f"predictions  {told['equal']:,} of {told['rows']:,} the same, {gap}")
     if found.score and found.executed:
         score = found.score

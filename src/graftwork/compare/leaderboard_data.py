@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graftwork.compare.expected_best import curve
 from graftwork.compare.frontier import DEFAULT_COST, frontier, points
-from graftwork.compare.majority_floor import MAJORITY, Floor
+from graftwork.compare.majority_floor import MAJORITY, Floor, floor_name
 from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, RowDifference, RowSample, bootstrap
 from graftwork.compare.stochastic_order import almost_stochastic_order
 from graftwork.core.meter import GRADES, Cost
@@ -115,7 +115,7 @@ def leaderboard(
         "data_report": dict(findings.data_report),
         "race": None,  # always None; boards of older versions hold their race here
         "decision": None if findings.decision is None else dict(findings.decision),
-        "notes": [*_notes(rows, entries), *_held(findings.varied, findings.sources), *findings.notes],
+        "notes": [*_notes(rows, entries, floor_name(task)), *_held(findings.varied, findings.sources), *findings.notes],
         "statistics": {
             "draws": draws,
             "other_draws": min(draws, OTHER_DRAWS),
@@ -248,8 +248,8 @@ def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list
     return curves
 
 
-def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the caveats on the order of the rows."""
+def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], least: str) -> list[str]:
+    """Return the caveats on the order of the rows; `least` is the name of the floor."""
     made = [len(row.runs) for row in rows if row.scored]
     notes = _short(rows)
     if made and min(made) < ENOUGH_RUNS:
@@ -263,10 +263,10 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]]) -> lis
         if row.scored and lost:
             notes.append(
                 f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others; "
-                "in the verdicts they count as the majority class"
+                f"in the verdicts they count as {least}"
             )
     notes += [note for row in rows for note in (_parted(row), _without_shots(row)) if note]
-    return [*notes, *(_diverged(entry) for entry in entries if entry["n_diverged"])]
+    return [*notes, *(_diverged(entry, least) for entry in entries if entry["n_diverged"])]
 
 
 def _short(rows: Sequence[RowRuns]) -> list[str]:
@@ -303,10 +303,10 @@ def _without_shots(row: RowRuns) -> str:
     return f"{row.method}: {told}"
 
 
-def _diverged(entry: Mapping[str, Any]) -> str:
-    """Return a note on a row's runs that diverged or scored below the majority class."""
+def _diverged(entry: Mapping[str, Any], least: str) -> str:
+    """Return a note on a row's runs that diverged or scored below the floor."""
     of = entry["n_seeds"] + entry["n_failed"]
-    found = f"{entry['n_diverged']} of {of} runs diverged or scored below the majority class"
+    found = f"{entry['n_diverged']} of {of} runs diverged or scored below {least}"
     return f"{entry['method']}: {found}" + (", and so does their mean" if entry["below_majority"] else "")
 
 

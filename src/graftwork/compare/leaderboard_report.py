@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.majority_floor import floor_name
 from graftwork.compare.plots import charts
 from graftwork.compare.sentences import (
     class_line,
@@ -62,6 +63,7 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             metric=title_of(board, board["headline_metric"]),
             other_metrics=[title_of(board, name) for name in _other_metrics(board)],
             class_line=class_line(board),
+            floor_name=floor_name(board["task"]),
             rows=[_row(row, board) for row in board["rows"]],
             board_costs=[(name, cost_name(name)) for name in BOARD_COSTS],
             prices=_prices(board),

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.majority_floor import floor_name
 from graftwork.compare.plain_table import GAP, WIDTH, listed, print_lines, table, width_of
 from graftwork.compare.sentences import (
     class_line,
@@ -129,7 +130,7 @@ def _legend(board: Mapping[str, Any], left_out: list[str], width: int) -> list[s
     if board["frontier"]:
         parts.append("* no other method is both better and cheaper to train")
     if any(row["below_majority"] for row in board["rows"]):
-        parts.append("! below the majority class")
+        parts.append(f"! below {floor_name(board['task'])}")
     parts.append("± sd over seeds, [95 % interval over seeds and examples]")
     parts += [told] if (told := class_line(board)) else []
     if left_out:

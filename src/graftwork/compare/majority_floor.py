@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.kind import WritesTexts
 from graftwork.core.task import Dataset
 from graftwork.module.thresholds import constant_answers
-from graftwork.registry import metrics
+from graftwork.registry import kinds, metrics
 
 MAJORITY = "majority"  # name of the method
 
@@ -22,6 +23,12 @@ class Floor:
 
     test: Mapping[str, NDArray[Any]]  # metric -> (N, K) per-example statistics on the test split
     validation: Mapping[str, float]  # metric -> score on validation
+
+
+def floor_name(task: Mapping[str, Any]) -> str:
+    """Name the best constant answer of a task, given as JSON: the answer of `majority`."""
+    kind = task.get("kind")
+    return "the most frequent text" if kind and isinstance(kinds.get(kind), WritesTexts) else "the majority class"
 
 
 def floor_of(dataset: Dataset) -> Floor:

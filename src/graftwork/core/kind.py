@@ -137,7 +137,7 @@ class OwnOutputs(Protocol):
     def difference(self, found: Numbers, expected: Numbers) -> float:
         """Return how far outputs of the same examples are apart: 0 if equal, infinite if an answer is another.
 
-        The self-test of a module allows what it allows of logits between -1 and 1.
+        The self-test of a module allows what it allows of logits between -1 and 1, unless what was fitted `ReadsBack`.
         """
 
 

@@ -190,6 +190,17 @@ class LooksUp:
 
 
 @runtime_checkable
+class ReadsBack(Protocol):
+    """A `Fitted` that writes texts and tells how probable it finds given ones: what a self-test of it compares.
+
+    Which token is the likeliest may turn on the last bit, and that differs between processors; a probability does not.
+    """
+
+    def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
+        """Return (N,) the log-probabilities of the texts of `outputs`, tokenised anew, as answers to these."""
+
+
+@runtime_checkable
 class ReadsStates(Protocol):
     """A `Fitted` that reads the states of a frozen backbone, so that many of them can share one forward pass."""
 

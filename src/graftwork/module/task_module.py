@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.kind import OwnOutputs, WritesTexts
+from graftwork.core.kind import OwnOutputs
 from graftwork.core.media import MEDIA, Media
-from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, Setting
+from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsBack, Setting
 from graftwork.core.named_methods import method_from_config
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
+from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
@@ -43,6 +44,7 @@ from graftwork.units import named_scores, show
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
 SELF_TEST_FILES = 4  # images or sounds, stored in the module as small copies
+READ_BACK = "read_back"  # in selftest.json: of texts, their log-probabilities when they are read back
 TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; equal bits on the same processor, not on another device
 
 # Frozen backbones open in this process, shared by modules; keyed by content, so never stale.
@@ -59,14 +61,16 @@ class TaskModule:
     description: Mapping[str, Any]
     backbone: Backbone | None
     difference: float = 0.0  # largest logit difference in the self-test on loading; 0.0: equal bits
-    tested: NDArray[Any] | None = None  # (N, C) or (W, C): logits of the self-test, or outputs of the kind's own
+    tested: NDArray[Any] | None = (
+        None  # (N, C) or (W, C): logits of the self-test; outputs of the kind's own, or (N,) read back
+    )
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
         """Load a module folder, or a run's, to predict on `device` ("auto", "cpu" or "cuda"), wherever it was trained.
 
-        `backbone` is an open one in the module's precision; by default the one that other modules of this process use,
-        or it is opened by its name.
+        `backbone` is an open one in the module's precision, or one that writes with the module's as its encoder; by
+        default the one that other modules of this process use, or it is opened by its name.
 
         Raises `IncompatibleModule` for another backbone, a changed file, or a self-test that differs; `ConfigError` for
         a device that is not available.
@@ -100,9 +104,9 @@ class TaskModule:
         if description["backbone"] is None:
             backbone = None
         elif backbone is None:
-            backbone = known_backbone(folder, description, device, isinstance(kinds.get(task.kind), WritesTexts))
+            backbone = known_backbone(folder, description, device)
         else:
-            _require_revision(backbone, BackboneCard(**description["backbone"]), folder)
+            backbone = _shared(backbone, folder, description, device)
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         require_fitting(method, delta, setting, folder)
@@ -145,15 +149,23 @@ class TaskModule:
             for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
         ]
         kind = kinds.get(self.task.kind)
-        self.tested = found = flat(self.fitted.logits(examples))
-        if isinstance(kind, OwnOutputs):
-            difference, largest = kind.difference(found, kind.from_lists(stored["logits"])), 1.0
+        what = "the self-test gives other logits than when the module was made"
+        if READ_BACK in stored and isinstance(kind, OwnOutputs) and isinstance(self.fitted, ReadsBack):
+            what = "the self-test finds other probabilities of texts than when the module was made"
+            self.tested = found = self.fitted.read_back(examples, kind.from_lists(stored["logits"]))
+            expected, largest = np.array(stored[READ_BACK], dtype=np.float64), 1.0
+            difference = float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max())
         else:
-            difference, largest = self._logits_apart(found, flat(from_lists(stored["logits"])), kind.outputs(self.task))
+            self.tested = outputs = flat(self.fitted.logits(examples))
+            if isinstance(kind, OwnOutputs):
+                difference, largest = kind.difference(outputs, kind.from_lists(stored["logits"])), 1.0
+            else:
+                expected = flat(from_lists(stored["logits"]))
+                difference, largest = self._logits_apart(outputs, expected, kind.outputs(self.task))
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, largest)
         if not difference <= allowed:
             raise IncompatibleModule(
-                "the self-test gives other logits than when the module was made",
+                what,
                 where=str(self.folder),
                 got=f"a difference of {difference:.3g}",
                 expected=f"at most {allowed:.3g}",
@@ -184,11 +196,11 @@ def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {role: restored(role, given) for role, given in stored.items()}
 
 
-def known_backbone(folder: Path, description: Mapping[str, Any], device: str, writes: bool = False) -> Backbone:
+def known_backbone(folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
     """Return the frozen backbone of a module or a bank, reusing one that is already open on `device`.
 
-    `description` has its "backbone" (a card as JSON), "backbone_seed" and "precision"; `folder` is used in messages;
-    `writes` as in `open_backbone`.
+    `description` has its "backbone" (a card as JSON, which says whether it writes), "backbone_seed" and "precision";
+    `folder` is used in messages.
     Raises `IncompatibleModule` if the name now refers to another backbone, and as `open_backbone`.
     """
     stored, precision = BackboneCard(**description["backbone"]), description["precision"]
@@ -197,10 +209,24 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str, wr
     if backbone is None:
         with kept_only():
             seed = description["backbone_seed"]
-            backbone = open_backbone(stored.id, precision=precision, device=device, seed=seed, writes=writes)
+            backbone = open_backbone(stored.id, precision=precision, device=device, seed=seed, writes=stored.writes)
         _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone
+
+
+def _shared(backbone: Backbone, folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
+    """Return the backbone of a module: this open one or, of one that writes, its encoder as a network that reads.
+
+    The latter has weights of its own: its sites have other names than in the whole network.
+    """
+    stored = BackboneCard(**description["backbone"])
+    if stored.writes or not backbone.card.writes:
+        _require_revision(backbone, stored, folder)
+        return backbone
+    _require_revision(reading_part(backbone), stored, folder)
+    told = dict(description) | {"backbone": asdict(replace(stored, id=backbone.card.id))}
+    return known_backbone(folder, told, device)
 
 
 def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) -> None:
@@ -223,6 +249,8 @@ def save_module(
     """
     write_tensors(folder / DELTA, fitted.delta())
     test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}
+    if isinstance(fitted, ReadsBack):
+        test[READ_BACK] = fitted.read_back(examples, logits).tolist()
     if any(example.source is not None for example in examples):
         test["sources"] = [example.source for example in examples]
     write_json(folder / "selftest.json", test)

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.kind import OwnOutputs
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.errors import StorageError
 from graftwork.io.files import digest, file_digest, read_json, storage_errors
 from graftwork.receipts.differences import OUTCOME, RECORD, Difference, leaves, method_differences, short
+from graftwork.registry import kinds
 from graftwork.run.receipt import sealed
 from graftwork.run.store import read_predictions
 from graftwork.train.seeds import DRAWN, seeds_of
@@ -162,8 +164,11 @@ def parted(folder: Path, again: Path) -> list[Difference]:
     return [Difference("losses", OUTCOME, f"step {first[0]}: {first[1]!r}", repr(first[2]))] if first else []
 
 
-def compared_predictions(folder: Path, again: Path) -> dict[str, Any]:
-    """Return the number of equal predictions, and the largest logit difference (None if the rows don't match)."""
+def compared_predictions(folder: Path, again: Path, kind: str) -> dict[str, Any]:
+    """Return the number of equal predictions, and the largest logit difference (None if the rows don't match).
+
+    With "numbers", if the outputs of the kind are no logits: then it is that of a number among these.
+    """
     stored, found = predictions_of(folder) if (folder / "predictions.jsonl").is_file() else {}, predictions_of(again)
     same = sum(key in stored and stored[key][0] == prediction for key, (prediction, _) in found.items())
     apart: float | None = 0.0
@@ -172,4 +177,5 @@ def compared_predictions(folder: Path, again: Path) -> dict[str, Any]:
             apart = None
             break
         apart = max(apart or 0.0, *(abs(a - b) for a, b in zip(stored[key][1], logits, strict=True)), 0.0)
-    return {"rows": len(found), "equal": same, "largest_logit_difference": apart}
+    told = {"rows": len(found), "equal": same, "largest_logit_difference": apart}
+    return told | ({"numbers": "output"} if isinstance(kinds.get(kind), OwnOutputs) else {})

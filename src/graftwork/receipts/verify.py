@@ -90,7 +90,7 @@ class Verification:
     executed: bool  # True if the run was executed again, False if its inputs differ
     seconds: float  # time of the re-execution
     score: Mapping[str, Any] = field(default_factory=dict)  # of the headline: metric, split, recorded, found
-    predictions: Mapping[str, Any] = field(default_factory=dict)  # rows, equal ones, and the largest logit difference
+    predictions: Mapping[str, Any] = field(default_factory=dict)  # of `compared_predictions`
     band: Band | None = None  # used to judge the score; None if the bits decided
 
     @property
@@ -203,7 +203,7 @@ class Verifier:
                 found += parted(folder, again)
             damaged = any((one.group, one.about) == (RECORD, "predictions") for one in found)
             comparable = other["outcome"]["predictions"] and not damaged
-            predictions = compared_predictions(folder, again) if comparable else {}
+            predictions = compared_predictions(folder, again, session.dataset.task.kind) if comparable else {}
         return self._verdict(folder, spec, receipt, found, other, seconds, predictions)
 
     def _verdict(
@@ -216,10 +216,10 @@ class Verifier:
         seconds: float = 0.0,
         predictions: Mapping[str, Any] = {},
     ) -> Verification:
-        kinds = {one.group for one in found}
+        groups = {one.group for one in found}
         verdict, band, score = DIFFERENT, None, _score(receipt, again)
-        sound = again is not None and not kinds & {INPUT, RECORD}
-        if sound and OUTCOME not in kinds:
+        sound = again is not None and not groups & {INPUT, RECORD}
+        if sound and OUTCOME not in groups:
             verdict = EQUAL
         elif sound and may_round(receipt, found) and failed_alike(receipt, again):
             verdict = IN_TOLERANCE

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from graftwork.bank.bank import Bank
+from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.transformer import TransformerBackbone
@@ -53,7 +54,7 @@ def attention(bank: Bank, asked: AttentionQuestion) -> dict[str, Any]:
     """
     if not asked.text.strip():
         raise ConfigError("the text is blank", expected="a string with words")
-    backbone = bank.open_backbone()
+    backbone = reading_part(bank.open_backbone())
     if not isinstance(backbone, TransformerBackbone):
         reads = f"{backbone.card.id} reads {backbone.card.modality}s"
         raise ConfigError(

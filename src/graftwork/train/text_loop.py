@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -125,6 +126,23 @@ class FittedWriter:
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (N,) of `WRITTEN`; batches hold near-equal lengths."""
         return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task))
+
+    @torch.no_grad()
+    def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
+        """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, tokenised anew. It `ReadsBack`."""
+        model, writer, search = self.model, writer_of(self.model), TextSearch.of(self.model.task)
+        rows, _ = writer.encode_texts(np.asarray(outputs)["text"].tolist(), search.longest)
+        encoded, tokens = model.backbone.encode(examples), padded_tokens(rows).to(model.device)
+
+        def chances(some: Sequence[int]) -> list[float]:
+            inputs = model.backbone.collate(encoded, encoded.sequences(some))
+            told = writer.log_probabilities(model.read(inputs), inputs["attention_mask"], tokens[list(some)])
+            return cast(list[float], told.double().sum(dim=1).tolist())
+
+        found = np.empty(len(encoded))
+        for batch in by_length(encoded.lengths + (tokens != NOTHING).sum(dim=1).cpu().numpy(), TOKENS_AT_ONCE):
+            found[batch] = [one for part in answers_in_halves(batch.tolist(), chances) for one in part]
+        return found
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """Return the trained parameters by name."""

@@ -51,9 +51,12 @@ function answerView(answer, inputs) {
   return labels(answer);
 }
 
-function written({ text, cut }) {
-  const note = cut && element("p", { class: "caption" }, "It was cut at the longest length.");
-  return [element("p", { class: "verdict", dir: "auto" }, text || NOTHING), note].filter(Boolean);
+function written({ text, log_probability: logarithm, cut }) {
+  const note = `Log-probability ${number(logarithm)}.${cut ? " It was cut at the longest length." : ""}`;
+  return [
+    element("p", { class: "verdict written", dir: "auto" }, text || NOTHING),
+    element("p", { class: "caption" }, note),
+  ];
 }
 
 function textOf(inputs) {

@@ -59,9 +59,14 @@ function boardTable(board, own) {
 }
 
 function mark(row, board) {
-  const [sign, meaning] = row.below_majority ? ["!", "below the majority class"]
+  const [sign, meaning] = row.below_majority ? ["!", `below ${floorName(board)}`]
     : board.frontier.includes(row.method) ? ["◆", "no other method is both better and cheaper to train"] : ["", ""];
   return element("span", { class: "mark" }, sign && element("abbr", { title: meaning }, sign));
+}
+
+/** The best constant answer, as `graftwork.compare.majority_floor.floor_name` has it. */
+function floorName(board) {
+  return board.task?.kind === "generation" ? "the most frequent text" : "the majority class";
 }
 
 function status(row, metric) {
@@ -91,7 +96,7 @@ function legend(board) {
     "Scores in points: mean ± standard deviation over seeds; the interval is over seeds and examples. ",
     "Prices are of one run, median over runs. ",
     board.frontier.length > 0 && "◆ no other method is both better and cheaper to train. ",
-    board.rows.some((row) => row.below_majority) && "! below the majority class. ",
+    board.rows.some((row) => row.below_majority) && `! below ${floorName(board)}. `,
     gradesLegend(board.rows.map((row) => row.costs)));
 }
 
