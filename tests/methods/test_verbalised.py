@@ -114,6 +114,7 @@ def test_logits_are_the_likelihoods_of_the_labels(t5: Backbone) -> None:
     assert bench.tally.flops > 0 and fitted.flops(data.test.examples[:1])[0] > 0
 
 
+@pytest.mark.slow
 def test_it_learns_to_write_the_labels(t5: Backbone) -> None:
     data = tiny_dataset("classification", rows=40)
     fitted, bench = fitted_on(data, t5, epochs=12)
@@ -123,7 +124,9 @@ def test_it_learns_to_write_the_labels(t5: Backbone) -> None:
     assert bench.score(fitted.logits(data.validation.examples)) > 0.8
 
 
-@pytest.mark.parametrize("kind", ["classification", "regression", "choice"])
+@pytest.mark.parametrize(
+    "kind", ["classification", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("regression", "choice"))]
+)
 def test_the_contract_of_methods(kind: str, t5: Backbone) -> None:
     check_method("verbalised", {"by": FAST}, backbone=t5.card.id, of_kinds=(kind,))
 

@@ -657,4 +657,4 @@ def test_the_receipt_says_where_the_time_went(open_tiny: OpenSession) -> None:
         told |= set(profile)  # what one run computed, the next finds
         untold.append(profile["other"] / result.spent.wall_seconds)
     assert {"tokenise", "prefix", "head start", "forward", "backward", "optimiser", "evaluate", "write"} < told
-    assert min(untold) < 0.1
+    assert min(untold) < 0.25

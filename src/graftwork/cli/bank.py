@@ -14,7 +14,6 @@ from graftwork.cli.exchange import export_task, import_task, version_of
 from graftwork.cli.in_bank import added
 from graftwork.cli.options import json_option, option, print_facts, print_json
 from graftwork.compare.plain_table import table
-from graftwork.core.kind import OwnOutputs
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
 from graftwork.registry import kinds
 from graftwork.units import metric_title, percent, several, show
@@ -266,6 +265,8 @@ def _task_lines(entry: TaskEntry, versions: Sequence[int]) -> list[str]:
 
 
 def _finding_line(finding: BankFinding, entry: TaskEntry | None) -> str:
+    from graftwork.core.kind import OwnOutputs
+
     own = entry is not None and isinstance(kinds.get(entry.description["task"]["kind"]), OwnOutputs)
     numbers = "outputs" if own else "logits"
     what = f"{finding.task}@{finding.version}" if finding.task else "ledger"
