@@ -35,6 +35,9 @@ def write_tables(rows: list[list[str]]) -> None:
     write_rows("train.tsv", rows[:200], separator="\t")
     write_rows("train.csv", rows[:200])
     write_rows("test.tsv", rows[200:260], separator="\t")
+    write_rows("pairs.tsv", [[text, text.lower()] for text, _ in rows[:200]], "source,target", separator="\t")
+    for number, name in enumerate(("train.en", "train.de")):
+        Path(name).write_text("".join(f"{(text, text.lower())[number]}\n" for text, _ in rows[:200]), encoding="utf-8")
     write_rows("new.csv", [[*row, row[1]] for row in rows[260:300]], "text,label,topic")
     write_rows("in.csv", rows[300:310])
     write_rows("sms.csv", [[text, "spam" if label == "sales" else "ham"] for text, label in rows[:200]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 from torch import nn
@@ -15,7 +15,9 @@ from graftwork.io.files import digest
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
-from graftwork.pretrained.transformer_reader import HeadPlace
+
+if TYPE_CHECKING:
+    from graftwork.pretrained.transformer_reader import HeadPlace
 
 UNUSED = ("pooler", "masked_spec_embed", "decoder.project_out")  # next-sentence prediction; sounds; OPT's words
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)

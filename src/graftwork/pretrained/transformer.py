@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tokenizers import Tokenizer
@@ -19,7 +19,9 @@ from graftwork.errors import ConfigError
 from graftwork.nn.pooling import pooled
 from graftwork.pretrained.layout import Layout, sites_of
 from graftwork.pretrained.tokenising import TextReader
-from graftwork.pretrained.transformer_reader import HeadPlace, TransformerReader
+
+if TYPE_CHECKING:
+    from graftwork.pretrained.transformer_reader import HeadPlace, TransformerReader
 
 BlockOutput = Tensor | tuple[Tensor | None, ...]  # hidden states, or a tuple that begins with them
 HAS_BIAS = "has_relative_attention_bias"  # T5's first attention: it computes the position bias of all blocks
@@ -155,6 +157,8 @@ class TransformerBackbone:
 
     @cached_property
     def _language_model(self) -> TransformerReader:
+        from graftwork.pretrained.transformer_reader import TransformerReader  # it needs transformers
+
         assert self.head is not None, f"{self.card.id} is no language model"
         embedding: Any = self.module.get_submodule(self.layout.embedding)
         return TransformerReader(
