@@ -15,9 +15,9 @@ from graftwork.decision.traits import FROZEN, TUNED
 
 SECONDS_PER_FLOP = 2e-11  # until a run with the backbone is timed
 BEFORE_THE_BACKBONE = 0.2  # seconds of a run without a backbone
-FIT_SHARE = 0.85  # of a run that is its fit, of which its progress tells; then it answers test and is stored
-TELLING = 0.1  # progress from which a run's length is told by it, and no longer by the forecast
-OVERDUE = 0.05  # share of its time so far that a run takes at least which should have ended
+FIT_SHARE = 0.85  # share of a run's time in its fit, which reports progress; the rest answers test and stores
+MEASURED_FROM = 0.1  # progress of a run (0 … 1) from which its own speed replaces the forecast
+OVERDUE = 0.05  # least time left of a run that is past its forecast, as a share of its time so far
 
 
 class Pace:
@@ -83,7 +83,7 @@ class _Running:
     def left(self, now: float) -> float:
         """Return the seconds that it still takes: by its progress, or by the forecast as long as that tells nothing."""
         gone = now - self.began
-        whole = gone / (FIT_SHARE * self.done) if self.done >= TELLING else self.forecast
+        whole = gone / (FIT_SHARE * self.done) if self.done >= MEASURED_FROM else self.forecast
         return max(whole - gone, OVERDUE * gone)
 
 

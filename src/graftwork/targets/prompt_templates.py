@@ -25,7 +25,7 @@ class Template:
 
     form: str  # one of `FORMS`
     name: str
-    example: str  # what is asked of an example, each of its texts a field
+    example: str  # the question about an example, with a field for each of its texts
     answer: str  # all of it is scored
     instruction: str = ""
     separator: str = SEPARATOR
@@ -67,7 +67,7 @@ class Template:
         return self.instruction.format(labels=", ".join(words))
 
     def question(self, inputs: Mapping[str, str], words: Sequence[str]) -> str:
-        """Return what is asked of an example with these texts."""
+        """Return the question about an example with these texts."""
         return self.example.format(**inputs, labels=", ".join(words))
 
     def answered(self, word: str) -> str:

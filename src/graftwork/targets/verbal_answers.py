@@ -24,7 +24,7 @@ NUMBERS_AT_MOST = 200  # each is read by the decoder for every example
 
 @dataclass(frozen=True)
 class VerbalAnswers:
-    """The answers of a task: a text per class, or per number of a regression; choices are told by their place."""
+    """The possible answers of a task as texts: one per class, or per number of a regression; empty for choices."""
 
     texts: tuple[str, ...]
     numbers: tuple[float, ...] = ()  # what the texts of a regression say, in the scale of its encoded targets
