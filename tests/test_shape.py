@@ -28,7 +28,7 @@ DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
 PARTS = ("backbones", "kinds", "methods", "metrics", "meters", "suites")
 LAYERS = (  # an import points to a lower line
     ("__init__", "__main__", "testing"),
-    ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("budget",),
+    ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("ship",), ("budget",),
     ("decision",), ("receipts",), ("evaluate",), ("run",), ("module",),
     *((part,) for part in PARTS),
     ("data",), ("train",), ("pretrained",), ("targets",), ("core",), ("machine",), ("nn",), ("config",), ("io",),
@@ -138,7 +138,14 @@ def twice(named: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def test_a_name_of_a_file_stands_once() -> None:
-    registered = {*PARTS, "pretrain/objectives", "pretrain/tokenizers", "doctor/checks"}  # a part's file has its name
+    registered = {
+        *PARTS,
+        "pretrain/objectives",
+        "pretrain/tokenizers",
+        "ship/compressions",
+        "ship/exporters",
+        "doctor/checks",
+    }
     commands = {"cli"}  # or the command's
     exempt = {SOURCE / folder for folder in registered | commands}
     found = [path for path in FILES if path.stem != "__init__" and path.parent not in exempt]
@@ -168,7 +175,7 @@ def test_every_registry_is_told_to_those_who_add_a_part() -> None:
         assert f"| `{group[1:].replace('.', '/')}/NAME.py` |" in text and f"`{group}`" in text.replace("graftwork", "")
 
 
-@pytest.mark.parametrize("folder", [*PARTS, "objectives", "tokenizers"])
+@pytest.mark.parametrize("folder", [*PARTS, "objectives", "tokenizers", "compressions", "exporters"])
 def test_every_part_has_a_card_and_every_card_a_part(folder: str) -> None:
     names = set(getattr(registry, folder).names())
     cards = {path.stem for path in (CHECKOUT / "docs" / "cards" / folder).glob("*.md")}

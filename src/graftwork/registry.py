@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from graftwork.doctor.check import Check
     from graftwork.pretrain.objective import Objective
     from graftwork.pretrain.vocabulary import TokenizerKind
+    from graftwork.ship.compression import Compression
+    from graftwork.ship.exporter import Exporter
 
 T = TypeVar("T")
 
@@ -92,5 +94,7 @@ meters: Registry[Callable[[], Meter]] = Registry("meter", "graftwork.meters")
 suites: Registry[Suite] = Registry("suite", "graftwork.suites")
 objectives: Registry[type[Objective]] = Registry("objective", "graftwork.pretrain.objectives")
 tokenizers: Registry[TokenizerKind] = Registry("tokenizer", "graftwork.pretrain.tokenizers")
+compressions: Registry[type[Compression]] = Registry("compression", "graftwork.ship.compressions")
+exporters: Registry[Exporter] = Registry("exporter", "graftwork.ship.exporters")
 checks: Registry[Check] = Registry("check", "graftwork.doctor.checks")
 registries: tuple[Registry[Any], ...] = (backbones, kinds, methods, metrics, meters)  # the parts of a run

@@ -1,0 +1,1 @@
+"""Compressions: one file each, registered by name."""
