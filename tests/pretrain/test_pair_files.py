@@ -49,11 +49,11 @@ def test_the_split_is_that_of_the_pair(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a.tsv": "en\tde\nx\ty\n"}, r"a\.tsv:1: no column 'source'[\s\S]*en, de[\s\S]*--field ONE,OTHER"),
-        ({"a.tsv": "source\ttarget\nx\ty\tz\n"}, r"a\.tsv:2: a row of another width[\s\S]*3 cells"),
+        ({"a.tsv": "en\tde\nx\ty\n"}, r"a\.tsv: no column 'source'[\s\S]*en, de[\s\S]*--field ONE,OTHER"),
+        ({"a.tsv": "source\ttarget\nx\ty\tz\n"}, r"a\.tsv:2: the row has too many fields[\s\S]*3 fields"),
         ({"a.csv": 'source,target\n"x,y\n'}, r"a\.csv:2:1: the quote is never closed"),
-        ({"a.jsonl": '{"source": "x"}\n'}, r"a\.jsonl:1: no column 'target'"),
-        ({"a.jsonl": '{"source": "x", "target": 3}\n'}, r"a\.jsonl:1: the field 'target' is no text"),
+        ({"a.jsonl": '{"source": "x"}\n'}, r"a\.jsonl: no column 'target'"),
+        ({"a.jsonl": '{"source": "x", "target": 3}\n'}, r"a\.jsonl:1: the value of 'target'"),
         ({"a.en": "x\ny\n", "b.de": "x\n"}, r"a\.en:2: a line without a partner[\s\S]*b\.de ends before it"),
         ({"a.en": "x\n", "b.de": "x\ny\n"}, r"b\.de:2: a line without a partner[\s\S]*a\.en ends before it"),
         ({"a.en": "x\n"}, r"a\.en: a file of texts without the file of their partners"),

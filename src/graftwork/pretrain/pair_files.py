@@ -7,15 +7,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from graftwork.data.readers.json_text import json_object
-from graftwork.data.readers.lines import TextLines
-from graftwork.data.readers.rejects import Bad
-from graftwork.data.readers.separated import records
+from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, DataError
-from graftwork.pretrain.text_files import JSON_SUFFIXES, LONGEST_OBJECT, TextLine, format_suffix, lines, text_in
+from graftwork.pretrain.text_files import JSON_SUFFIXES, LONGEST_OBJECT, TextLine, format_suffix, lines
 
-SEPARATORS = {".tsv": "\t", ".csv": ","}
-TABLES = (*SEPARATORS, *JSON_SUFFIXES)
+TABLES = (".tsv", ".csv", ".parquet", *JSON_SUFFIXES)
 COLUMNS = ("source", "target")  # unless others are named
 
 
@@ -41,14 +37,14 @@ def columns_of(field: str) -> tuple[str, str]:
 def text_pairs(files: Sequence[Path], field: str, encoding: str) -> Iterator[TextPair]:
     """Yield the pairs of all files in order, both texts stripped; one with an empty text is left out.
 
-    Tables are read one by one: .tsv, .csv and .jsonl. Other files are two and two: line for line, what the first holds
+    Tables are read one by one: .tsv, .csv, .jsonl and .parquet, in UTF-8. Other files are two and two: line for line, what the first holds
     belongs to what the second holds. Raises `DataError` for a bad row, a column that is missing and lines without a
     partner, `StorageError` for a file that can't be read.
     """
     columns, first = columns_of(field), None
     for path in files:
         if format_suffix(path) in TABLES:
-            found = _of_objects(path, columns, encoding) if format_suffix(path) in JSON_SUFFIXES else _of(path, columns)
+            found = _of_table(path, columns)
         elif first is None:
             first = path
             continue
@@ -66,37 +62,17 @@ def text_pairs(files: Sequence[Path], field: str, encoding: str) -> Iterator[Tex
         )
 
 
-def _of(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield two columns of a table; those of .csv may be quoted."""
-    suffix, places, width = format_suffix(path), None, 0
-    for record in records(TextLines(path), SEPARATORS[suffix], quoted=suffix == ".csv"):
-        if isinstance(record, Bad):
-            raise record.error
-        number, cells, _ = record
-        if places is None:
-            if missing := [name for name in columns if name not in cells]:
-                raise _no_column(missing[0], f"{path}:{number}", ", ".join(cells))
-            places, width = [cells.index(name) for name in columns], len(cells)
-        elif len(cells) != width:
-            raise DataError(
-                "a row of another width than the header",
-                where=f"{path}:{number}",
-                got=f"{len(cells)} cells",
-                expected=f"{width}",
-                do="mend the row or remove it",
-            )
-        else:
-            yield cells[places[0]], cells[places[1]]
-
-
-def _of_objects(path: Path, columns: tuple[str, str], encoding: str) -> Iterator[tuple[str, str]]:
-    for line in _whole_lines(path, encoding):
-        if line.text.strip():
-            where = f"{path}:{line.number}"
-            row = json_object(line.text.strip(), where)
-            if missing := [name for name in columns if name not in row]:
-                raise _no_column(missing[0], where, ", ".join(row) or "none")
-            yield text_in(row, columns[0], where), text_in(row, columns[1], where)
+def _of_table(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    table = open_table(path)
+    if missing := [name for name in columns if name not in table.header]:
+        raise DataError(
+            f"no column {missing[0]!r}",
+            where=str(path),
+            got=f"the columns {', '.join(table.header)}",
+            do="name both: --field ONE,OTHER",
+        )
+    for row in table.rows(columns):
+        yield str(row.cells[0]), str(row.cells[1])
 
 
 def _of_lines(one: Path, two: Path, encoding: str) -> Iterator[tuple[str, str]]:
@@ -123,7 +99,3 @@ def _whole_lines(path: Path, encoding: str) -> Iterator[TextLine]:
                 do="cut the text into several lines",
             )
         yield line
-
-
-def _no_column(name: str, where: str, found: str) -> DataError:
-    return DataError(f"no column {name!r}", where=where, got=f"the columns {found}", do="name both: --field ONE,OTHER")
