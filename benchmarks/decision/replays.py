@@ -64,6 +64,18 @@ class Replay:
         """Return the mean test score of a method; None if it is not on the board."""
         return next((seen.test for arm, seen in self.arms.items() if arm.label == label), None)
 
+    def gain(self, arm: Arm, of_validation: bool = False) -> float:
+        """Return how far a method is above the best that trains no network, at least 0: a cut run loses a share of it.
+
+        That is the law by which `train --budget` cuts runs (docs/log.md).
+        """
+
+        def score(seen: Seen) -> float:
+            return statistics.fmean(seen.validation) if of_validation else seen.test
+
+        floor = [score(seen) for other, seen in self.arms.items() if other.sort != TUNED]
+        return max(0.0, score(self.arms[arm]) - max(floor, default=0.0))
+
     def draws(self, arm: Arm, seed: int, spread: float) -> NDArray[np.float64]:
         """Return (DRAWS,) scores on resampled validation rows: from kept bits, else with a typical correlation."""
         seen = self.arms[arm]

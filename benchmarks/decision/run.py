@@ -21,13 +21,15 @@ from refit import records
 from replays import Replay, replays
 from simulated import coverage
 
+from graftwork.budget.climber import kept
+from graftwork.budget.forecast import LEAST_PART, PARTS
 from graftwork.compare.search import CHEAP, LEAST_SHARE, NEXT_TO_NOTHING, ROUNDS
 from graftwork.decision.choice import WORTH
 from graftwork.decision.earlier_boards import Experience, shipped
 from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
-from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, Arm
+from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 from graftwork.run.score_interval import Evidence
@@ -72,29 +74,44 @@ def priors(tasks: Sequence[Replay], sizes: Sizes) -> dict[str, Prior]:
 def search(task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf) -> Outcome:
     """Choose as `compare` does: baselines, then the most valuable runs, then those that show the choice's spread.
 
-    With a `budget`, a multiple of a run of `full`, as `train --budget` does: until it is spent, and nothing more.
+    With a `budget`, a multiple of a run of `full`, as `train --budget` does: until it is spent, and nothing more; a
+    first run for which too little is left is cut to a part of its steps.
     """
     random = np.random.default_rng(order)
     seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
+    parts = dict.fromkeys(seconds, 1.0)
     turns = {arm: random.permutation(len(seen.validation)) for arm, seen in task.arms.items()}
     standing = Standing(list(task.arms), task.record.traits, task.rows, prior)
     full, spent = seconds_of(task, seconds, FULL), 0.0
+    whole, most, free = sum(seconds.values()), _most(task), math.isinf(budget)
 
     def make(arm: Arm) -> None:
         nonlocal spent
         seed = int(turns[arm][standing.begun[arm]])
         standing.begin(arm)
-        shown = Evidence(task.arms[arm].validation[seed], task.draws(arm, seed, standing.spread))
-        standing.add(arm, shown, seconds[arm])
-        spent += seconds[arm]
+        lost = (1 - kept(parts[arm])) * task.gain(arm, of_validation=True)
+        shown = Evidence(task.arms[arm].validation[seed] - lost, task.draws(arm, seed, standing.spread) - lost)
+        standing.add(arm, shown, parts[arm] * seconds[arm])
+        spent += parts[arm] * seconds[arm]
+
+    def cut() -> None:
+        """Cut the first run of each method to what the budget still pays for, at least to the smallest part."""
+        for arm in parts:
+            if not free and arm.sort == TUNED and not standing.begun[arm]:
+                afforded = math.floor(PARTS * max(0.0, budget * full - spent) / seconds[arm]) / PARTS
+                parts[arm] = min(1.0, max(LEAST_PART / PARTS, afforded))
+
+    def asked() -> tuple[dict[Arm, float], int, float, float, float, dict[Arm, float]]:
+        cut()
+        needed = {arm: parts[arm] * taken for arm, taken in seconds.items()}
+        return needed, most, worth, whole, budget * full - spent, {arm: kept(part) for arm, part in parts.items()}
 
     for sort in (FLOOR, SIMPLE, FROZEN):
         for arm in [arm for arm in task.arms if arm.sort == sort]:
             make(arm)
-    whole, most, free = sum(seconds.values()), _most(task), math.isinf(budget)
     least = max(LEAST_GAIN, LEAST_SHARE * min(worth, WORTH)) if free else LEAST_GAIN
     for _ in range(ROUNDS if free else 1):
-        while found := standing.next_run(seconds, most, worth, whole, budget * full - spent, least=least):
+        while found := standing.next_run(*asked(), least=least):
             make(found[0])
         before = standing.choice(worth).chosen
         limit = max(NEXT_TO_NOTHING, CHEAP * seconds[before])
@@ -106,9 +123,13 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
             break
     chosen = standing.choice(worth).chosen
     return Outcome(
-        task.name, chosen.label, task.best - task.arms[chosen].test, seconds[chosen] / full, spent / full,
+        task.name,
+        chosen.label,
+        task.best - task.arms[chosen].test + (1 - kept(parts[chosen])) * task.gain(chosen),
+        parts[chosen] * seconds[chosen] / full,
+        spent / full,
         standing.posterior.shortfall(chosen),
-    )  # fmt: skip
+    )
 
 
 def decided(known: Mapping[str, Prior], worth: float, task: Replay, order: int, budget: float = math.inf) -> Outcome:
