@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
+    from graftwork.ship.total_cost import price
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "doctor",
     "predict_many",
     "pretrain",
+    "price",
     "score",
     "shift",
     "stream",
@@ -72,6 +74,7 @@ _HOMES = {
     "doctor": "graftwork.doctor.examine",
     "predict_many": "graftwork.module.predict_many",
     "pretrain": "graftwork.pretrain.pretraining",
+    "price": "graftwork.ship.total_cost",
     "score": "graftwork.evaluate.score",
     "shift": "graftwork.evaluate.domain_shift",
     "stream": "graftwork.bank.stream",
