@@ -70,6 +70,8 @@ def write_tokenizer(backbone: TransformerBackbone, folder: Path) -> None:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     write_text(folder / "tokenizer.json", tokenizer.to_str())
-    told = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": backbone.card.max_length}
+    told: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": backbone.card.max_length}
     padding = tokenizer.id_to_token(backbone.pad_id)
-    write_json(folder / "tokenizer_config.json", told | ({"pad_token": padding} if padding else {}))
+    types = ["token_type_ids"] if backbone.layout.token_types else []  # others would refuse them
+    names = {"model_input_names": ["input_ids", *types, "attention_mask"]}
+    write_json(folder / "tokenizer_config.json", told | names | ({"pad_token": padding} if padding else {}))
