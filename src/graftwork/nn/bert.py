@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.nn.short_attention import NAME, attend
+from graftwork.nn.tracing import being_traced
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,9 @@ class Bert(nn.Module):
     ) -> Output:
         """Run the network on inputs of (S, T) each; all hidden states are returned whether requested or not."""
         real = attention_mask.bool()
-        mask = None if bool(real.all()) else real[:, None, None, :].expand(-1, 1, real.shape[1], -1)
+        mask: Tensor | None = real[:, None, None, :]  # (S, 1, 1, T)
+        if mask is not None and not being_traced():
+            mask = None if bool(real.all()) else mask.expand(-1, 1, real.shape[1], -1)
         states = self.encoder(self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids), mask)
         return Output(states[-1], states)
 
