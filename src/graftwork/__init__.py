@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
+    from graftwork.ship.export import export
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "curve",
     "data_report",
     "doctor",
+    "export",
     "predict_many",
     "pretrain",
     "score",
@@ -70,6 +72,7 @@ _HOMES = {
     "curve": "graftwork.compare.curve",
     "data_report": "graftwork.run.data_report",
     "doctor": "graftwork.doctor.examine",
+    "export": "graftwork.ship.export",
     "predict_many": "graftwork.module.predict_many",
     "pretrain": "graftwork.pretrain.pretraining",
     "score": "graftwork.evaluate.score",

@@ -76,7 +76,8 @@ class SelfAttention(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
         """Map (S, T, D), mask (S, 1, T, T) True where a position is seen or None for all, to (S, T, D)."""
         maps = (self.query, self.key, self.value)
-        query, key, value = (one(hidden).unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in maps)
+        shape = (*hidden.shape[:2], self.heads, -1)
+        query, key, value = (one(hidden).view(shape).transpose(1, 2) for one in maps)
         return attend(self, query, key, value, mask)[0].flatten(2)
 
 

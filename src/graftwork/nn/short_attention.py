@@ -151,7 +151,8 @@ def attend(
             scores = torch.tanh(scores / softcap) * softcap
         if attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
             scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
-        output = torch.matmul(dropped(scores.softmax(dim=-1), dropout), value)
+        weights = scores.softmax(dim=-1)
+        output = torch.matmul(dropped(weights, dropout) if dropout else weights, value)
     return output.transpose(1, 2).contiguous(), None
 
 
