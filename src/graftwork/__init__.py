@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
+    from graftwork.ship.export import export
     from graftwork.ship.total_cost import price
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ __all__ = [
     "curve",
     "data_report",
     "doctor",
+    "export",
     "predict_many",
     "pretrain",
     "price",
@@ -72,6 +74,7 @@ _HOMES = {
     "curve": "graftwork.compare.curve",
     "data_report": "graftwork.run.data_report",
     "doctor": "graftwork.doctor.examine",
+    "export": "graftwork.ship.export",
     "predict_many": "graftwork.module.predict_many",
     "pretrain": "graftwork.pretrain.pretraining",
     "price": "graftwork.ship.total_cost",

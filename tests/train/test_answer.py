@@ -20,7 +20,8 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import answer
-from graftwork.train.answer import answer_together, batches
+from graftwork.train.answer import answer_together
+from graftwork.train.answer_order import batches
 
 DATA = tiny_dataset()
 WORDS = ["the", "good", "bad", "film", "was", "so", "sad", "and", "warm", "it", "a", "cold"]

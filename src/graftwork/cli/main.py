@@ -50,7 +50,7 @@ Completion with TAB: add the line for your shell to its start-up file.
 COMPLETE = "_GRAFT_COMPLETE"  # click's variable: set while a shell asks for completions
 SECTIONS = {
     "Decide": ("compare", "train", "curve", "price", "benchmark", "experience"),
-    "Use": ("predict", "score", "shift", "serve", "bank", "stream"),
+    "Use": ("predict", "score", "shift", "serve", "export", "bank", "stream"),
     "Check": ("data", "ls", "show", "verify", "receipt", "cache", "doctor"),
     "Pre-train": ("pretrain", "vectors", "nearest"),
 }

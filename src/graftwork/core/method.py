@@ -201,6 +201,14 @@ class ReadsBack(Protocol):
 
 
 @runtime_checkable
+class CountsCut(Protocol):
+    """A `Fitted` that truncates texts itself, instead of a backbone that its task module has."""
+
+    def cut(self, examples: Sequence[Example]) -> int:
+        """Return how many of these examples are truncated."""
+
+
+@runtime_checkable
 class ReadsStates(Protocol):
     """A `Fitted` that reads the states of a frozen backbone, so that many of them can share one forward pass."""
 

@@ -26,7 +26,8 @@ from graftwork.errors import GraftworkError
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.linear_head import PooledHead
 from graftwork.train.accumulation import in_parts
-from graftwork.train.answer import answer_together, batches
+from graftwork.train.answer import answer_together
+from graftwork.train.answer_order import batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear_fit import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
