@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from bank.exchange import networks
 from torch import nn
 
+from bank.exchange import networks
 from graftwork.core.backbone import towers_of
 from graftwork.core.example import Example
 from graftwork.core.method import Setting

@@ -22,7 +22,7 @@ ARCHITECTURES = {"bert": "BertModel"}  # of networks of our own, whose configura
 
 
 def as_transformer(backbone: Backbone | None) -> TransformerBackbone:
-    """Return a backbone that can be written. Raises `ConfigError` for another: images, sounds, ELMo, one that writes."""
+    """Return a backbone that can be written. Raises `ConfigError` for images, sounds, ELMo, and one that writes."""
     if isinstance(backbone, TransformerBackbone) and not backbone.card.writes:
         return backbone
     named = "a module without a backbone" if backbone is None else f"backbone {backbone.card.id!r}"

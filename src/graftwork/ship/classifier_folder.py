@@ -54,9 +54,11 @@ def no_classifier(module: TaskModule) -> str:
         return f"{why}; onnx takes it"
     card = _card(module)
     if card.family != MODERNBERT:
+        known = CLASSIFIERS.get(card.family) if module.task.kind == "classification" else None
+        theirs = f", and peft_lora with head={known.activation} trains a head of theirs" if known else ""
         return (
             "its head reads the pooled states scaled to unit mean square, and the classifier that transformers puts on "
-            f"{card.family} does not scale; {ELSEWHERE}"
+            f"{card.family} does not scale; {ELSEWHERE}{theirs}"
         )
     if card.towers > 1 and "text_b" in module.roles:
         return "its head compares two texts, and a classifier reads them as one; onnx takes it"

@@ -40,7 +40,8 @@ def _svm(kind: str, labels: list[str], weight: Any, bias: Any) -> Any:
     if kind == "classification":
         return _classifier(weight, bias, labels)
     model = OneVsRestClassifier(LinearSVC())
-    model.estimators_ = [_classifier(one[None], one_bias[None], [0, 1]) for one, one_bias in zip(weight, bias)]
+    rows = zip(weight[:, None], bias[:, None], strict=True)
+    model.estimators_ = [_classifier(*row, [0, 1]) for row in rows]
     model.label_binarizer_ = LabelBinarizer().fit(np.eye(len(labels), dtype=int))
     return model
 

@@ -65,7 +65,9 @@ def test_the_pipeline_decides_alike(kind: str, labels: tuple[str, ...], tmp_path
     if kind == "classification":
         assert given.tolist() == [answer["label"] for answer in answers]
     elif kind == "multilabel":
-        assert [[labels[place] for place in np.flatnonzero(row)] for row in given] == [answer["label"] for answer in answers]
+        assert [[labels[place] for place in np.flatnonzero(row)] for row in given] == [
+            answer["label"] for answer in answers
+        ]
     else:
         assert given.tolist() == pytest.approx([answer["value"] for answer in answers])
     assert (folder / "pipeline.py").read_text() == Path(sklearn_pipeline.__file__).read_text()

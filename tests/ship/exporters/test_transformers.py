@@ -19,7 +19,13 @@ QUERIES = "peft_lora:maps=attention.query+mlp.up"
 
 
 @pytest.mark.parametrize(
-    ("family", "head"), [("bert", "tanh"), ("roberta", "tanh"), ("electra", "gelu"), ("distilbert", "relu")]
+    ("family", "head"),
+    [
+        ("bert", "tanh"),
+        ("roberta", "tanh"),
+        pytest.param("electra", "gelu", marks=pytest.mark.slow),
+        pytest.param("distilbert", "relu", marks=pytest.mark.slow),
+    ],
 )
 def test_a_head_of_theirs_is_written_under_its_names(
     family: str, head: str, trained: Make, difference: Compare, tmp_path: Path
@@ -43,7 +49,11 @@ def test_modernbert_scales_by_its_own_norm(
 
 def test_the_reflection_turns_one_plane_into_the_other() -> None:
     draw = torch.Generator().manual_seed(0)
-    for gain in (torch.rand(8, generator=draw, dtype=torch.float64) + 0.5, torch.ones(8), torch.tensor([0.0] + [1.0] * 7)):
+    for gain in (
+        torch.rand(8, generator=draw, dtype=torch.float64) + 0.5,
+        torch.ones(8),
+        torch.tensor([0.0] + [1.0] * 7),
+    ):
         turn = reflection(gain.double())
         states = torch.randn(5, 8, generator=draw, dtype=torch.float64)
         states = (states - states.mean(dim=1, keepdim=True)) * gain.double()

@@ -79,7 +79,10 @@ class SentenceTransformers:
         """Return the embeddings (N, C) that `SentenceTransformer` gives."""
         with extra("sentence-transformers", "the export to sentence_transformers"):
             from sentence_transformers import SentenceTransformer
-        model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        from graftwork.pretrained.load_folder import transformers_errors
+
+        with transformers_errors(folder):
+            model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         texts = [tuple(example.inputs.values()) for example in examples]
         given = [text[0] if len(text) == 1 else list(text) for text in texts]
         return np.asarray(model.encode(given, show_progress_bar=False))

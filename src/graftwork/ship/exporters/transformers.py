@@ -93,9 +93,7 @@ class Transformers:
         found = []
         for start in range(0, len(examples), AT_ONCE):
             texts = [list(column[start : start + AT_ONCE]) for column in columns]
-            batch = tokenizer(
-                *texts, padding=True, truncation=True, max_length=module.max_length, return_tensors="pt"
-            )
+            batch = tokenizer(*texts, padding=True, truncation=True, max_length=module.max_length, return_tensors="pt")
             with torch.no_grad():
                 found.append(model(**batch).logits.float().numpy())
         return np.concatenate(found)
