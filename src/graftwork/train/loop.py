@@ -160,19 +160,19 @@ class Aim(Protocol):
 
 
 class LogitAim:
-    """The loss of the kind over logits, and the headline metric on validation."""
+    """The loss over logits, and the headline metric on validation."""
 
     def __init__(self, model: Model, bench: Workbench, blind: Sequence[float] | None):
         self.bench, self.blind = bench, blind
         self.targets = torch.from_numpy(flat(bench.train.targets)).to(model.device)
 
     def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
-        """Return the kind's loss."""
-        return self.bench.setting.kind.loss(model(inputs, entering), targets)
+        """Return the loss of the batch's targets."""
+        return self.bench.learns.loss(model(inputs, entering), targets)
 
     def weight(self, targets: Tensor) -> float:
-        """Return the kind's weight."""
-        return self.bench.setting.kind.weight(targets)
+        """Return the weight of that loss."""
+        return self.bench.learns.weight(targets)
 
     def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
         """Count by the lengths of what is read."""
