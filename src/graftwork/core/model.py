@@ -55,6 +55,14 @@ class Stacks(Protocol):
         """
 
 
+@runtime_checkable
+class Folds(Protocol):
+    """An adapter whose change of a linear map or norm can be written into the weights of that site."""
+
+    def fold(self, site: nn.Module, at: At) -> str:
+        """Change the weights of `site`, in their dtype; return why it can't be done, with nothing changed, or ""."""
+
+
 class OutputPlug:
     """A forward hook that adapts a site's output. A class, not a closure, so that deepcopy follows it."""
 

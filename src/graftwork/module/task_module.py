@@ -25,8 +25,11 @@ from graftwork.io.files import file_digest, read_json, write_json, write_tensors
 from graftwork.machine.environment import resolve_device
 from graftwork.module.inputs import Text, asking, example_of_given
 from graftwork.module.module_files import (
+    CARRIED,
     DELTA,
+    OWN_BACKBONE,
     media_file,
+    named_backbone,
     read_delta,
     read_description,
     read_self_test,
@@ -208,8 +211,8 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     backbone = _OPEN.get(key)
     if backbone is None:
         with kept_only():
-            seed = description["backbone_seed"]
-            backbone = open_backbone(stored.id, precision=precision, device=device, seed=seed, writes=stored.writes)
+            seed, name = description["backbone_seed"], named_backbone(folder, stored.id)
+            backbone = open_backbone(name, precision=precision, device=device, seed=seed, writes=stored.writes)
         _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone
@@ -230,6 +233,14 @@ def _shared(backbone: Backbone, folder: Path, description: Mapping[str, Any], de
 
 
 def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) -> None:
+    if backbone.card.revision != stored.revision and backbone.card.id == named_backbone(folder, CARRIED):
+        raise IncompatibleModule(
+            "the backbone in this module's folder has changed since it was saved",
+            where=str(folder / OWN_BACKBONE),
+            got=f"revision {backbone.card.revision[:16]}",
+            expected=f"revision {stored.revision[:16]}",
+            do="restore it from a copy, or compress the module again",
+        )
     if backbone.card.revision != stored.revision:
         raise IncompatibleModule(
             "this module belongs to another backbone",
@@ -264,7 +275,7 @@ def save_module(
     } | dict(run)
     write_json(folder / "module.json", description)
     write_text(folder / "README.md", _card(description))
-    return sum(path.stat().st_size for path in folder.iterdir())
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def self_test_examples(folder: Path, examples: Sequence[Example]) -> list[Example]:

@@ -1,0 +1,96 @@
+"""The network of a task module with all that was trained written into its weights, and the linear layer on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graftwork.core.method import THRESHOLDS_FACT
+from graftwork.core.model import Folds, site_of
+from graftwork.errors import ConfigError
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.write_folder import as_transformer
+from graftwork.targets.linear_head import PooledHead
+from graftwork.train.loop import FittedModel
+from graftwork.train.probe import Probe
+
+KEPT_FACTS = ("blind", THRESHOLDS_FACT)  # of the answers, whatever method gives them
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """logits = W (the network's output, pooled, its towers joined) + b."""
+
+    weight: Tensor  # (C, P) fp32
+    bias: Tensor  # (C,)
+    facts: Mapping[str, Any] = field(default_factory=dict)  # logits of unseen words, thresholds
+
+
+@dataclass(frozen=True)
+class FoldedNetwork:
+    """A network without adapters, and its head. The weights are its own: they may be changed."""
+
+    backbone: TransformerBackbone
+    head: LinearHead
+
+
+def unfoldable(module: TaskModule) -> str:
+    """Return why the module isn't a network with a linear layer on its output, or an empty string."""
+    fitted: Any = module.fitted
+    try:
+        as_transformer(module.backbone)
+    except ConfigError as error:
+        return error.what
+    name = module.description["method"]["name"]
+    if isinstance(fitted, Probe):
+        output = fitted.shares.numel() - 1
+        alone = fitted.depth == output and float(fitted.shares[output]) == 1.0 and int(fitted.shares.bool().sum()) == 1
+        return "" if alone else f"its {name} reads other blocks than the last"
+    if not isinstance(fitted, FittedModel):
+        return f"{name} answers otherwise than by a linear layer on a network"
+    if not isinstance(fitted.head, PooledHead):
+        return f"the head of {name} is not one linear layer"
+    odd = {type(one).__name__ for one in fitted.adapters.values() if not isinstance(one, Folds)}
+    return f"what {name} trained is no change of weights: {', '.join(sorted(odd))}" if odd else ""
+
+
+@torch.no_grad()
+def folded(module: TaskModule) -> FoldedNetwork:
+    """Return the module's network with its adapters folded in; its logits equal the module's but for rounding.
+
+    Raises `ConfigError` for a module whose adapters are no change of weights (bottlenecks, prefixes, prompts).
+    """
+    reason = unfoldable(module)
+    if reason:
+        raise _not_folded(module, reason)
+    fitted: Any = module.fitted
+    facts = {name: fitted.facts[name] for name in KEPT_FACTS if name in fitted.facts}
+    if isinstance(fitted, Probe):
+        backbone = as_transformer(fitted.backbone).copy()
+        return FoldedNetwork(backbone, LinearHead(fitted.weight.clone(), fitted.bias.clone(), facts))
+    places, own = dict(fitted.adapters), as_transformer(fitted.model.backbone)
+    backbone = as_transformer(module.backbone).copy() if places else own.copy()  # one without hooks
+    backbone.module.requires_grad_(False)
+    for place, adapter in places.items():
+        path, at = site_of(place)
+        reason = adapter.fold(backbone.module.get_submodule(path), at)
+        if reason:
+            raise _not_folded(module, reason)
+    out = fitted.head.out
+    return FoldedNetwork(
+        backbone, LinearHead(out.weight.detach().float().clone(), out.bias.detach().float().clone(), facts)
+    )
+
+
+def _not_folded(module: TaskModule, reason: str) -> ConfigError:
+    return ConfigError(
+        f"it can't be made one network: {reason}",
+        where=str(module.folder),
+        expected="a module of full, top_layers, bitfit, lora or ia3, or a linear_probe on the last block",
+        do="compress it without merge: it keeps its adapters",
+    )
