@@ -26,7 +26,9 @@ def lesson(kind: str) -> tuple[TaughtLoss, torch.Tensor, torch.Tensor, torch.Ten
         teacher = [draw.normal(size=(LABELLED, outputs)), draw.normal(size=(2, outputs))]
     joined = torch.from_numpy(flat(taught_targets(told, teacher)))
     logits = torch.from_numpy(draw.normal(size=(len(joined), outputs))).float()
-    return TaughtLoss.of(own, told, 2.0, 0.5), joined, torch.from_numpy(flat(told)), logits
+    encoded = torch.from_numpy(flat(told))
+    loss = TaughtLoss(own, tuple(encoded.shape[1:]), encoded.dtype, outputs, 2.0, 0.5, 3.0)
+    return loss, joined, encoded, logits
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression", "multilabel", "tagging"])
@@ -54,5 +56,13 @@ def test_constant_is_that_of_the_labels() -> None:
     assert isinstance(told, Ragged)
     teacher = [Ragged(np.zeros((len(one), 4)), np.array([len(one)])) for one in (flat(told), range(50))]
     joined = taught_targets(told, teacher)
-    found = TaughtLoss.of(kind, told, 1.0, 0.5).constant(joined, data.task)
+    found = TaughtLoss(kind, (), torch.int64, 4, 1.0, 0.5, 0.0).constant(joined, data.task)
     assert np.allclose(found, kind.constant(told, data.task))
+
+
+def test_features_are_learnt_where_the_teacher_has_them() -> None:
+    loss, targets, _, _ = lesson("classification")
+    pooled = torch.ones(len(targets), 4)
+    assert float(loss.loss_of_features(pooled, targets)) == 0
+    with_features = torch.cat([targets, torch.full((len(targets), 4), 3.0)], dim=1)
+    assert float(loss.loss_of_features(pooled, with_features)) == pytest.approx(3 * 4)

@@ -124,6 +124,14 @@ class TrainingLoss(Protocol):
 
 
 @runtime_checkable
+class LearnsFeatures(Protocol):
+    """A `TrainingLoss` that also compares what the head reads with what a teacher's head reads (Romero et al. 2015)."""
+
+    def loss_of_features(self, pooled: Tensor, targets: Tensor) -> Tensor:
+        """Compute the loss of (B, P), added to that of the logits: a scalar, the mean over B."""
+
+
+@runtime_checkable
 class LearnsFromLogits(Protocol):
     """A kind whose logits can be learnt from those of another model, its teacher (Hinton et al. 2015)."""
 

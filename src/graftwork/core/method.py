@@ -150,7 +150,7 @@ class Workbench:
 
     @property
     def learns(self) -> TrainingLoss:
-        """The loss that gradient methods and linear layers are trained by: the kind's, unless a teacher is beside it."""
+        """The loss that gradient methods and linear layers are trained by: the kind's, unless there is a teacher."""
         return self.setting.kind if self.taught is None else self.taught
 
     def seed_of(self, source: str) -> int:

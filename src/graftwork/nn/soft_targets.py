@@ -11,7 +11,7 @@ from torch.nn.functional import kl_div, log_softmax, logsigmoid
 
 
 def softmax_divergence(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Return KL(teacher || student) of softmaxes over (B, C) logits at a temperature; the mean over B, 0 for no rows."""
+    """Return KL(teacher || student) of softmaxes over (B, C) logits at a temperature, the mean over B; 0 for none."""
     if not len(logits):
         return logits.sum()
     ours, theirs = (log_softmax(one / temperature, dim=-1) for one in (logits, teacher))

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from graftwork.io.files import digest
+from graftwork.nn.bert import BertShape
 from graftwork.pretrained.transformer import TransformerBackbone
 
 
@@ -30,7 +31,7 @@ def with_blocks(backbone: TransformerBackbone, kept: Sequence[int]) -> Transform
 
 def tell(network: Any, sizes: dict[str, int]) -> None:
     """Write changed sizes to the network's configuration."""
-    if dataclasses.is_dataclass(network.config):
+    if isinstance(network.config, BertShape):
         network.config = dataclasses.replace(network.config, **sizes)
         return
     for name, value in sizes.items():

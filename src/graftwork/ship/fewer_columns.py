@@ -3,7 +3,7 @@ arXiv:1905.10650, there for attention heads)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,8 @@ def importance(network: FoldedNetwork, task: Task, train: Split) -> list[Tensor]
             (kind.loss(model(inputs), told) * kind.weight(told)).backward()
             for number, activation in entering:
                 assert activation.grad is not None
-                found[number] += (activation.float() * activation.grad.float()).sum(dim=1).abs().sum(dim=0).cpu()
+                effect = activation.detach().float() * activation.grad.float()  # (S, T, F)
+                found[number] += effect.sum(dim=1).abs().sum(dim=0).cpu()
             entering.clear()
             first.weight.grad = None
     finally:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
+
 from graftwork.core.backbone import Backbone
 from graftwork.core.kind import LearnsFromLogits
 from graftwork.core.media import MEDIA
 from graftwork.core.method import THRESHOLDS_FACT, Scorer, Setting, Workbench
 from graftwork.core.progress import Progress
+from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.data.splits.batch_order import epoch_batches
@@ -22,10 +25,10 @@ from graftwork.module.task_module import TaskModule
 from graftwork.module.thresholds import thresholds_of
 from graftwork.registry import kinds
 from graftwork.ship.compression import CompressionData
-from graftwork.ship.folding import LinearHead
+from graftwork.ship.folding import LinearHead, unfoldable
 from graftwork.ship.invented_texts import invented, readable
 from graftwork.ship.taught_targets import TaughtLoss, taught_targets
-from graftwork.ship.teacher_answers import answers_of
+from graftwork.ship.teacher_answers import answers_of, features_of
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
@@ -43,6 +46,7 @@ class Lesson:
     decay: float  # learning rate of a block as a share of that of the block above
     temperature: float  # of teacher and student in the loss
     teacher: float  # share of the teacher in the loss of a row with a label, 0 … 1
+    features: float  # factor of the loss of what the head reads, towards what the teacher's head reads; 0: not learnt
     invented: int  # texts invented for each labelled one, which the teacher answers
 
 
@@ -72,6 +76,7 @@ def require_sense(lesson: Lesson) -> None:
         "decay": not 0 < lesson.decay <= 1,
         "temperature": lesson.temperature <= 0,
         "teacher": not 0 <= lesson.teacher <= 1,
+        "features": lesson.features < 0,
         "invented": lesson.invented < 0,
     }
     for name, is_wrong in wrong.items():
@@ -100,7 +105,7 @@ def taught(
     """
     require_sense(lesson)
     progress(0.0, "the teacher answers")
-    train, loss = _lessons(module, data, lesson, seed)
+    train, loss = _lessons(module, network, data, lesson, seed)
     setting = Setting(module.task, kinds.get(module.task.kind), network)
     recipe = resolve(
         Recipe(epochs=lesson.epochs, batch_size=BATCH, learning_rate=lesson.learning_rate),
@@ -132,12 +137,33 @@ def taught(
     return Student(model.backbone, head, dataclasses.asdict(lesson) | told | rows)
 
 
-def _lessons(module: TaskModule, data: CompressionData, lesson: Lesson, seed: int) -> tuple[Split, TaughtLoss]:
-    """Return what a student is trained on: texts with the teacher's logits, the labelled ones first; and the loss."""
+def _lessons(
+    module: TaskModule, network: Backbone, data: CompressionData, lesson: Lesson, seed: int
+) -> tuple[Split, TaughtLoss]:
+    """Return what a student is trained on: texts with the teacher's answers, the labelled ones first; and the loss."""
     labelled, further = data.train.examples, data.unlabelled
     if lesson.invented and readable(labelled[0].inputs):
         further += invented(labelled, lesson.invented, derive(seed, "invented"))
-    answered = [answers_of(module, examples) for examples in (labelled, further) if examples]
-    targets = taught_targets(data.train.targets, answered)
-    loss = TaughtLoss.of(kinds.get(module.task.kind), data.train.targets, lesson.temperature, lesson.teacher)
+    texts = [examples for examples in (labelled, further) if examples]
+    logits = [answers_of(module, examples) for examples in texts]
+    features = [features_of(module, examples) for examples in texts] if _comparable(module, network, lesson) else []
+    encoded, kind = torch.from_numpy(flat(data.train.targets)[:0]), kinds.get(module.task.kind)
+    loss = TaughtLoss(
+        kind,
+        tuple(encoded.shape[1:]),
+        encoded.dtype,
+        kind.outputs(module.task),
+        lesson.temperature,
+        lesson.teacher,
+        lesson.features,
+    )
+    targets = taught_targets(data.train.targets, logits, features)
     return Split(data.train.name, (*labelled, *further), targets), loss
+
+
+def _comparable(module: TaskModule, network: Backbone, lesson: Lesson) -> bool:
+    """Return whether the student's head reads as many numbers of a sequence as the teacher's, a network that folds."""
+    if not lesson.features or unfoldable(module) or module.backbone is None:
+        return False
+    ours, theirs = network.card, module.backbone.card
+    return (ours.width, ours.pooling, ours.towers) == (theirs.width, theirs.pooling, theirs.towers)

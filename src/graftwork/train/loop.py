@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.hidden_states import BatchPart, Seen
+from graftwork.core.kind import LearnsFeatures
 from graftwork.core.method import FrozenPass, HasRate, Logits, NetworkMethod, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.ragged import flat
@@ -168,7 +169,11 @@ class LogitAim:
 
     def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
         """Return the loss of the batch's targets."""
-        return self.bench.learns.loss(model(inputs, entering), targets)
+        learns = self.bench.learns
+        if not isinstance(learns, LearnsFeatures):
+            return learns.loss(model(inputs, entering), targets)
+        features = model.joined(inputs, entering)
+        return learns.loss(model.head(features), targets) + learns.loss_of_features(features.pooled, targets)
 
     def weight(self, targets: Tensor) -> float:
         """Return the weight of that loss."""

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import text_of
+from graftwork.core.method import Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
@@ -39,11 +40,14 @@ class Distil:
     learning_rate: float = 0.0  # peak of the schedule; 0: 5e-4, for word vectors 1e-2
     temperature: float = 2.0  # of teacher and student in the loss; answers that are numbers have none
     teacher: float = 0.7  # share of the teacher in the loss of a row with a label; the rest is the label's
+    features: float = 1.0  # factor of the loss towards what the teacher's head reads, in a student of equal width
     invented: int = 4  # texts invented for each labelled one, which the teacher answers
     words: int = 20_000  # of student=static: words with a vector, at most
     width: int = 256  # of student=static: numbers of a vector, at most
 
     EXACT: ClassVar[bool] = False
+    ORDER: ClassVar[int] = 80
+    LADDER: ClassVar[Entries] = ({}, {"layers": 1}, {"student": STATIC})
 
     def unfit(self, module: TaskModule) -> str:
         """Return why no such student can be made of `module`."""
@@ -78,7 +82,7 @@ class Distil:
         began = time.monotonic()
         network, made = self._network(module, data)
         rate = self.learning_rate or (STATIC_RATE if self.student == STATIC else RATE)
-        lesson = Lesson(self.epochs, rate, 1.0, self.temperature, self.teacher, self.invented)
+        lesson = Lesson(self.epochs, rate, 1.0, self.temperature, self.teacher, self.features, self.invented)
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)
         return Compressed(made | dict(student.facts), time.monotonic() - began)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from graftwork.core.method import Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
@@ -30,9 +31,12 @@ class Prune:
     learning_rate: float = 2e-4  # peak of the schedule
     temperature: float = 2.0  # of teacher and student in the loss; answers that are numbers have none
     teacher: float = 0.7  # share of the teacher in the loss of a row with a label; the rest is the label's
+    features: float = 1.0  # factor of the loss towards what the teacher's head reads, in a student of equal width
     invented: int = 4  # texts invented for each labelled one, which the teacher answers
 
     EXACT: ClassVar[bool] = False
+    ORDER: ClassVar[int] = 70
+    LADDER: ClassVar[Entries] = ({"columns": 0.75}, {}, {"columns": 0.25})
 
     def unfit(self, module: TaskModule) -> str:
         """Return why columns can't be removed from `module`."""
@@ -59,7 +63,9 @@ class Prune:
         scores = importance(whole, module.task, data.train)
         kept = max(1, round(self.columns * len(scores[0])))
         lost = 1 - sum(float(one.topk(kept).values.sum()) for one in scores) / sum(float(one.sum()) for one in scores)
-        lesson = Lesson(self.epochs, self.learning_rate, 1.0, self.temperature, self.teacher, self.invented)
+        lesson = Lesson(
+            self.epochs, self.learning_rate, 1.0, self.temperature, self.teacher, self.features, self.invented
+        )
         network = without_columns(whole.backbone, scores, kept)
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)
