@@ -87,6 +87,36 @@ def folded(module: TaskModule) -> FoldedNetwork:
     )
 
 
+def own_network(module: TaskModule) -> tuple[TransformerBackbone, LinearHead | None]:
+    """Return a copy of the module's network that may be changed, and its head; None where its delta stays as it is.
+
+    What can be folded in is. Else adapters, prompts or a mix of blocks stay in the delta, on a copy of the frozen
+    network: `save_standalone` without a head keeps them. Raises `ConfigError` for a network with weights of its own
+    that can't be folded.
+    """
+    fitted: Any = module.fitted
+    if not unfoldable(module) and not isinstance(fitted, Probe):
+        network = folded(module)
+        return network.backbone, network.head
+    reason = unchangeable(module)
+    if reason:
+        raise _not_folded(module, reason)
+    return as_transformer(module.backbone).copy(), None
+
+
+def unchangeable(module: TaskModule) -> str:
+    """Return why `own_network` has none, or an empty string."""
+    try:
+        as_transformer(module.backbone)
+    except ConfigError as error:
+        return error.what
+    fitted: Any = module.fitted
+    trained = isinstance(fitted, FittedModel) and any(
+        weight.requires_grad for weight in fitted.model.network.parameters()
+    )
+    return unfoldable(module) if trained and not fitted.adapters else ""
+
+
 def _not_folded(module: TaskModule, reason: str) -> ConfigError:
     return ConfigError(
         f"it can't be made one network: {reason}",

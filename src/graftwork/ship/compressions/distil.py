@@ -46,7 +46,7 @@ class Distil:
     width: int = 256  # of student=static: numbers of a vector, at most
 
     EXACT: ClassVar[bool] = False
-    ORDER: ClassVar[int] = 80
+    ORDER: ClassVar[int] = 50
     LADDER: ClassVar[Entries] = ({}, {"layers": 1}, {"student": STATIC})
 
     def unfit(self, module: TaskModule) -> str:

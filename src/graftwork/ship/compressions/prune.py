@@ -35,7 +35,7 @@ class Prune:
     invented: int = 4  # texts invented for each labelled one, which the teacher answers
 
     EXACT: ClassVar[bool] = False
-    ORDER: ClassVar[int] = 70
+    ORDER: ClassVar[int] = 60
     LADDER: ClassVar[Entries] = ({"columns": 0.75}, {}, {"columns": 0.25})
 
     def unfit(self, module: TaskModule) -> str:
