@@ -7,10 +7,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from graftwork.backbones.word_vectors import WordVectorBackbone
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
 from graftwork.core.method import THRESHOLDS_FACT, Setting
 from graftwork.core.named_methods import method_from_config, named
+from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.module.module_files import CARRIED, OWN_BACKBONE, read_delta, read_self_test
 from graftwork.module.task_module import TaskModule, save_module
 from graftwork.module.thresholds import with_thresholds
@@ -45,7 +47,10 @@ def save_standalone(
     Raises `ConfigError` for a backbone that can't be written, `StorageError`.
     """
     told = module.description
-    write_backbone(backbone, folder / OWN_BACKBONE, stored_as=stored_as)
+    if isinstance(backbone, WordVectorBackbone):
+        write_folder(folder / OWN_BACKBONE, backbone.vectors)
+    else:
+        write_backbone(backbone, folder / OWN_BACKBONE, stored_as=stored_as)
     precision = precision or told["precision"]
     opened = open_backbone(f"hf:{folder / OWN_BACKBONE}", precision=precision, device="cpu", seed=told["backbone_seed"])
     setting = Setting(module.task, kinds.get(module.task.kind), opened)
