@@ -33,8 +33,12 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
+<<<<<<< HEAD
     from graftwork.ship.export import export
     from graftwork.ship.total_cost import price
+=======
+    from graftwork.ship.compress import compress
+>>>>>>> w-ladder
 
 __version__ = "0.1.0"
 __all__ = [
@@ -48,6 +52,7 @@ __all__ = [
     "climb",
     "compare",
     "compare_tasks",
+    "compress",
     "curve",
     "data_report",
     "doctor",
@@ -71,6 +76,7 @@ _HOMES = {
     "climb": "graftwork.budget.ladder",
     "compare": "graftwork.compare.leaderboard",
     "compare_tasks": "graftwork.compare.compare_tasks",
+    "compress": "graftwork.ship.compress",
     "curve": "graftwork.compare.curve",
     "data_report": "graftwork.run.data_report",
     "doctor": "graftwork.doctor.examine",

@@ -176,7 +176,7 @@ def state_with(module: Mapping[str, Any], state: BankState, where: Path) -> Bank
         raise IncompatibleModule(
             "this module carries its own backbone, and a bank's tasks share one",
             where=str(where),
-            do=f"serve it by itself, or make the bank on it: graft bank create BANK --backbone hf:{where / OWN_BACKBONE}",
+            do=f"serve it by itself, or make a bank on it: graft bank create DIR --backbone hf:{where / OWN_BACKBONE}",
         )
     known, precision = state.backbone or own, state.precision or module["precision"]
     same = own["revision"] == known["revision"] or (known.get("writes") and not own.get("writes"))

@@ -16,6 +16,7 @@ from graftwork.pretrained.download_policy import may_fetch
 from graftwork.pretrained.gguf_file import gguf_in, unpacked
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.model_json import checked_json
+from graftwork.pretrained.stored_bits import restored
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -137,6 +138,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
     for path in weight_files(folder):
         tensors = {name: tensor for name, tensor in safe_load(path).items() if not name.endswith(NO_WEIGHT)}
         require_finite(tensors, path)
+        tensors = restored(tensors, path)
         twice = next((name for name in tensors if name in stored), None)
         if twice is not None:
             raise StorageError(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone
 from graftwork.errors import ConfigError
 from graftwork.io.files import write_json, write_tensors, write_text
 from graftwork.pretrained.model_folder import OWN_SETTINGS, WEIGHTS
+from graftwork.pretrained.stored_bits import STORED_AS, stored
 from graftwork.pretrained.transformer import TransformerBackbone
 
 ENCODER = "encoder."  # of an encoder-decoder, whose encoder alone is open: the name of it in the whole network
@@ -22,7 +22,7 @@ ARCHITECTURES = {"bert": "BertModel"}  # of networks of our own, whose configura
 
 
 def as_transformer(backbone: Backbone | None) -> TransformerBackbone:
-    """Return a backbone that can be written. Raises `ConfigError` for images, sounds, ELMo, and one that writes."""
+    """Return a backbone that can be written. Raises `ConfigError` for one of images or sounds, or one that writes."""
     if isinstance(backbone, TransformerBackbone) and not backbone.card.writes:
         return backbone
     named = "a module without a backbone" if backbone is None else f"backbone {backbone.card.id!r}"
@@ -33,26 +33,41 @@ def as_transformer(backbone: Backbone | None) -> TransformerBackbone:
     )
 
 
-def write_backbone(backbone: Backbone, folder: Path, *, settings: Mapping[str, Any] | None = None) -> None:
-    """Write config.json, model.safetensors and the tokenizer's files to `folder`, weights in the dtype they have.
+def write_backbone(backbone: Backbone, folder: Path, *, stored_as: str | None = None) -> None:
+    """Write config.json, model.safetensors and the tokenizer's files to `folder`.
 
-    config.json states under "graftwork" how texts are read (pooling, sequences per pair, length), and `settings`.
+    Weights are `stored_as` "fp32", "fp16", "bf16" or "int8" (matrices only), by default in the dtype they have.
+    config.json states that, and how texts are read: pooling, sequences per pair, length.
+
     Raises `ConfigError` for a backbone of another sort, `StorageError`.
     """
     opened = as_transformer(backbone)
-    card, own = opened.card, dict(settings or {})
-    reading = {"pooling": card.pooling, "towers": card.towers, "max_length": card.max_length}
-    write_tensors(folder / WEIGHTS, tensors_of(opened))
-    write_json(folder / "config.json", config_of(opened) | {OWN_SETTINGS: reading | own})
+    card, tensors = opened.card, tensors_of(opened)
+    own: dict[str, Any] = {"pooling": card.pooling, "towers": card.towers, "max_length": card.max_length}
+    if stored_as is not None:
+        tensors, own = stored(tensors, stored_as, matrices_of(opened)), own | {STORED_AS: stored_as}
+    write_tensors(folder / WEIGHTS, tensors)
+    write_json(folder / "config.json", config_of(opened) | {OWN_SETTINGS: own})
     write_tokenizer(opened, folder)
+
+
+def matrices_of(backbone: TransformerBackbone) -> list[str]:
+    """Return the names, as in `tensors_of`, of the weights of linear maps and embedding tables."""
+    kinds, before = (nn.Linear, nn.Embedding), _before(backbone)
+    return [f"{before}{path}.weight" for path, part in backbone.module.named_modules() if isinstance(part, kinds)]
 
 
 def tensors_of(backbone: TransformerBackbone) -> dict[str, Tensor]:
     """Return name -> weight of the network, under transformers' names, each with memory of its own."""
+    before = _before(backbone)
+    return {f"{before}{name}": tensor.detach().clone() for name, tensor in backbone.module.state_dict().items()}
+
+
+def _before(backbone: TransformerBackbone) -> str:
+    """Return what stands before the names of an encoder's tensors in its encoder-decoder."""
     module: Any = backbone.module
     inner = getattr(module.config, "is_encoder_decoder", False) or type(module).__name__.endswith("Encoder")
-    before = ENCODER if inner and not hasattr(module, "encoder") else ""
-    return {f"{before}{name}": tensor.detach().clone() for name, tensor in module.state_dict().items()}
+    return ENCODER if inner and not hasattr(module, "encoder") else ""
 
 
 def config_of(backbone: TransformerBackbone) -> dict[str, Any]:

@@ -20,13 +20,11 @@ from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.method import THRESHOLDS_FACT
-from graftwork.core.model import Folds, site_of
-from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.classifier_layers import CLASSIFIERS
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.write_folder import as_transformer, tensors_of
-from graftwork.ship.folding import folded, unfoldable
+from graftwork.ship.folding import folded, merged_network, unfoldable, unmerged
 from graftwork.targets.classifier_head import ClassifierHead
 from graftwork.train.loop import FittedModel
 
@@ -86,18 +84,13 @@ def _no_first_token(module: TaskModule, fitted: Any) -> str:
     if activation != CLASSIFIERS[family].activation:
         expected = CLASSIFIERS[family].activation
         return f"its head has {activation}, the classifier of {family} {expected}: train it with head={expected}"
-    odd = {type(one).__name__ for one in fitted.adapters.values() if not isinstance(one, Folds)}
-    return f"what was trained is no change of weights: {', '.join(sorted(odd))}; onnx takes it" if odd else ""
+    why = unmerged(fitted, module.description["method"]["name"])
+    return f"{why}; onnx takes it" if why else ""
 
 
 @torch.no_grad()
 def _first_token(module: TaskModule, fitted: Any) -> ClassifierWeights:
-    backbone = as_transformer(module.backbone).copy()
-    backbone.module.requires_grad_(False)
-    for place, adapter in fitted.adapters.items():
-        path, at = site_of(place)
-        if why := adapter.fold(backbone.module.get_submodule(path), at):
-            raise ConfigError(why, where=str(module.folder), do="export it to onnx")
+    backbone = merged_network(module, fitted)
     known, prefix = CLASSIFIERS[backbone.card.family], _prefix(backbone)
     weights = _prefixed(backbone)
     for path, layer in ((known.hidden, fitted.head.hidden), (known.out, fitted.head.out)):

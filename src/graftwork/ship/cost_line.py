@@ -54,7 +54,7 @@ def added(amounts: Iterable[Amount]) -> Amount:
     counted = [part for part in parts if part.value != 0] or parts
     grade = max((part.grade for part in counted), key=GRADES.index)
     known = [(part.value, part.low, part.high) for part in parts]
-    sums = [None if None in column else sum(column) for column in zip(*known, strict=True)]  # type: ignore[arg-type]
+    sums = [None if None in column else sum(column) for column in zip(*known, strict=True)]
     return Amount(sums[0], parts[0].unit, grade, sums[1], sums[2])
 
 

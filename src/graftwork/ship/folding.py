@@ -55,8 +55,13 @@ def unfoldable(module: TaskModule) -> str:
         return f"{name} answers otherwise than by a linear layer on a network"
     if not isinstance(fitted.head, PooledHead):
         return f"the head of {name} is not one linear layer"
+    return unmerged(fitted, name)
+
+
+def unmerged(fitted: FittedModel, method: str) -> str:
+    """Return which adapters of a fitted model are no change of weights, or an empty string."""
     odd = {type(one).__name__ for one in fitted.adapters.values() if not isinstance(one, Folds)}
-    return f"what {name} trained is no change of weights: {', '.join(sorted(odd))}" if odd else ""
+    return f"what {method} trained is no change of weights: {', '.join(sorted(odd))}" if odd else ""
 
 
 @torch.no_grad()
@@ -73,18 +78,57 @@ def folded(module: TaskModule) -> FoldedNetwork:
     if isinstance(fitted, Probe):
         backbone = as_transformer(fitted.backbone).copy()
         return FoldedNetwork(backbone, LinearHead(fitted.weight.clone(), fitted.bias.clone(), facts))
-    places, own = dict(fitted.adapters), as_transformer(fitted.model.backbone)
-    backbone = as_transformer(module.backbone).copy() if places else own.copy()  # one without hooks
-    backbone.module.requires_grad_(False)
-    for place, adapter in places.items():
-        path, at = site_of(place)
-        reason = adapter.fold(backbone.module.get_submodule(path), at)
-        if reason:
-            raise _not_folded(module, reason)
     out = fitted.head.out
     return FoldedNetwork(
-        backbone, LinearHead(out.weight.detach().float().clone(), out.bias.detach().float().clone(), facts)
+        merged_network(module, fitted), LinearHead(out.weight.detach().float().clone(), out.bias.detach().float().clone(), facts)
     )
+
+
+@torch.no_grad()
+def merged_network(module: TaskModule, fitted: FittedModel) -> TransformerBackbone:
+    """Return a copy of the network of `module`, whose fitted model is given, with its adapters in the weights.
+
+    Raises `ConfigError` for an adapter that turns out to be no change of weights.
+    """
+    places: dict[str, Any] = dict(fitted.adapters)
+    own = as_transformer(module.backbone if places else fitted.model.backbone).copy()  # one without hooks
+    own.module.requires_grad_(False)
+    for place, adapter in places.items():
+        path, at = site_of(place)
+        reason = adapter.fold(own.module.get_submodule(path), at)
+        if reason:
+            raise _not_folded(module, reason)
+    return own
+
+
+def own_network(module: TaskModule) -> tuple[TransformerBackbone, LinearHead | None]:
+    """Return a copy of the module's network that may be changed, and its head; None where its delta stays as it is.
+
+    What can be folded in is. Else adapters, prompts or a mix of blocks stay in the delta, on a copy of the frozen
+    network: `save_standalone` without a head keeps them. Raises `ConfigError` for a network with weights of its own
+    that can't be folded.
+    """
+    fitted: Any = module.fitted
+    if not unfoldable(module) and not isinstance(fitted, Probe):
+        network = folded(module)
+        return network.backbone, network.head
+    reason = unchangeable(module)
+    if reason:
+        raise _not_folded(module, reason)
+    return as_transformer(module.backbone).copy(), None
+
+
+def unchangeable(module: TaskModule) -> str:
+    """Return why `own_network` has none, or an empty string."""
+    try:
+        as_transformer(module.backbone)
+    except ConfigError as error:
+        return error.what
+    fitted: Any = module.fitted
+    trained = isinstance(fitted, FittedModel) and any(
+        weight.requires_grad for weight in fitted.model.network.parameters()
+    )
+    return unfoldable(module) if trained and not fitted.adapters else ""
 
 
 def _not_folded(module: TaskModule, reason: str) -> ConfigError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ class SentenceTransformers:
         pooling = {f"pooling_mode_{name}": card.pooling == own for own, name in POOLINGS.items()}
         write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": card.width} | pooling)
         outputs, width = head.weight.shape
-        dense = {"in_features": width, "out_features": outputs, "bias": True}
+        dense: dict[str, Any] = {"in_features": width, "out_features": outputs, "bias": True}
         dense["activation_function"] = "torch.nn.modules.linear.Identity"
         write_json(folder / "3_Dense" / "config.json", dense)
         shift = head.bias.new_tensor(head.facts.get(THRESHOLDS_FACT, [0.0] * outputs))

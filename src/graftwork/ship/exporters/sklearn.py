@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from graftwork.core.example import Example
-from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits
+from graftwork.core.method import THRESHOLDS_FACT, Logits
 from graftwork.io.files import write_bytes, write_json, write_text
 from graftwork.methods.tfidf_svm import Svm
 from graftwork.module.task_module import TaskModule
@@ -87,7 +88,7 @@ class Sklearn:
         return np.asarray((pipeline.predict(texts) - mean) / deviation).reshape(-1, 1)
 
 
-def _svm_of(module: TaskModule) -> Fitted:
+def _svm_of(module: TaskModule) -> Any:
     """Return what was fitted, without the thresholds that may stand around it."""
     return module.fitted.fitted if isinstance(module.fitted, WithThresholds) else module.fitted
 

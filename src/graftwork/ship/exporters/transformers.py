@@ -64,7 +64,7 @@ class Transformers:
         from graftwork.ship.classifier_folder import classifier_of_module
 
         made = classifier_of_module(module)
-        config = config_of(made.backbone) | made.settings
+        config = config_of(made.backbone) | dict(made.settings)
         names = list(module.task.labels) or ["value"]
         config |= {
             "architectures": [CLASSES[config["model_type"]]],
