@@ -33,12 +33,9 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
-<<<<<<< HEAD
+    from graftwork.ship.compress import compress
     from graftwork.ship.export import export
     from graftwork.ship.total_cost import price
-=======
-    from graftwork.ship.compress import compress
->>>>>>> w-ladder
 
 __version__ = "0.1.0"
 __all__ = [

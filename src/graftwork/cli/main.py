@@ -49,13 +49,8 @@ Completion with TAB: add the line for your shell to its start-up file.
 """
 COMPLETE = "_GRAFT_COMPLETE"  # click's variable: set while a shell asks for completions
 SECTIONS = {
-<<<<<<< HEAD
     "Decide": ("compare", "train", "curve", "price", "benchmark", "experience"),
-    "Use": ("predict", "score", "shift", "serve", "export", "bank", "stream"),
-=======
-    "Decide": ("compare", "train", "curve", "benchmark", "experience"),
-    "Use": ("predict", "score", "shift", "serve", "bank", "stream", "compress"),
->>>>>>> w-ladder
+    "Use": ("predict", "score", "shift", "serve", "export", "bank", "stream", "compress"),
     "Check": ("data", "ls", "show", "verify", "receipt", "cache", "doctor"),
     "Pre-train": ("pretrain", "vectors", "nearest"),
 }

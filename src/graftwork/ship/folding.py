@@ -80,7 +80,8 @@ def folded(module: TaskModule) -> FoldedNetwork:
         return FoldedNetwork(backbone, LinearHead(fitted.weight.clone(), fitted.bias.clone(), facts))
     out = fitted.head.out
     return FoldedNetwork(
-        merged_network(module, fitted), LinearHead(out.weight.detach().float().clone(), out.bias.detach().float().clone(), facts)
+        merged_network(module, fitted),
+        LinearHead(out.weight.detach().float().clone(), out.bias.detach().float().clone(), facts),
     )
 
 
