@@ -15,10 +15,14 @@ from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.write_folder import as_transformer
+from graftwork.ship.fewer_blocks import with_blocks
 from graftwork.targets.linear_head import PooledHead
 from graftwork.train.loop import FittedModel
 from graftwork.train.probe import Probe
 
+ENDING_IN_BLOCKS = (  # nothing stands behind the last block: cut lower, their output is the states there
+    "bert", "ernie", "electra", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "mpnet",
+)  # fmt: skip
 KEPT_FACTS = ("blind", THRESHOLDS_FACT)  # of the answers, whatever method gives them
 
 
@@ -48,14 +52,22 @@ def unfoldable(module: TaskModule) -> str:
         return error.what
     name = module.description["method"]["name"]
     if isinstance(fitted, Probe):
-        output = fitted.shares.numel() - 1
-        alone = fitted.depth == output and float(fitted.shares[output]) == 1.0 and int(fitted.shares.bool().sum()) == 1
-        return "" if alone else f"its {name} reads other blocks than the last"
+        return _mixing(fitted, name)
     if not isinstance(fitted, FittedModel):
         return f"{name} answers otherwise than by a linear layer on a network"
     if not isinstance(fitted.head, PooledHead):
         return f"the head of {name} is not one linear layer"
     return unmerged(fitted, name)
+
+
+def _mixing(probe: Probe, method: str) -> str:
+    """Return why the probe doesn't read the output of one network, or an empty string."""
+    if int(probe.shares.bool().sum()) != 1 or float(probe.shares[probe.depth]) != 1.0:
+        return f"its {method} reads a mix of blocks"
+    card, output = probe.backbone.card, probe.shares.numel() - 1
+    if probe.depth == output or (probe.depth > 0 and card.family in ENDING_IN_BLOCKS):
+        return ""
+    return f"its {method} reads block {probe.depth} of {output}, and {card.family} has a norm behind the last only"
 
 
 def unmerged(fitted: FittedModel, method: str) -> str:
@@ -77,6 +89,8 @@ def folded(module: TaskModule) -> FoldedNetwork:
     facts = {name: fitted.facts[name] for name in KEPT_FACTS if name in fitted.facts}
     if isinstance(fitted, Probe):
         backbone = as_transformer(fitted.backbone).copy()
+        if fitted.depth < fitted.backbone.card.blocks:
+            backbone = with_blocks(backbone, range(fitted.depth))
         return FoldedNetwork(backbone, LinearHead(fitted.weight.clone(), fitted.bias.clone(), facts))
     out = fitted.head.out
     return FoldedNetwork(
@@ -136,6 +150,6 @@ def _not_folded(module: TaskModule, reason: str) -> ConfigError:
     return ConfigError(
         f"it can't be made one network: {reason}",
         where=str(module.folder),
-        expected="a module of full, top_layers, bitfit, lora or ia3, or a linear_probe on the last block",
+        expected="a module of full, top_layers, bitfit, lora or ia3, or a linear_probe on one block",
         do="compress it without merge: it keeps its adapters",
     )
