@@ -148,17 +148,26 @@ def _quantities(seconds: Amount, joules: Amount, scenario: Scenario) -> dict[str
         )
     grams = prices.grams_per_kwh
     if prices.per_hour is not None:
-        money = _as(seconds.times(prices.per_hour / SECONDS_PER_HOUR), prices.currency)
+        money = _priced_as(seconds.times(prices.per_hour / SECONDS_PER_HOUR), prices.currency)
     elif prices.per_kwh is not None:
-        money = _as(joules.times(prices.per_kwh * prices.pue / JOULES_PER_KWH), prices.currency)
+        money = _priced_as(joules.times(prices.per_kwh * prices.pue / JOULES_PER_KWH), prices.currency)
     else:
         money = Amount(None, prices.currency, "model")
-    co2e = Amount(None, "g", "model") if grams is None else _as(joules.times(grams * prices.pue / JOULES_PER_KWH), "g")
+    co2e = (
+        Amount(None, "g", "model")
+        if grams is None
+        else _priced_as(joules.times(grams * prices.pue / JOULES_PER_KWH), "g")
+    )
     return {"seconds": seconds, "energy": joules, "co2e": co2e, "money": money}
 
 
+def _priced_as(amount: Amount, unit: str) -> Amount:
+    """Return an amount times a figure of the price list: its band is as wide as before, for the figure is given."""
+    return Amount(amount.value, unit, max("model", amount.grade, key=GRADES.index), amount.low, amount.high)
+
+
 def _as(amount: Amount, unit: str, at_best: str = "model") -> Amount:
-    """Return the amount in another unit, graded no better than `at_best`."""
+    """Return the amount in another unit, graded no better than `at_best`, with the band of that grade."""
     return Amount.graded(amount.value, unit, max(at_best, amount.grade, key=GRADES.index))
 
 
@@ -198,7 +207,7 @@ def _storage(row: PricedRow, scenario: Scenario) -> Amount:
     if prices.per_gb_month is None:
         return Amount(None, prices.currency, "model")
     month = size.times(prices.per_gb_month / BYTES_PER_GB)
-    return _as(month.times(MONTHS_A_YEAR * scenario.years), prices.currency, size.grade)
+    return _priced_as(month.times(MONTHS_A_YEAR * scenario.years), prices.currency)
 
 
 def line_of(name: str, parts: Mapping[str, Amount]) -> CostLine:
