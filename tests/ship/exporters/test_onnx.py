@@ -17,17 +17,36 @@ import pytest
 from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
+from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
-from graftwork.run.session import Session
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.ship import export as exporting
 from graftwork.ship.export import export
 from graftwork.ship.exporters import onnx as onnx_exporter
 
 OpenSession = Callable[..., Session]
 TEXTS = ["good film", "a bad one, and long, and dull, and long again", "x"]
-INPUTS: dict[str, list[Any]] = {"text": TEXTS, "pair": [(one, one[::-1]) for one in TEXTS], "words": TEXTS}
+ROWS: dict[str, Callable[[int], Any]] = {
+    "tagging": lambda i: {"words": ["see", "Ann", f"w{i}"], "tags": ["O", "B-PER", "O"]},
+    "span": lambda i: {
+        "context": f"Ann saw {i} cats",
+        "question": "Who saw?",
+        "answers": [{"text": "Ann", "answer_start": 0}],
+    },
+    "choice": lambda i: {"text": f"a {i}", "choices": ["good", "bad", f"c{i}"], "label": i % 3},
+    "ranking": lambda i: {"text": f"a {i}", "choices": ["good", "bad", f"c{i}"], "label": [int(i % 3 == j) for j in range(3)]},
+}
+
+
+def open_rows(kind: str, folder: Path) -> Session:
+    """A session over rows with words or choices."""
+    path = folder / f"{kind}.jsonl"
+    path.write_text("".join(json.dumps(ROWS[kind](i)) + "\n" for i in range(30)))
+    task = Task.from_file(path, kind=kind)
+    return open_session(task, [parse_method("lora")], RunSettings("tiny_text", runs=str(folder / "runs")))
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +56,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, bool]
 
 
 @pytest.fixture
-def module(open_tiny: OpenSession, made: dict[tuple[str, str, bool], Path]) -> Callable[..., Path]:
+def module(open_tiny: OpenSession, made: dict[tuple[str, str, bool], Path], tmp_path: Path) -> Callable[..., Path]:
     """The folder of a trained module."""
 
     def make(kind: str = "classification", method: str = "linear_probe", pair: bool = False) -> Path:
         if (kind, method, pair) not in made:
-            session = open_tiny(kind, pair)
+            session = open_tiny(kind, pair) if kind not in ROWS else open_rows(kind, tmp_path)
             result, _ = execute(session, parse_method(method), Recipe(epochs=1), 0, lambda done, text: None)
             made[kind, method, pair] = session.store.root / result.id / "module"
         return made[kind, method, pair]
