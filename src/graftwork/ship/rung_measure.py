@@ -71,7 +71,7 @@ def evidence(task: Task, split: Split, *logits: Logits) -> list[Evidence]:
 
 def rows_needed(allowed: float) -> int:
     """Return the number of rows without a loss that show one of at most `allowed`, a fraction above 0."""
-    return int(np.ceil(np.log(1 - CERTAINTY) / np.log(1 - allowed)))
+    return 1 if allowed >= 1 else int(np.ceil(np.log(1 - CERTAINTY) / np.log(1 - allowed)))
 
 
 def pace(original: TaskModule, compressed: TaskModule, examples: Sequence[Example], joules: bool = False) -> Pace:

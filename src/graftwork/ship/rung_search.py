@@ -89,7 +89,6 @@ class RungSearch:
             return
         progress(0.0, "applying")
         folder = self.work / str(len(self.tried))
-        folder.mkdir()
         try:
             done = compression.apply(self.stage.module, folder, self.data, seed=self.seed, progress=progress)
             made = TaskModule.load(folder, device="cpu")
