@@ -20,18 +20,19 @@ pytestmark = pytest.mark.slow  # the library takes seconds to import
 
 
 @pytest.mark.parametrize(
-    ("method", "family", "kind"),
+    ("method", "family", "kind", "pair"),
     [
-        ("lora", "bert", "classification"),
-        ("ia3", "roberta", "multilabel"),
-        ("full", "distilbert", "regression"),
-        ("top_layers", "t5", "classification"),
+        ("lora", "bert", "classification", False),
+        ("bitfit", "bert", "classification", True),
+        ("ia3", "roberta", "multilabel", False),
+        ("full", "distilbert", "regression", False),
+        ("top_layers", "t5", "classification", False),
     ],
 )
 def test_the_embedding_is_the_logits(
-    method: str, family: str, kind: str, trained: Make, difference: Callable[[str, TaskModule], float]
+    method: str, family: str, kind: str, pair: bool, trained: Make, difference: Callable[[str, TaskModule], float]
 ) -> None:
-    assert difference("sentence_transformers", trained(method, family, kind)) < 1e-4
+    assert difference("sentence_transformers", trained(method, family, kind, pair)) < 1e-4
 
 
 def test_the_features_below_the_head_have_length_one(trained: Make, tmp_path: Path) -> None:
