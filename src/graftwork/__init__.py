@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
+    from graftwork.ship.compress import compress
+    from graftwork.ship.export import export
+    from graftwork.ship.total_cost import price
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,11 +49,14 @@ __all__ = [
     "climb",
     "compare",
     "compare_tasks",
+    "compress",
     "curve",
     "data_report",
     "doctor",
+    "export",
     "predict_many",
     "pretrain",
+    "price",
     "score",
     "shift",
     "stream",
@@ -67,11 +73,14 @@ _HOMES = {
     "climb": "graftwork.budget.ladder",
     "compare": "graftwork.compare.leaderboard",
     "compare_tasks": "graftwork.compare.compare_tasks",
+    "compress": "graftwork.ship.compress",
     "curve": "graftwork.compare.curve",
     "data_report": "graftwork.run.data_report",
     "doctor": "graftwork.doctor.examine",
+    "export": "graftwork.ship.export",
     "predict_many": "graftwork.module.predict_many",
     "pretrain": "graftwork.pretrain.pretraining",
+    "price": "graftwork.ship.total_cost",
     "score": "graftwork.evaluate.score",
     "shift": "graftwork.evaluate.domain_shift",
     "stream": "graftwork.bank.stream",

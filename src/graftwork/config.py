@@ -29,6 +29,7 @@ class Prices:
     currency: str = ""  # "EUR"; required with money
     per_hour: float | None = None  # money per hour of the machine; or
     per_kwh: float | None = None  # money per kWh of electricity
+    per_gb_month: float | None = None  # money for keeping 10^9 bytes for a month
     date: str = ""  # date of the price, like 2026-11-21; required with money
     source: str = ""  # source of the price; required with money
     country: str = ""  # country of the electricity grid; required with grams_per_kwh
@@ -48,16 +49,21 @@ class Prices:
         """
         if path is None:
             return cls()
-        path = Path(path)
-        content = _read(path)
+        content, _ = _read(Path(path))
+        return cls._checked(content, str(path))
+
+    @classmethod
+    def _checked(cls, content: Mapping[str, Any], where: str) -> Prices:
         for key, value in content.items():
-            _check_value(key, value, str(path))
-        _check_whole(content, str(path))
+            _check_value(key, value, where)
+        _check_whole(content, where)
         return cls(**content)
 
     def told(self) -> dict[str, str]:
         """Return `{"prices": …}`: the given figures with their sources; empty where there are none."""
-        money = ((self.per_hour, "hour of the machine"), (self.per_kwh, "kWh"))
+        money = (
+            (self.per_hour, "hour of the machine"), (self.per_kwh, "kWh"), (self.per_gb_month, "GB and month"),
+        )  # fmt: skip
         figures = [
             f"{price:g} {self.currency} per {unit} ({self.source}, {self.date})"
             for price, unit in money
@@ -69,24 +75,72 @@ class Prices:
         return {"prices": "; ".join([*figures, f"PUE {self.pue:g}"])} if figures else {}
 
 
+@dataclass(frozen=True)
+class Hardware:
+    """A machine of the price list, `[hardware.NAME]`, other than the one that measured.
+
+    The list's own prices hold for it where its table has no other. Its speed and power are the user's to measure.
+    """
+
+    prices: Prices = Prices()
+    times_as_fast: float = 1.0  # as the machine that measured
+    watts: float | None = None  # of the whole machine at work; None: unknown, so no energy is told
+
+    @classmethod
+    def from_file(cls, path: str | Path, name: str) -> Hardware:
+        """Read the machine `name` of a price list. Raises `UnknownName` if it has none, else as `Prices.from_file`."""
+        content, machines = _read(Path(path))
+        if name not in machines:
+            raise UnknownName("hardware", name, machines, where=str(path), else_do=f"add a table [hardware.{name}]")
+        where = f"{path}, hardware.{name}"
+        own = dict(machines[name])
+        if "times_as_fast" not in own:
+            raise ConfigError(
+                "hardware without its speed",
+                where=where,
+                expected="times_as_fast, as the machine that measured",
+                do="predict the same file on both machines, and write the ratio of the speeds",
+            )
+        of_machine = {key: own.pop(key) for key in ("times_as_fast", "watts") if key in own}
+        for key, value in of_machine.items():
+            if type(value) not in (int, float) or not 0 < value <= sys.float_info.max:
+                raise ConfigError(
+                    f"{key!r} has a wrong value", where=where, got=repr(value), expected="a number above 0"
+                )
+        other = [key for key in ("per_hour", "per_kwh") if key in own]  # one sort of price takes the other's place
+        kept = {key: value for key, value in content.items() if not (other and key in ("per_hour", "per_kwh"))}
+        return cls(Prices._checked(kept | own, where), **of_machine)
+
+
 _TEXTS = ("currency", "date", "source", "country", "carbon_source")
 _CURRENCY = re.compile("[A-Z]{3}")  # an ISO 4217 code, as in budgets
 _LEAST: Mapping[str, float] = {
-    "per_hour": 0, "per_kwh": 0, "grams_per_kwh": 0, "carbon_year": 1900, "pue": 1,
+    "per_hour": 0, "per_kwh": 0, "per_gb_month": 0, "grams_per_kwh": 0, "carbon_year": 1900, "pue": 1,
     "watts_per_core": 0, "idle_watts": 0,
 }  # fmt: skip
 _GOES_WITH: Mapping[str, tuple[str, ...]] = {
     "per_hour": ("currency", "date", "source"),
     "per_kwh": ("currency", "date", "source"),
+    "per_gb_month": ("currency", "date", "source"),
     "grams_per_kwh": ("country", "carbon_year", "carbon_source"),
 }
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the prices of the list, and the tables of its hardware by name."""
     content = read_toml(path)
-    if type(content.get("date")) is date:  # TOML has a date type: date = 2026-11-21
-        content["date"] = content["date"].isoformat()
-    return content
+    machines = content.pop("hardware", {})
+    if not isinstance(machines, dict) or not all(isinstance(one, dict) for one in machines.values()):
+        raise ConfigError(
+            "price setting 'hardware' has a wrong value",
+            where=str(path),
+            got=repr(machines),
+            expected="tables such as [hardware.gpu]",
+        )
+    for table in (content, *machines.values()):
+        if type(table.get("date")) is date:  # TOML has a date type: date = 2026-11-21
+            table["date"] = table["date"].isoformat()
+    return content, machines
 
 
 def _check_value(key: str, value: Any, where: str) -> None:

@@ -28,6 +28,7 @@ COMMANDS = (
     "nearest",
     "predict",
     "pretrain",
+    "price",
     "receipt",
     "score",
     "serve",

@@ -17,6 +17,7 @@ MODULES = {
     "hub": ["datasets"],
     "images": ["PIL"],
     "parquet": ["pyarrow"],
+    "sentence-transformers": ["sentence_transformers"],
     "serve": ["httptools", "prometheus_client", "pydantic", "starlette", "uvicorn"],
     "sound": ["soundfile"],
     "vectors": ["gensim"],

@@ -19,8 +19,9 @@ from graftwork.methods.top_layers import TopLayers
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import answer
-from graftwork.train.answer import answer_together, batches
+from graftwork.train import answer_order
+from graftwork.train.answer import answer_together
+from graftwork.train.answer_order import batches
 
 DATA = tiny_dataset()
 WORDS = ["the", "good", "bad", "film", "was", "so", "sad", "and", "warm", "it", "a", "cold"]
@@ -52,8 +53,8 @@ def fitted(precision: str) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("towers", [1, 2])
 def test_batches_hold_every_example_once_and_keep_to_the_bounds(towers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "TOKENS_AT_ONCE", 64)
-    monkeypatch.setattr(answer, "EXAMPLES_AT_ONCE", 10)
+    monkeypatch.setattr(answer_order, "TOKENS_AT_ONCE", 64)
+    monkeypatch.setattr(answer_order, "EXAMPLES_AT_ONCE", 10)
     tokens = encoded([3, 50, 9, 200, 1, *[2] * 40, 17] * towers, towers)
     parts, lengths = batches(tokens), tokens.lengths
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(tokens)))
@@ -75,7 +76,7 @@ def test_an_answer_does_not_depend_on_its_neighbours(
     model = fitted(method)
     together = model.logits(EXAMPLES)
     alone = np.concatenate([model.logits([example]) for example in EXAMPLES])
-    monkeypatch.setattr(answer, "TOKENS_AT_ONCE", 100)
+    monkeypatch.setattr(answer_order, "TOKENS_AT_ONCE", 100)
     in_small_batches = model.logits(EXAMPLES)
     for logits in (together, in_small_batches):
         np.testing.assert_allclose(softmax(logits), softmax(alone), atol=NEAR[precision])

@@ -101,6 +101,12 @@ class WordVectorBackbone:
         """The row of unknown words and of padding."""
         return len(self.known.vocabulary)
 
+    @property
+    def vectors(self) -> WordVectors:
+        """The words and their vectors, in fp32, without the row of unknown words."""
+        table = self.sites(EMBEDDING)[EMBEDDING].weight[:-1]
+        return WordVectors([*self.known.vocabulary], torch.as_tensor(table).detach().float().cpu().numpy())
+
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Encode texts as rows of known words; each text of a pair, and each choice, is a sequence of its own."""
         if examples and "words" in examples[0].inputs:

@@ -32,7 +32,8 @@ from graftwork.machine.memory import in_halves
 from graftwork.module.predict_many import Answer, windows
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds
-from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished, states_up_to
+from graftwork.train.answer import states_up_to
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
 from graftwork.train.batches import by_length
 
 

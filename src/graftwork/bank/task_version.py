@@ -13,6 +13,7 @@ from graftwork.errors import IncompatibleModule, StorageError
 from graftwork.io.files import digest, file_digest, read_json, storage_errors, writing
 from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import require_plain_folder
+from graftwork.module.module_files import CARRIED, OWN_BACKBONE
 
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
 WRITER_FIRST = "make another bank by this task: it takes those on the same network's encoder too"
@@ -171,6 +172,12 @@ def state_with(module: Mapping[str, Any], state: BankState, where: Path) -> Bank
     own = module["backbone"]
     if own is None:
         return state
+    if state.backbone is None and own["id"] == CARRIED:
+        raise IncompatibleModule(
+            "this module carries its own backbone, and a bank's tasks share one",
+            where=str(where),
+            do=f"serve it by itself, or make a bank on it: graft bank create DIR --backbone hf:{where / OWN_BACKBONE}",
+        )
     known, precision = state.backbone or own, state.precision or module["precision"]
     same = own["revision"] == known["revision"] or (known.get("writes") and not own.get("writes"))
     if not same or module["precision"] != precision:

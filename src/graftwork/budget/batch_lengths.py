@@ -12,7 +12,7 @@ from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.length_buckets import near_lengths
 from graftwork.core.task import Split
 from graftwork.data.splits.batch_order import bucket
-from graftwork.train.answer import batches
+from graftwork.train.answer_order import batches
 from graftwork.train.frozen_pass import batches_of_pass
 
 TIMED_AT_ONCE = 64  # examples in a timed batch

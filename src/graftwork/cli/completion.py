@@ -20,6 +20,7 @@ PARTS: Mapping[str, registry.Registry[Any]] = {  # metavar -> registry of the pa
     "METRIC": registry.metrics,
     "OBJECTIVE": registry.objectives,
     "TOKENIZER": registry.tokenizers,
+    "EXPORTER": registry.exporters,
 }
 PATHS = {  # metavar -> what the shell completes
     "FILE": "file",

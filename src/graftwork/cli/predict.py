@@ -151,5 +151,5 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
 
 def _say_cut(modules: list[TaskModule], cut: int) -> None:
     if cut:
-        longest = min(module.backbone.card.max_length for module in modules if module.backbone)
+        longest = min(longest for module in modules if (longest := module.max_length) is not None)
         click.echo(f"{several(cut, 'input')} truncated to the backbone's {longest} tokens", err=True)

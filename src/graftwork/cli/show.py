@@ -160,7 +160,7 @@ def pretraining_lines(folder: Path, found: RunResult | None = None) -> list[str]
 
 def _shared_lines(costs: dict[str, Any]) -> list[str]:
     """Format the cost of a pre-training per task, amortised over several numbers of tasks."""
-    from graftwork.pretrain.amortised_cost import COUNTS, amortised
+    from graftwork.ship.amortised_cost import COUNTS, amortised
 
     lines: list[str] = []
     for tasks in COUNTS[1:]:

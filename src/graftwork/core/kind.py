@@ -110,6 +110,38 @@ class SettlesTogether(Protocol):
         """Return the kind that settles targets with these labels, and the task with its labels written as it does."""
 
 
+class TrainingLoss(Protocol):
+    """What a network with logits is trained by: the loss of a kind, or one with further targets beside it."""
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Compute the loss of (B, C) logits and targets, a scalar: the mean over B."""
+
+    def weight(self, targets: Tensor) -> float:
+        """Return the count that the loss averages over."""
+
+    def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
+        """Return (C,) logits of the best constant answer."""
+
+
+@runtime_checkable
+class LearnsFeatures(Protocol):
+    """A `TrainingLoss` that also compares what the head reads with what a teacher's head reads (Romero et al. 2015)."""
+
+    def loss_of_features(self, pooled: Tensor, targets: Tensor) -> Tensor:
+        """Compute the loss of (B, P), added to that of the logits: a scalar, the mean over B."""
+
+
+@runtime_checkable
+class LearnsFromLogits(Protocol):
+    """A kind whose logits can be learnt from those of another model, its teacher (Hinton et al. 2015)."""
+
+    def teaching_loss(self, logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Compute the loss of (B, C) logits towards those of the teacher (B, C), a scalar: the mean over B.
+
+        At any temperature its gradient is of the size of that of `Kind.loss`.
+        """
+
+
 def tags_words(kind: Kind) -> bool:
     """Return whether each word has an answer of its own, as opposed to a share in the answer to a question."""
     return kind.per_word and not isinstance(kind, AsksPassages)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Features, Inputs
+from graftwork.nn.tracing import being_traced
 
 Places = NDArray[np.int64]  # indices of sequences in a batch
 SPARED = 0.1  # minimum share of a bucket's positions that a cut into two must save,
@@ -57,8 +58,8 @@ def buckets_of(mask: Tensor, towers: int) -> list[tuple[Places, int]]:
 def read_in_buckets(backbone: Backbone, inputs: Inputs, start: int, entering: Tensor | None, towers: int) -> Features:
     """Compute `backbone.features` bucket by bucket; `sequence` is empty if there is more than one bucket."""
     mask = inputs["attention_mask"]
-    buckets = buckets_of(mask, towers)
-    if len(buckets) == 1:
+    buckets = [] if being_traced() else buckets_of(mask, towers)
+    if len(buckets) <= 1:
         return backbone.features(inputs, start, entering)
     read = [
         backbone.features(_some(inputs, bucket, length), start, None if entering is None else entering[bucket, :length])
@@ -72,8 +73,8 @@ def read_in_buckets(backbone: Backbone, inputs: Inputs, start: int, entering: Te
 def states_in_buckets(states: Callable[[Inputs], Sequence[Tensor]], inputs: Inputs, towers: int) -> tuple[Tensor, ...]:
     """Compute `states`, L + 1 tensors (S, T, D), of a batch bucket by bucket; zero beyond a bucket's T."""
     mask = inputs["attention_mask"]
-    buckets = buckets_of(mask, towers)
-    if len(buckets) == 1:
+    buckets = [] if being_traced() else buckets_of(mask, towers)
+    if len(buckets) <= 1:
         return tuple(states(inputs))
     whole: list[Tensor] = []
     for bucket, length in buckets:

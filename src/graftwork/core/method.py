@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.core.checkpoint import Keeper, NothingKept
 from graftwork.core.example import Example
-from graftwork.core.kind import Kind, OwnOutputs
+from graftwork.core.kind import Kind, OwnOutputs, TrainingLoss
 from graftwork.core.meter import Phase
 from graftwork.core.metric import score
 from graftwork.core.profile import Profile
@@ -146,6 +146,12 @@ class Workbench:
     memory: Memory = field(default_factory=Memory)  # memory limit and the cuts of batches
     held: tuple[str, ...] = ()  # sources of variation drawn with seed 0, whatever `seed` is
     keeper: Keeper = field(default_factory=NothingKept)  # stores checkpoints, for a fit that may take minutes
+    taught: TrainingLoss | None = None  # the loss of the targets of `train`, if they are not the kind's
+
+    @property
+    def learns(self) -> TrainingLoss:
+        """The loss that gradient methods and linear layers are trained by: the kind's, unless there is a teacher."""
+        return self.setting.kind if self.taught is None else self.taught
 
     def seed_of(self, source: str) -> int:
         """Return the base seed of a source of variation ("init", "order", …): `seed`, or 0 if it is held."""
@@ -198,6 +204,14 @@ class ReadsBack(Protocol):
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of the texts of `outputs`, tokenised anew, as answers to these."""
+
+
+@runtime_checkable
+class CountsCut(Protocol):
+    """A `Fitted` that truncates texts itself, instead of a backbone that its task module has."""
+
+    def cut(self, examples: Sequence[Example]) -> int:
+        """Return how many of these examples are truncated."""
 
 
 @runtime_checkable

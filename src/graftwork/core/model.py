@@ -55,6 +55,14 @@ class Stacks(Protocol):
         """
 
 
+@runtime_checkable
+class Folds(Protocol):
+    """An adapter whose change of a linear map or norm can be written into the weights of that site."""
+
+    def fold(self, site: nn.Module, at: At) -> str:
+        """Change the weights of `site`, in their dtype; return why it can't be done, with nothing changed, or ""."""
+
+
 class OutputPlug:
     """A forward hook that adapts a site's output. A class, not a closure, so that deepcopy follows it."""
 
@@ -229,11 +237,14 @@ class Model(nn.Module):
         if isinstance(self.backbone, TextWriter):
             read = self.read({name: given for name, given in inputs.items() if name != TOKENS}, entering)
             return self.backbone.log_probabilities(read, inputs["attention_mask"], inputs[TOKENS])
+        logits: Tensor = self.head(self.joined(inputs, entering))
+        return logits
+
+    def joined(self, inputs: Inputs, entering: Tensor | None = None) -> Features:
+        """Compute what the head reads: the output of the network, with towers joined in `pooled` (B, P), or (W, P)."""
         start = self.start if entering is not None else 0
         features = read_in_buckets(self.backbone, inputs, start, entering, self.towers)
-        joined = join_towers(features.pooled, self.towers)
-        logits: Tensor = self.head(Features(features.sequence, features.mask, joined))
-        return logits
+        return Features(features.sequence, features.mask, join_towers(features.pooled, self.towers))
 
     def read(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
         """Compute the output (S, T, D) of the part that reads, from the states entering block `prefix` if given."""

@@ -18,6 +18,7 @@ EXTRAS = {  # name -> what it brings
     "hub": "data sets by name, hub:NAME",
     "images": "tasks over images",
     "parquet": "data in Parquet files",
+    "sentence-transformers": "export to SentenceTransformer",
     "serve": "graft serve",
     "sound": "tasks over sound",
     "vectors": "training of word vectors; opening them needs nothing more",

@@ -14,7 +14,8 @@ from graftwork.core.hidden_states import Seen
 from graftwork.core.media import MEDIA
 from graftwork.module.task_module import TaskModule
 from graftwork.targets.words import TOKEN
-from graftwork.train.answer import batches, frozen_states
+from graftwork.train.answer import frozen_states
+from graftwork.train.answer_order import batches
 
 WORD_FEATURES = 100  # reduced dimensions of word features, used without a backbone
 

@@ -94,6 +94,12 @@ class Classification(PooledKind):
 
         return cross_entropy(logits, targets)
 
+    def teaching_loss(self, logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Divergence of the class probabilities (B, C) at a temperature, mean over B, in nats."""
+        from graftwork.nn.soft_targets import softmax_divergence
+
+        return softmax_divergence(logits, teacher, temperature)
+
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (C,) log shares of the classes."""
         import numpy as np

@@ -122,6 +122,12 @@ class Multilabel(PooledKind):
 
         return binary_cross_entropy_with_logits(logits, targets)
 
+    def teaching_loss(self, logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Divergence of the label probabilities (B, C) at a temperature, mean over both, in nats."""
+        from graftwork.nn.soft_targets import sigmoid_divergence
+
+        return sigmoid_divergence(logits, teacher, temperature)
+
     def constant(self, targets: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
         """Return (C,) log odds of the labels."""
         import numpy as np

@@ -163,6 +163,12 @@ class Tagging:
         """Return W, the number of words."""
         return len(targets)
 
+    def teaching_loss(self, logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        """Divergence of the tag probabilities (W, C) at a temperature, mean over W, in nats."""
+        from graftwork.nn.soft_targets import softmax_divergence
+
+        return softmax_divergence(logits, teacher, temperature)
+
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """Return (C,) log shares of the tags."""
         import numpy as np

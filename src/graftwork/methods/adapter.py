@@ -15,7 +15,7 @@ from graftwork.core.backbone import BackboneCard, lacking
 from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.model import Model
 from graftwork.core.task import Task
-from graftwork.nn.sites import site_size
+from graftwork.nn.sites import bias_of, site_size
 from graftwork.registry import methods
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 
@@ -73,6 +73,16 @@ class Rescale(nn.Module):
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
         """Apply K gains and biases: (K, N, D), (K, N, D) -> (K, N, D)."""
         return torch.addcmul(y + weights["b"][:, None], y, weights["g"][:, None])
+
+    def fold(self, site: nn.Module, at: str) -> str:
+        """Multiply the norm's own gain and bias, and add to the bias."""
+        weight, bias = getattr(site, "weight", None), bias_of(site)
+        if not isinstance(site, nn.LayerNorm) or not isinstance(weight, Tensor) or bias is None:
+            return "a norm without a bias has no place for the one that was trained"
+        gain = (1 + self.g.detach()).to(bias.dtype)
+        weight.detach().mul_(gain)
+        bias.mul_(gain).add_(self.b.detach().to(bias.dtype))
+        return ""
 
 
 @methods.register("adapter")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import BackboneCard, lacking
 from graftwork.core.model import Model
 from graftwork.core.task import Task
+from graftwork.nn.sites import bias_of
 from graftwork.registry import methods
 from graftwork.train.loop import fit_by_gradient, restore_by_attaching
 
@@ -41,10 +42,12 @@ class BiasChange(nn.Module):
         """Apply K changes: (K, N, in), (K, N, out) -> (K, N, out)."""
         return y + weights["b"][:, None]
 
-
-def _bias(site: nn.Module) -> Tensor | None:
-    bias = getattr(site, "bias", None)  # RMS norms and the linear maps of some families have none
-    return bias if isinstance(bias, Tensor) else None
+    def fold(self, site: nn.Module, at: str) -> str:
+        """Add b to the bias of `site`."""
+        bias = bias_of(site)
+        assert bias is not None
+        bias += self.b.detach().to(bias.dtype)
+        return ""
 
 
 @methods.register("bitfit")
@@ -67,8 +70,8 @@ class BitFit:
     def attach(self, model: Model) -> None:
         """Plug in a bias change at every site that has a bias."""
         for role in ROLES:
-            if any(_bias(site) is not None for site in model.backbone.sites(role).values()):
-                model.plug(role, lambda site: BiasChange(_bias(site)))  # type: ignore[arg-type]
+            if any(bias_of(site) is not None for site in model.backbone.sites(role).values()):
+                model.plug(role, lambda site: BiasChange(bias_of(site)))  # type: ignore[arg-type]
 
     fit = fit_by_gradient
     restore = restore_by_attaching

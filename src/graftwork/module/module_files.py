@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DESCRIPTION, SELF_TEST, DELTA = "module.json", "selftest.json", "delta.safetensors"
+OWN_BACKBONE = "backbone"  # subfolder of a module that carries its backbone
+CARRIED = f"hf:./{OWN_BACKBONE}"  # the backbone's name in the description of such a module
 LARGE = 256  # settings above this are checked, since they may be sizes that exceed the memory
 LEAST_WIDTH = 64  # minimum number of weights per unit of a size
 
@@ -31,6 +33,11 @@ def read_description(folder: Path) -> dict[str, Any]:
 def read_self_test(folder: Path) -> dict[str, Any]:
     """Read selftest.json. Raises `StorageError`."""
     return _object(folder / SELF_TEST)
+
+
+def named_backbone(folder: Path, name: str) -> str:
+    """Return the name that opens a module's backbone: where the module in `folder` carries it, the one inside."""
+    return f"hf:{folder / OWN_BACKBONE}" if name == CARRIED else name
 
 
 def media_file(folder: Path, name: Any) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graftwork.core.backbone import Backbone, Encoded, device_of
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.media import Media
-from graftwork.core.method import Logits, ReadsStates
+from graftwork.core.method import CountsCut, Logits, ReadsStates
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds
 
@@ -89,7 +89,9 @@ def logit_windows(
             yield window, [group.backbone.encode(window) for group in groups]
 
     for window, tokens in _one_ahead(tokenised()):
-        yield window, _logits(modules, groups, window, tokens), max((encoded.cut for encoded in tokens), default=0)
+        cut = [encoded.cut for encoded in tokens]
+        cut += [module.fitted.cut(window) for module in modules if isinstance(module.fitted, CountsCut)]
+        yield window, _logits(modules, groups, window, tokens), max(cut, default=0)
 
 
 def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:

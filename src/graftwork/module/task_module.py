@@ -15,7 +15,7 @@ from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import OwnOutputs
 from graftwork.core.media import MEDIA, Media
-from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsBack, Setting
+from graftwork.core.method import THRESHOLDS_FACT, CountsCut, Fitted, Logits, ReadsBack, Setting
 from graftwork.core.named_methods import method_from_config
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
@@ -23,10 +23,14 @@ from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
+from graftwork.module.exported_folder import fitted_of_export, is_exported, read_export, require_answers
 from graftwork.module.inputs import Text, asking, example_of_given
 from graftwork.module.module_files import (
+    CARRIED,
     DELTA,
+    OWN_BACKBONE,
     media_file,
+    named_backbone,
     read_delta,
     read_description,
     read_self_test,
@@ -45,7 +49,7 @@ FORMAT = 1
 SELF_TEST_EXAMPLES = 8
 SELF_TEST_FILES = 4  # images or sounds, stored in the module as small copies
 READ_BACK = "read_back"  # in selftest.json: of texts, their log-probabilities when they are read back
-TOLERANCE = {"fp32": 1e-3, "bf16": 0.1}  # on a logit; equal bits on the same processor, not on another device
+TOLERANCE = {"fp32": 1e-3, "bf16": 0.1, "int8": 0.1}  # on a logit; equal bits on the same processor, not on another
 
 # Frozen backbones open in this process, shared by modules; keyed by content, so never stale.
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
@@ -75,11 +79,13 @@ class TaskModule:
         Raises `IncompatibleModule` for another backbone, a changed file, or a self-test that differs; `ConfigError` for
         a device that is not available.
         """
-        device = resolve_device(device)
-        folder = module_folder(Path(folder))
-        description = read_description(folder)
+        exported = is_exported(Path(folder))
+        device = _of_an_export(device, folder) if exported else resolve_device(device)
+        folder = Path(folder) if exported else module_folder(Path(folder))
+        description = read_export(folder) if exported else read_description(folder)
         try:
-            module = cls._restored(folder, description, device, backbone)
+            restore = cls._of_export if exported else cls._restored
+            module = restore(folder, description, device, backbone)
             module.difference = module._self_test(read_self_test(folder), folder)
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise IncompatibleModule(
@@ -115,6 +121,27 @@ class TaskModule:
         fitted = with_thresholds(method.restore(setting, delta, facts), thresholds)
         return cls(folder, task, fitted, description, backbone)
 
+    @classmethod
+    def _of_export(
+        cls, folder: Path, description: Mapping[str, Any], device: str, backbone: Backbone | None
+    ) -> TaskModule:
+        """Open an exported folder without its self-test. It runs on the CPU, and has no backbone to share."""
+        question = description["task"]
+        task = Task.from_question(question["name"], question)
+        return cls(folder, task, fitted_of_export(folder, description), description, None)
+
+    def in_fp32(self) -> TaskModule:
+        """Return this module on the CPU in fp32, whatever it was trained in; its self-test is not repeated."""
+        if self.description["backbone"] is None:
+            return self
+        return self._restored(self.folder, dict(self.description) | {"precision": "fp32"}, "cpu", None)
+
+    @property
+    def max_length(self) -> int | None:
+        """The tokens at most that a sequence is truncated to; None without a backbone."""
+        card = self.description["backbone"]
+        return None if card is None else int(card["max_length"])
+
     @property
     def roles(self) -> tuple[str, ...]:
         """Its inputs: text; text_a and text_b; words; question and words; text and choices; image; sound."""
@@ -134,6 +161,8 @@ class TaskModule:
 
     def cut(self, texts: Sequence[Text]) -> int:
         """Return how many of these texts are truncated by the backbone."""
+        if isinstance(self.fitted, CountsCut):
+            return self.fitted.cut(self.examples(texts))
         return self.backbone.encode(self.examples(texts)).cut if self.backbone else 0
 
     def examples(self, texts: Sequence[Text]) -> list[Example]:
@@ -142,12 +171,12 @@ class TaskModule:
             raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
         return [example_of_given(self.roles, number, text) for number, text in enumerate(texts, 1)]
 
+    def self_test_examples(self) -> list[Example]:
+        """Return the examples of the stored self-test."""
+        return _examples_of(read_self_test(self.folder), self.folder)
+
     def _self_test(self, stored: Mapping[str, Any], folder: Path) -> float:
-        sources = stored.get("sources", [None] * len(stored["inputs"]))
-        examples = [
-            Example(f"selftest/{i}", _inputs(inputs, folder), source=source)
-            for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
-        ]
+        examples = _examples_of(stored, folder)
         kind = kinds.get(self.task.kind)
         what = "the self-test gives other logits than when the module was made"
         if READ_BACK in stored and isinstance(kind, OwnOutputs) and isinstance(self.fitted, ReadsBack):
@@ -162,6 +191,7 @@ class TaskModule:
             else:
                 expected = flat(from_lists(stored["logits"]))
                 difference, largest = self._logits_apart(outputs, expected, kind.outputs(self.task))
+                require_answers(stored, self.task, examples, folder)
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, largest)
         if not difference <= allowed:
             raise IncompatibleModule(
@@ -183,6 +213,20 @@ class TaskModule:
                 expected=f"{expected.shape}, {outputs} for each answer",
             )
         return float(np.abs(found - expected).max()), float(np.abs(expected).max())
+
+
+def _of_an_export(device: str, folder: str | Path) -> str:
+    if device not in ("auto", "cpu"):
+        raise ConfigError("an exported folder runs on the CPU", where=str(folder), got=device, do="omit the device")
+    return "cpu"
+
+
+def _examples_of(stored: Mapping[str, Any], folder: Path) -> list[Example]:
+    sources = stored.get("sources", [None] * len(stored["inputs"]))
+    return [
+        Example(f"selftest/{i}", _inputs(inputs, folder), source=source)
+        for i, (inputs, source) in enumerate(zip(stored["inputs"], sources, strict=True))
+    ]
 
 
 def _inputs(stored: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -208,8 +252,8 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     backbone = _OPEN.get(key)
     if backbone is None:
         with kept_only():
-            seed = description["backbone_seed"]
-            backbone = open_backbone(stored.id, precision=precision, device=device, seed=seed, writes=stored.writes)
+            seed, name = description["backbone_seed"], named_backbone(folder, stored.id)
+            backbone = open_backbone(name, precision=precision, device=device, seed=seed, writes=stored.writes)
         _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone
@@ -230,6 +274,14 @@ def _shared(backbone: Backbone, folder: Path, description: Mapping[str, Any], de
 
 
 def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) -> None:
+    if backbone.card.revision != stored.revision and backbone.card.id == named_backbone(folder, CARRIED):
+        raise IncompatibleModule(
+            "the backbone in this module's folder has changed since it was saved",
+            where=str(folder / OWN_BACKBONE),
+            got=f"revision {backbone.card.revision[:16]}",
+            expected=f"revision {stored.revision[:16]}",
+            do="restore it from a copy, or compress the module again",
+        )
     if backbone.card.revision != stored.revision:
         raise IncompatibleModule(
             "this module belongs to another backbone",
@@ -248,7 +300,7 @@ def save_module(
     `run` has the fields of module.json about the run: "run", "method", "recipe", "precision", "backbone_seed", …
     """
     write_tensors(folder / DELTA, fitted.delta())
-    test = {"inputs": [_stored(example) for example in examples], "logits": logits.tolist()}
+    test = {"inputs": [stored_inputs(example) for example in examples], "logits": logits.tolist()}
     if isinstance(fitted, ReadsBack):
         test[READ_BACK] = fitted.read_back(examples, logits).tolist()
     if any(example.source is not None for example in examples):
@@ -264,7 +316,7 @@ def save_module(
     } | dict(run)
     write_json(folder / "module.json", description)
     write_text(folder / "README.md", _card(description))
-    return sum(path.stat().st_size for path in folder.iterdir())
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def self_test_examples(folder: Path, examples: Sequence[Example]) -> list[Example]:
@@ -280,7 +332,7 @@ def self_test_examples(folder: Path, examples: Sequence[Example]) -> list[Exampl
     return copies
 
 
-def _stored(example: Example) -> dict[str, Any]:
+def stored_inputs(example: Example) -> dict[str, Any]:
     """Convert inputs to the form that `_inputs` reads."""
     return {
         role: Path(given.path).name if isinstance(given, Media) else given for role, given in example.inputs.items()
@@ -290,6 +342,13 @@ def _stored(example: Example) -> dict[str, Any]:
 def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
     """Add the price tag, which is known last, to `module.json`."""
     write_json(folder / "module.json", read_json(folder / "module.json") | {"costs": costs})
+
+
+def add_to_description(folder: Path, found: Mapping[str, Any]) -> None:
+    """Add to `module.json`, or replace there, what became known after the module was saved; README.md tells it too."""
+    description = read_json(folder / "module.json") | dict(found)
+    write_json(folder / "module.json", description)
+    write_text(folder / "README.md", _card(description))
 
 
 def _card(description: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.nn.short_attention import NAME, attend
+from graftwork.nn.tracing import being_traced
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class SelfAttention(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
         """Map (S, T, D), mask (S, 1, T, T) True where a position is seen or None for all, to (S, T, D)."""
         maps = (self.query, self.key, self.value)
-        query, key, value = (one(hidden).unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in maps)
+        shape = (*hidden.shape[:2], self.heads, -1)
+        query, key, value = (one(hidden).view(shape).transpose(1, 2) for one in maps)
         return attend(self, query, key, value, mask)[0].flatten(2)
 
 
@@ -166,7 +168,9 @@ class Bert(nn.Module):
     ) -> Output:
         """Run the network on inputs of (S, T) each; all hidden states are returned whether requested or not."""
         real = attention_mask.bool()
-        mask = None if bool(real.all()) else real[:, None, None, :].expand(-1, 1, real.shape[1], -1)
+        mask: Tensor | None = real[:, None, None, :]  # (S, 1, 1, T)
+        if mask is not None and not being_traced():
+            mask = None if bool(real.all()) else mask.expand(-1, 1, real.shape[1], -1)
         states = self.encoder(self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids), mask)
         return Output(states[-1], states)
 

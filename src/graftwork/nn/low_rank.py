@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from graftwork.nn.sites import site_size
+from graftwork.nn.sites import map_weight, site_size
 
 
 class LowRank(nn.Module):
@@ -35,3 +35,9 @@ class LowRank(nn.Module):
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
         """Apply K maps at once: (K, N, in), (K, N, out) -> (K, N, out)."""
         return y + torch.bmm(torch.bmm(x, weights["a"].mT), weights["b"].mT)
+
+    def fold(self, site: nn.Module, at: str) -> str:
+        """Add the map to the weight of `site`."""
+        weight = map_weight(site)
+        weight += (self.scale * self.b.detach() @ self.a.detach()).to(weight.dtype)
+        return ""

@@ -36,4 +36,4 @@ def _at(sequence: Tensor, mask: Tensor, last: bool) -> Tensor:
     if not last:
         places = places.flip(0)
     chosen = (places * mask).argmax(dim=1)  # (S,)
-    return sequence[torch.arange(len(sequence), device=mask.device), chosen].float()
+    return sequence[torch.arange(sequence.shape[0], device=mask.device), chosen].float()

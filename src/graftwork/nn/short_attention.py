@@ -18,6 +18,8 @@ from torch.nn.functional import dropout as dropped
 from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.hooks import RemovableHandle
 
+from graftwork.nn.tracing import being_traced
+
 NAME = "graftwork"
 HOOKS = "_key_hooks"  # attribute of an attention module: its hooks
 SAFE = 60.0  # exp(60) and its sums stay far inside fp32 and bf16; scores beyond it are shifted first
@@ -140,7 +142,7 @@ def attend(
     plain = softcap is not None  # scores stay within it, by tanh (Gemma 2): no kernel here does that
     if query.is_cuda and not plain:
         output = scaled_dot_product_attention(query, key, value, attention_mask, dropout, scale=scale)
-    elif by_key and dropout == 0.0 and not plain:
+    elif by_key and dropout == 0.0 and not plain and not being_traced():
         real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, K)
         output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]
     else:
@@ -149,7 +151,8 @@ def attend(
             scores = torch.tanh(scores / softcap) * softcap
         if attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
             scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
-        output = torch.matmul(dropped(scores.softmax(dim=-1), dropout), value)
+        weights = scores.softmax(dim=-1)
+        output = torch.matmul(dropped(weights, dropout) if dropout else weights, value)
     return output.transpose(1, 2).contiguous(), None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn
+from torch import Tensor, nn
 
 
 def site_size(site: nn.Module) -> tuple[int, int]:
@@ -14,3 +14,17 @@ def site_size(site: nn.Module) -> tuple[int, int]:
     if isinstance(site, Conv1D):
         return site.weight.shape[0], site.weight.shape[1]
     raise TypeError(f"not a linear map: {type(site).__name__}")
+
+
+def map_weight(site: nn.Module) -> Tensor:
+    """Return the weight of a linear map as (out, in): a view, so that a change of it changes the map."""
+    site_size(site)
+    weight = site.weight
+    assert isinstance(weight, Tensor)
+    return weight.detach() if isinstance(site, nn.Linear) else weight.detach().T
+
+
+def bias_of(site: nn.Module) -> Tensor | None:
+    """Return the bias of a linear map or norm, None without one: a view, so that a change of it changes the site."""
+    bias = getattr(site, "bias", None)  # RMS norms and the linear maps of some families have none
+    return bias.detach() if isinstance(bias, Tensor) else None

@@ -16,8 +16,8 @@ from graftwork.compare.leaderboard_report import css, pages
 from graftwork.compare.sentences import price_tag
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.io.files import finite, storage_errors, write_text
-from graftwork.pretrain.amortised_cost import COUNTS, amortised
 from graftwork.pretrain.pretrain_folder import LOG
+from graftwork.ship.amortised_cost import COUNTS, amortised
 from graftwork.units import scaled, show
 
 FOLDER, REPORT = Path(__file__).parent, "report.html"

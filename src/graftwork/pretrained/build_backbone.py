@@ -12,6 +12,7 @@ from torch import nn
 from graftwork.core.backbone import ROLES, BackboneCard
 from graftwork.errors import ConfigError, IncompatibleModule, clip
 from graftwork.io.files import digest
+from graftwork.nn.int8_linear import use_int8_maps
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
@@ -34,15 +35,16 @@ def assemble(
     random_seed: int | None,
     identity: Mapping[str, Any],
     head: HeadPlace | None = None,
+    int8: bool = False,
 ) -> TransformerBackbone:
     """Freeze a network and write its card; `identity` is JSON that identifies tokenizer, architecture and weights.
 
-    `head` is where the head of a language model is found.
+    `head` is where the head of a language model is found; with `int8` linear maps multiply in int8.
     """
     config = module.config
     _require_rows(tokenizer, config.vocab_size, name)
     drop_unused(module)
-    use_linear_maps(module)
+    use_int8_maps(module) if int8 else use_linear_maps(module)
     module.eval().requires_grad_(False)
     layout = replace(layout, token_types=layout.token_types and getattr(config, "type_vocab_size", 2) > 1)
     max_length = min(max_length, layout.most_tokens or max_length, _positions(config, layout, name))

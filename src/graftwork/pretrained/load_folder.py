@@ -32,6 +32,7 @@ from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.model_folder import (
     locate,
     model_type,
+    own_settings,
     read_as_trained,
     reading_files,
     stored_weights,
@@ -39,6 +40,7 @@ from graftwork.pretrained.model_folder import (
 )
 from graftwork.pretrained.model_json import require_modest
 from graftwork.pretrained.network_config import configuration, require_room
+from graftwork.pretrained.stored_bits import STORED_AS
 from graftwork.pretrained.tokenizer_file import unreadable
 from graftwork.pretrained.tokenizer_folder import open_tokenizer
 from graftwork.pretrained.transformer import TransformerBackbone
@@ -92,6 +94,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
         random_seed=random_seed,
         identity=identity,
         head=head_place(folder, layout.head, config, fresh_weights=random_seed is not None),
+        int8=own_settings(folder).get(STORED_AS) == "int8",
     )
 
 

@@ -16,6 +16,7 @@ from graftwork.pretrained.download_policy import may_fetch
 from graftwork.pretrained.gguf_file import gguf_in, unpacked
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.model_json import checked_json
+from graftwork.pretrained.stored_bits import restored
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,6 +26,7 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 NO_WEIGHT = ".masked_bias"  # what stood for minus infinity in Pythia and older GPTs, infinite in fp16
 MODULES = "modules.json"
+OWN_SETTINGS = "graftwork"  # key of config.json: how a network that was written here reads texts
 GENERATION = "generation_config.json"  # what a network that writes begins and ends texts with
 MOST_SHARDS = 1_000
 MOST_BYTES = 64 << 20  # of a file other than weights
@@ -136,6 +138,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
     for path in weight_files(folder):
         tensors = {name: tensor for name, tensor in safe_load(path).items() if not name.endswith(NO_WEIGHT)}
         require_finite(tensors, path)
+        tensors = restored(tensors, path)
         twice = next((name for name in tensors if name in stored), None)
         if twice is not None:
             raise StorageError(
@@ -181,14 +184,15 @@ def reading_files(folder: Path) -> dict[str, str]:
 def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
     """Return the layout with a sentence-transformers folder's pooling and case, and its length limit if any.
 
-    For a network pre-trained here, config.json states the pooling.
+    For a network that was pre-trained or written here, config.json states them.
     """
-    own = checked_json(model_file(folder, "config.json")).get("graftwork")
-    own = own.get("pooling") if isinstance(own, dict) else None
-    layout = replace(layout, pooling=own) if isinstance(own, str) and own in POOLINGS else layout
+    own = own_settings(folder)
+    layout = replace(layout, pooling=own["pooling"]) if own.get("pooling") in [*POOLINGS] else layout
+    layout = replace(layout, towers=own["towers"]) if own.get("towers") in (1, SENTENCE_TOWERS) else layout
+    own_length = own["max_length"] if type(own.get("max_length")) is int and own["max_length"] > 0 else None
     settings = model_file(folder, f"{_pooling(folder)}/config.json", folder / MODULES)
     if not settings.is_file():
-        return layout, None
+        return layout, own_length
     stated = checked_json(settings)
     modes = {mode for mode, chosen in stated.items() if mode.startswith("pooling_mode_") and chosen is True}
     modes |= {str(stated["pooling_mode"])} if "pooling_mode" in stated else set()
@@ -211,6 +215,12 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
     lower_case = told.get("do_lower_case") is True
     layout = replace(layout, pooling=SENTENCE_POOLINGS[modes.pop()], towers=SENTENCE_TOWERS, lower_case=lower_case)
     return layout, length
+
+
+def own_settings(folder: Path) -> dict[str, Any]:
+    """Return what config.json states of a network that was pre-trained or written here; empty for another."""
+    own = checked_json(model_file(folder, "config.json")).get(OWN_SETTINGS)
+    return own if isinstance(own, dict) else {}
 
 
 def _sentence_settings(folder: Path) -> tuple[Path, dict[str, Any]]:

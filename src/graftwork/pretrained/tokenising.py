@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from graftwork.core.backbone import Encoded, Inputs, towers_of
 from graftwork.core.example import Example, texts_apart
 from graftwork.pretrained.windows import Windowing
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
 
@@ -102,11 +103,17 @@ class TextReader:
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
         """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
+        import torch
+
+        return {name: torch.from_numpy(rows) for name, rows in self.arrays(encoded, sequences).items()}
+
+    def arrays(self, encoded: Encoded, sequences: Sequence[int]) -> dict[str, NDArray[Any]]:
+        """As `collate`, without torch: each (S, T)."""
         real = real_tokens(encoded, sequences)
-        inputs = {"input_ids": padded([encoded.ids[i] for i in sequences], real, self.pad_id)}
+        inputs = {"input_ids": padded_rows([encoded.ids[i] for i in sequences], real, self.pad_id)}
         if self.token_types:
-            inputs["token_type_ids"] = padded([encoded.types[i] for i in sequences], real, 0)
-        return inputs | marks(encoded, sequences, real)
+            inputs["token_type_ids"] = padded_rows([encoded.types[i] for i in sequences], real, 0)
+        return inputs | marked(encoded, sequences, real)
 
 
 def real_tokens(encoded: Encoded, sequences: Sequence[int]) -> NDArray[np.bool_]:
@@ -117,21 +124,35 @@ def real_tokens(encoded: Encoded, sequences: Sequence[int]) -> NDArray[np.bool_]
 
 
 def marks(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> Inputs:
+    """As `marked`, in tensors."""
+    import torch
+
+    return {name: torch.from_numpy(rows) for name, rows in marked(encoded, sequences, real).items()}
+
+
+def marked(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
     """Return `attention_mask` (S, T) and, for examples with words, `words` (S, T), True at first tokens."""
-    inputs = {"attention_mask": torch.from_numpy(real.astype(np.int64))}
+    inputs: dict[str, NDArray[Any]] = {"attention_mask": real.astype(np.int64)}
     if encoded.words is not None:
         begins = np.zeros(real.shape, dtype=bool)
         for row, sequence in enumerate(sequences):
             begins[row, encoded.words.first[sequence]] = True
-        inputs["words"] = torch.from_numpy(begins)
+        inputs["words"] = begins
     return inputs
 
 
 def padded(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> Tensor:
+    """As `padded_rows`, in a tensor."""
+    import torch
+
+    return torch.from_numpy(padded_rows(rows, real, filler))
+
+
+def padded_rows(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int) -> NDArray[np.int64]:
     """Return (S, T) int64 with `rows` placed where `real` (S, T) is True, `filler` elsewhere."""
     batch = np.full(real.shape, filler, dtype=np.int64)
     batch[real] = np.fromiter(chain.from_iterable(rows), np.int64, int(real.sum()))
-    return torch.from_numpy(batch)
+    return batch
 
 
 def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:

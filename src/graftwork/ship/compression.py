@@ -1,7 +1,8 @@
 """The interface of a compression. `compressions/NAME.py` registers one, a frozen dataclass with its settings as fields.
 
 A compression reads the folder of a task module and writes that of a smaller or faster one, which opens, predicts and
-serves like any other. So compressions combine by being applied one after the other.
+serves like any other. So compressions combine by being applied one after the other. Most change the network: they take
+a copy of it (`folding.folded`, or the module's backbone), change that, and write it with `standalone.save_standalone`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from graftwork.core.example import Example
+from graftwork.core.method import Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Split
 from graftwork.module.task_module import TaskModule
@@ -37,7 +39,11 @@ class Compressed:
 class Compression(Protocol):
     """One way of making a task module smaller or faster."""
 
-    EXACT: ClassVar[bool]  # True if no answer changes but by rounding: then no score has to be measured
+    EXACT: ClassVar[bool]  # True if no answer changes but by rounding
+    ORDER: ClassVar[
+        int
+    ]  # place on the ladder of `compress`: lower ones are tried first, exact and cheap ones before all
+    LADDER: ClassVar[Entries]  # settings tried there, gentle ones first, one after the other; () for none
 
     def unfit(self, module: TaskModule) -> str:
         """Return why this compression does not apply to `module`, or an empty string."""
@@ -49,4 +55,3 @@ class Compression(Protocol):
 
         Raises `GraftworkError`; the caller removes what was written then.
         """
-

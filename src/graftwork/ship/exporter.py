@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from graftwork.core.example import Example
-from graftwork.core.method import Logits
+from graftwork.core.method import Fitted, Logits
 from graftwork.module.task_module import TaskModule
 
 
 class Exporter(Protocol):
-    """One format of files that another tool opens."""
+    """One format of files that another tool opens.
+
+    The modules that it is given are in fp32, on the CPU. `ship.export` compares their logits with those of the
+    written files, and removes the files where it refuses them.
+    """
 
     def unfit(self, module: TaskModule) -> str:
         """Return why `module` can't be exported to this format, or an empty string."""
@@ -28,3 +32,19 @@ class Exporter(Protocol):
 
         The export is refused where they differ from the module's own.
         """
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """An exporter whose folders Graftwork itself opens, predicts with and serves, like any task module."""
+
+    def open(self, folder: Path, description: Mapping[str, Any]) -> Fitted:
+        """Open the folder, whose files have their recorded hashes; `description` is the content of graftwork.json."""
+
+
+@runtime_checkable
+class Quantizes(Protocol):
+    """An exporter whose folders can be converted to 8-bit integers."""
+
+    def quantize(self, folder: Path) -> None:
+        """Replace the weights in the written `folder` by 8-bit integers, and mend what its README.md says of them."""

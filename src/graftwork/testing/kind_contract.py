@@ -21,7 +21,7 @@ from graftwork.core.ragged import Numbers, Ragged, flat, repeated
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
-from graftwork.testing.loss_contract import check_finite_loss, check_parts
+from graftwork.testing.loss_contract import check_finite_loss, check_parts, check_teaching
 from graftwork.testing.passage_contract import check_asking
 from graftwork.testing.require import require
 from graftwork.testing.tiny_data import Sample, sample_targets
@@ -194,6 +194,7 @@ def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int, examples
     """Check the loss: finite on extreme logits, lower when right, and minimal at `constant` over constant answers."""
     targets, right = torch.from_numpy(flat(encoded)), torch.from_numpy(flat(certain(encoded, outputs))).float()
     check_finite_loss(kind, right, targets)
+    check_teaching(kind, right)
     exact = targets.double() if targets.is_floating_point() else targets
     blind = kind.constant(encoded, task)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,25 +12,10 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
 from graftwork.core.hidden_states import Seen
 from graftwork.core.length_buckets import states_in_buckets
-from graftwork.core.method import THRESHOLDS_FACT, Logits, ReadsStates
-from graftwork.core.ragged import added
+from graftwork.core.method import Logits, ReadsStates
 from graftwork.machine.memory import answers_in_halves
-from graftwork.train.batches import by_length
+from graftwork.train.answer_order import batches, finished
 from graftwork.train.dedup import equals_of
-
-TOKENS_AT_ONCE = 2048  # padding counted: short texts form large batches; one of long texts still fits the CPU caches
-EXAMPLES_AT_ONCE = 512
-
-
-def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
-    """Return the example numbers of every batch: each of `rows` (default: all) once, the longest first.
-
-    A batch's longest sequence x its sequences is at most `TOKENS_AT_ONCE`; a longer example is a batch by itself.
-    """
-    rows = np.arange(len(encoded)) if rows is None else rows
-    sizes = encoded.lengths[rows] * encoded.sequences_of[rows]
-    parts = by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
-    return [rows[part] for part in parts]
 
 
 @torch.inference_mode()
@@ -59,17 +43,6 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
         finished(one.facts, encoded, np.concatenate(answered), examples)
         for one, answered in zip(fitted, parts, strict=True)
     ]
-
-
-def finished(
-    facts: Mapping[str, Any], encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]
-) -> Logits:
-    """Reorder the logits of `examples` to the order of all examples, and apply the thresholds.
-
-    `facts` are `ReadsStates.facts` of the fitted method.
-    """
-    whole, thresholds = encoded.whole(logits, examples, facts.get("blind")), facts.get(THRESHOLDS_FACT)
-    return whole if thresholds is None else added(whole, np.asarray(thresholds, dtype=np.float64))
 
 
 def states_up_to(backbone: Backbone, inputs: Inputs, depth: int, towers: int = 1) -> tuple[Tensor, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Encoded
 from graftwork.core.model import Model
 from graftwork.machine.memory import answers_in_halves
-from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
 from graftwork.train.batches import by_length
 from graftwork.train.text_loop import writer_of
 

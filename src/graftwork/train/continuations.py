@@ -18,7 +18,7 @@ from torch import Tensor
 from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.errors import ConfigError, IncompatibleModule, clip
 from graftwork.machine.memory import answers_in_halves
-from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
 from graftwork.train.batches import by_length
 
 ROWS_AT_ONCE = 256  # of logits over the whole vocabulary

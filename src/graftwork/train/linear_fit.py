@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from graftwork.core.backbone import Encoded
-from graftwork.core.kind import Kind
+from graftwork.core.kind import TrainingLoss
 from graftwork.core.method import FrozenPass, Tally, Workbench
 from graftwork.core.ragged import flat
 from graftwork.core.task import Split
@@ -55,9 +55,14 @@ class Standardised:
 
 
 def fit_linear(
-    features: Standardised, targets: Tensor, kind: Kind, outputs: int, strength: float, start: LinearFit | None = None
+    features: Standardised,
+    targets: Tensor,
+    learns: TrainingLoss,
+    outputs: int,
+    strength: float,
+    start: LinearFit | None = None,
 ) -> LinearFit:
-    """Minimise the kind's loss + strength / 2 x |W|^2 over the features by L-BFGS; convex, so no seed."""
+    """Minimise the loss + strength / 2 x |W|^2 over the features by L-BFGS; convex, so no seed."""
     inputs, mean, sd = features.inputs, features.mean, features.sd
     weight = torch.zeros(outputs, inputs.shape[1]) if start is None else start.weight * sd
     bias = torch.zeros(outputs) if start is None else start.bias + linear(mean, start.weight)
@@ -72,7 +77,7 @@ def fit_linear(
         nonlocal evaluations
         evaluations += 1
         solver.zero_grad()
-        loss = kind.loss(linear(inputs, weight, bias), targets) + strength / 2 * weight.square().sum()
+        loss = learns.loss(linear(inputs, weight, bias), targets) + strength / 2 * weight.square().sum()
         loss.backward()
         return float(loss.detach())
 
@@ -84,7 +89,7 @@ def fit_linear(
 def fit_best_linear(
     train: tuple[Tensor, Tensor],
     validation: Tensor,
-    kind: Kind,
+    learns: TrainingLoss,
     outputs: int,
     score: Callable[[Tensor], float],
     strengths: Sequence[float] = STRENGTHS,
@@ -98,7 +103,7 @@ def fit_best_linear(
     previous: LinearFit | None = None
     evaluations = 0
     for strength in sorted(strengths, reverse=True):  # strongest first: each fit warm-starts from the last
-        previous = fit_linear(features, targets, kind, outputs, strength, previous)
+        previous = fit_linear(features, targets, learns, outputs, strength, previous)
         evaluations += previous.evaluations
         reached = score(previous.logits(validation))
         if best is None or reached > best[0] or math.isnan(best[0]):
@@ -122,7 +127,7 @@ def fit_on(
     fit, reached, flops = fit_best_linear(
         (features(train), kept_targets(bench.train, train.encoded)),
         features(validation),
-        setting.kind,
+        bench.learns,
         setting.kind.outputs(setting.task),
         scorer(bench, validation.encoded),
     )
@@ -146,7 +151,7 @@ def kept_targets(split: Split, encoded: Encoded) -> Tensor:
 
 def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
     """Return a scorer of validation logits of the features a pass keeps: with many words, of a sample of examples."""
-    sampled, blind = encoded.sampled, bench.setting.kind.constant(bench.train.targets, bench.setting.task)
+    sampled, blind = encoded.sampled, bench.learns.constant(bench.train.targets, bench.setting.task)
 
     def reached(logits: Tensor) -> float:
         whole = encoded.whole(logits.double().numpy(), sampled, blind)
@@ -159,7 +164,7 @@ def fitted_on(bench: Workbench, encoded: Encoded) -> dict[str, Any]:
     """Return facts of a method that answers words: words used in convex fits, and the logits of unseen words."""
     if encoded.words is None:
         return {}
-    blind = bench.setting.kind.constant(bench.train.targets, bench.setting.task)
+    blind = bench.learns.constant(bench.train.targets, bench.setting.task)
     of = int(encoded.words.counts.sum())
     return {
         "words": {"of_train": of, "in_convex_fits": encoded.kept, "unseen": encoded.words.unseen},

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
 from graftwork.core.hidden_states import BatchPart, Seen
+from graftwork.core.kind import LearnsFeatures
 from graftwork.core.method import FrozenPass, HasRate, Logits, NetworkMethod, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.ragged import flat
@@ -26,7 +27,8 @@ from graftwork.errors import GraftworkError
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.linear_head import PooledHead
 from graftwork.train.accumulation import in_parts
-from graftwork.train.answer import answer_together, batches
+from graftwork.train.answer import answer_together
+from graftwork.train.answer_order import batches
 from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear_fit import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
@@ -160,19 +162,23 @@ class Aim(Protocol):
 
 
 class LogitAim:
-    """The loss of the kind over logits, and the headline metric on validation."""
+    """The loss over logits, and the headline metric on validation."""
 
     def __init__(self, model: Model, bench: Workbench, blind: Sequence[float] | None):
         self.bench, self.blind = bench, blind
         self.targets = torch.from_numpy(flat(bench.train.targets)).to(model.device)
 
     def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
-        """Return the kind's loss."""
-        return self.bench.setting.kind.loss(model(inputs, entering), targets)
+        """Return the loss of the batch's targets."""
+        learns = self.bench.learns
+        if not isinstance(learns, LearnsFeatures):
+            return learns.loss(model(inputs, entering), targets)
+        features = model.joined(inputs, entering)
+        return learns.loss(model.head(features), targets) + learns.loss_of_features(features.pooled, targets)
 
     def weight(self, targets: Tensor) -> float:
-        """Return the kind's weight."""
-        return self.bench.setting.kind.weight(targets)
+        """Return the weight of that loss."""
+        return self.bench.learns.weight(targets)
 
     def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
         """Count by the lengths of what is read."""

@@ -17,7 +17,8 @@ from graftwork.core.hidden_states import Seen
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Logits
 from graftwork.machine.memory import Rows, count_answers, in_halves
-from graftwork.train.answer import batches, finished, frozen_states
+from graftwork.train.answer import frozen_states
+from graftwork.train.answer_order import batches, finished
 from graftwork.train.probe import Probe
 
 MOST_BYTES = 1 << 30  # of features kept in memory; above that, every run computes its own

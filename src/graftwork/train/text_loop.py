@@ -22,7 +22,7 @@ from graftwork.core.model import Model
 from graftwork.core.writing import NOTHING, TOKENS, TextSearch, TextWriter, WrittenTokens
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import written
-from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
 from graftwork.train.batches import by_length
 from graftwork.train.flops import PairCounter, StepCounter, counted
 from graftwork.train.training_state import snapshot

@@ -29,6 +29,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "electra": SHAPE | {"embedding_size": 8},
     "distilbert": TOKENS | {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32},
     "mpnet": SHAPE,
+    "modernbert": SHAPE | {"local_attention": 4, "cls_token_id": 2, "sep_token_id": 3},
     "llama": SHAPE | {"num_attention_heads": 4, "num_key_value_heads": 2},
     "t5": TOKENS | {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 3, "num_heads": 2},
 }

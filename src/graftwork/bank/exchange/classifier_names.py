@@ -1,9 +1,8 @@
-"""Layer names of transformers' sequence-classification heads, by architecture."""
+"""The head of a transformers sequence classifier, taken from the tensors of an adapter's folder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
@@ -11,29 +10,8 @@ from torch import Tensor
 from graftwork.bank.exchange.site_names import folder_of
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import safe_load
+from graftwork.pretrained.classifier_layers import CLASSIFIERS, Classifier
 from graftwork.pretrained.model_folder import weight_files
-
-
-@dataclass(frozen=True)
-class Classifier:
-    """A head of first token, hidden layer, activation, output; the paths are those in the whole model."""
-
-    hidden: str
-    activation: str
-    out: str
-    own_hidden: bool = True  # False: the hidden layer is the network's own pooler, which no adapter stores
-
-
-_BERT = Classifier("pooler.dense", "tanh", "classifier", own_hidden=False)
-_ROBERTA = Classifier("classifier.dense", "tanh", "classifier.out_proj")
-CLASSIFIERS: Mapping[str, Classifier] = {
-    "bert": _BERT,
-    "ernie": _BERT,
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "electra": Classifier("classifier.dense", "gelu", "classifier.out_proj"),
-    "distilbert": Classifier("pre_classifier", "relu", "classifier"),
-}
 
 
 def classifier_of(family: str, where: Path) -> Classifier:

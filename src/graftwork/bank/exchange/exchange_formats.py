@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 from graftwork.bank.exchange import adapters_bottleneck, peft_lora
 from graftwork.bank.exchange.imported_module import ForeignModule
 from graftwork.core.backbone import Backbone
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
-from graftwork.io.files import storage_errors, sync_folder
+from graftwork.io.new_folder import new_folder
 from graftwork.io.plain_files import require_plain_folder
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.model_folder import model_file
@@ -73,18 +71,5 @@ def write_folder(module: TaskModule, folder: Path, format: str) -> None:
             where=str(module.folder),
             expected="a task on texts",
         )
-    with storage_errors(folder):
-        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    if taken:
-        raise StorageError("the folder is not empty", where=str(folder), do="choose another path")
-    with storage_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    with new_folder(folder) as made:
         FORMATS[format].write(module, made)
-        with storage_errors(folder):
-            made.chmod(0o755)
-            made.rename(folder)
-            sync_folder(folder.parent)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)

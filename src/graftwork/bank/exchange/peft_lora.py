@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from graftwork.bank.exchange.classifier_names import CLASSIFIERS, classifier_of, take_classifier
+from graftwork.bank.exchange.classifier_names import classifier_of, take_classifier
 from graftwork.bank.exchange.exported_readme import write_readme
 from graftwork.bank.exchange.imported_module import ForeignModule
 from graftwork.bank.exchange.site_names import name_elsewhere, targets, without_prefix
@@ -22,6 +22,7 @@ from graftwork.io.files import require_finite, safe_load, write_json, write_tens
 from graftwork.methods.peft_lora import MAPS
 from graftwork.module.task_module import TaskModule
 from graftwork.nn.sites import site_size
+from graftwork.pretrained.classifier_layers import CLASSIFIERS
 from graftwork.pretrained.model_json import checked_json
 
 FORMAT = "peft"

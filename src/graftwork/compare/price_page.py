@@ -1,0 +1,101 @@
+"""The page of a price at scale: one self-contained HTML file in the style of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from graftwork.compare.chart import COLOURS, Axis, Series, draw
+from graftwork.compare.leaderboard_report import css, pages
+from graftwork.compare.price_lines import (
+    TITLES,
+    WAY_NAMES,
+    answer_lines,
+    band,
+    crossing_sentences,
+    legend,
+    number,
+    table_columns,
+)
+from graftwork.io.files import write_text
+from graftwork.units import show
+
+HEIGHT, POINTS = 480, 60
+DECADES = 3  # drawn on either side of the number that was asked for
+
+
+def write_price_page(content: Mapping[str, Any], path: Path) -> None:
+    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
+    write_text(path, render_price_page(content))
+
+
+def render_price_page(content: Mapping[str, Any]) -> str:
+    """Return the page's HTML. All text from data is escaped, in the page and in the charts."""
+    ways = [
+        {
+            "name": name,
+            "chart": cost_chart(content, way),
+            "table": list(zip(*table_columns(content, way), strict=True)),
+            "crossings": crossing_sentences(content, way),
+        }
+        for way, name in WAY_NAMES.items()
+    ]
+    return (
+        pages()
+        .get_template("price.html.j2")
+        .render(
+            title=f"{number(content['predictions'])} predictions",
+            answer=answer_lines(content),
+            ways=ways,
+            legend=legend(content),
+            left_out=content["left_out"],
+            css=css(),
+        )
+    )
+
+
+def cost_chart(content: Mapping[str, Any], way: str) -> Markup:
+    """Return total cost against the number of predictions, both on log axes: a line for each row, by money or time.
+
+    The diamond of a line is the number that was asked for, with its band.
+    """
+    by, asked = content["by"], max(content["predictions"], 1.0)
+    low, high = max(0.0, math.log10(asked) - DECADES), math.log10(asked) + DECADES
+    counts = [10 ** (low + (high - low) * at / (POINTS - 1)) for at in range(POINTS)]
+    series: list[Series] = []
+    for place, row in enumerate(content["rows"]):
+        parts = row[way][by]
+        fixed, each, whole = (parts[name]["value"] for name in ("fixed", "each", "total"))
+        if fixed is None or each is None or not fixed + each:
+            continue  # unknown, or free: a log axis has no zero
+        colour = COLOURS[place % len(COLOURS)]
+        costs = [fixed + count * each for count in counts]
+        series.append(Series(counts, costs, name=row["name"], colour=colour, mark="", line="solid"))
+        title = f"{row['name']}\n{show(whole, parts['total']['unit'])} ({band(parts['total'])})"
+        ends = (parts["total"]["low"], parts["total"]["high"])
+        series.append(Series([asked], [whole], [title], colour=colour, mark="diamond", size=5, spans=[ends]))
+    values = [value for one in series for value in (*one.y, *(end for span in one.spans for end in span)) if value > 0]
+    unit = content["rows"][0][way][by]["total"]["unit"]
+    y = _decades(f"total {TITLES[by]}", min(values, default=1.0), max(values, default=10.0), unit)
+    x = Axis(
+        "predictions", counts[0], counts[-1], [(10.0**at, number(10.0**at)) for at in _powers(low, high)], log=True
+    )
+    return draw(series, x, y, HEIGHT, f"total {TITLES[by]} against the number of predictions, {WAY_NAMES[way]}")
+
+
+def _decades(title: str, low: float, high: float, unit: str) -> Axis:
+    """Return a log axis with a tick at powers of ten, at most about eight of them."""
+    ends = math.log10(low) - 0.1, math.log10(high) + 0.1
+    powers: Sequence[int] = _powers(*ends)
+    step = math.ceil(len(powers) / 8) or 1
+    return Axis(
+        title, 10 ** ends[0], 10 ** ends[1], [(10.0**at, show(10.0**at, unit)) for at in powers[::step]], log=True
+    )
+
+
+def _powers(low: float, high: float) -> range:
+    return range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)

@@ -1,0 +1,92 @@
+"""An exported folder, which opens like a task module: its description, the hashes of its files, and what runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.example import Example
+from graftwork.core.method import Fitted
+from graftwork.core.ragged import from_lists
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.io.files import file_digest, read_json
+from graftwork.io.json_limits import MODULE
+from graftwork.io.plain_files import inside, require_plain_folder
+from graftwork.registry import exporters, kinds
+
+EXPORTED = "graftwork.json"  # the content of module.json, and "export": format, files and their hashes
+FORMAT_OF_EXPORT = 1
+ANSWERS = "answers"  # in selftest.json: the predictions that its logits mean
+
+
+def is_exported(folder: Path) -> bool:
+    """Return whether this is a folder that `graft export` wrote."""
+    return (folder / EXPORTED).is_file()
+
+
+def read_export(folder: Path) -> dict[str, Any]:
+    """Read graftwork.json and check the files that it names by their hashes.
+
+    Raises `StorageError` for an invalid file, or a link in the folder; `IncompatibleModule` for a changed file.
+    """
+    require_plain_folder(folder)
+    told = read_json(inside(folder, EXPORTED), MODULE)
+    export = told.get("export") if isinstance(told, dict) else None
+    if not isinstance(export, dict) or not isinstance(export.get("files"), dict):
+        raise StorageError("not a description of an export", where=str(folder / EXPORTED), expected='{"export": {…}}')
+    if export.get("format") != FORMAT_OF_EXPORT:
+        got, expected = repr(export.get("format")), f"format {FORMAT_OF_EXPORT}"
+        raise IncompatibleModule("unknown format", where=str(folder / EXPORTED), got=got, expected=expected)
+    for name, sha in export["files"].items():
+        found = file_digest(inside(folder, name))
+        if found != sha:
+            raise IncompatibleModule(
+                f"{name} has changed since this folder was exported",
+                where=str(folder),
+                got=f"sha256 {found[:16]}…",
+                expected=f"sha256 {str(sha)[:16]}…",
+                do="export the task again",
+            )
+    assert isinstance(told, dict)
+    return told
+
+
+def fitted_of_export(folder: Path, description: Mapping[str, Any]) -> Fitted:
+    """Open what answers in an exported folder. Raises `ConfigError` for a format that Graftwork doesn't run."""
+    name = str(description["export"]["to"])
+    exporter: Any = exporters.get(name)
+    if not hasattr(exporter, "open"):
+        raise ConfigError(
+            f"Graftwork doesn't run what it exported to {name}",
+            where=str(folder),
+            do="README.md there says how to run it; use the task module that it was exported from",
+        )
+    fitted: Fitted = exporter.open(folder, description)
+    return fitted
+
+
+def require_answers(stored: Mapping[str, Any], task: Task, examples: Sequence[Example], folder: Path) -> None:
+    """Raise `IncompatibleModule` if the task makes other predictions of the stored logits than when they were stored.
+
+    So labels in another order are found, which no logit tells. A self-test without predictions passes.
+    """
+    if ANSWERS not in stored:
+        return
+    found = predictions_of(stored["logits"], task, examples)
+    if found != stored[ANSWERS]:
+        odd = next(i for i, (one, other) in enumerate(zip(found, stored[ANSWERS], strict=True)) if one != other)
+        raise IncompatibleModule(
+            "the logits of the self-test mean other answers than when the folder was made: its labels have changed",
+            where=str(folder),
+            got=str(found[odd]),
+            expected=str(stored[ANSWERS][odd]),
+            do="export the task again",
+        )
+
+
+def predictions_of(logits: Sequence[Any], task: Task, examples: Sequence[Example]) -> list[Any]:
+    """Return the prediction of each example, as JSON, that logits in JSON mean."""
+    answers = kinds.get(task.kind).decode(from_lists(logits), task, examples)
+    return [next(iter(answer.values())) for answer in answers]

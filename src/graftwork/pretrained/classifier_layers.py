@@ -1,0 +1,28 @@
+"""Layer names of transformers' sequence classifiers whose head reads the first token, by architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A head of first token, hidden layer, activation, output; the paths are those in the whole model."""
+
+    hidden: str
+    activation: str
+    out: str
+    own_hidden: bool = True  # False: the hidden layer is the network's own pooler, which no adapter stores
+
+
+_BERT = Classifier("pooler.dense", "tanh", "classifier", own_hidden=False)
+_ROBERTA = Classifier("classifier.dense", "tanh", "classifier.out_proj")
+CLASSIFIERS: Mapping[str, Classifier] = {
+    "bert": _BERT,
+    "ernie": _BERT,
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "electra": Classifier("classifier.dense", "gelu", "classifier.out_proj"),
+    "distilbert": Classifier("pre_classifier", "relu", "classifier"),
+}

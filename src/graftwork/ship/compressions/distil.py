@@ -1,0 +1,108 @@
+"""A student of the module: fewer blocks, another network or word vectors, taught by the module's own answers (Hinton et
+al. 2015, arXiv:1503.02531; Sanh et al. 2019, arXiv:1910.01108)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.example import text_of
+from graftwork.core.method import Entries
+from graftwork.core.progress import Progress, silent
+from graftwork.errors import ConfigError
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.open_backbone import opened_like
+from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.write_folder import as_transformer
+from graftwork.registry import compressions
+from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.fewer_blocks import spread, with_blocks
+from graftwork.ship.folding import folded, unfoldable
+from graftwork.ship.standalone import save_standalone
+from graftwork.ship.static_vectors import static_backbone
+from graftwork.ship.teaching import Lesson, taught, unteachable
+
+OWN, STATIC = "own", "static"
+RATE, STATIC_RATE = 5e-4, 1e-2  # learning rates, where none is given
+
+
+@compressions.register("distil")
+@dataclass(frozen=True)
+class Distil:
+    """A smaller network that learns the teacher's logits on labelled, unlabelled and invented texts."""
+
+    student: str = OWN  # "own": blocks of the module's network; "static": word vectors made of it; or a backbone
+    layers: int = 0  # of student=own: blocks kept, at even distances; 0: half of them
+    epochs: int = 10  # passes over all texts
+    learning_rate: float = 0.0  # peak of the schedule; 0: 5e-4, for word vectors 1e-2
+    temperature: float = 2.0  # of teacher and student in the loss; answers that are numbers have none
+    teacher: float = 0.7  # share of the teacher in the loss of a row with a label; the rest is the label's
+    features: float = 1.0  # factor of the loss towards what the teacher's head reads, in a student of equal width
+    invented: int = 4  # texts invented for each labelled one, which the teacher answers
+    words: int = 20_000  # of student=static: words with a vector, at most
+    width: int = 256  # of student=static: numbers of a vector, at most
+
+    EXACT: ClassVar[bool] = False
+    ORDER: ClassVar[int] = 50
+    LADDER: ClassVar[Entries] = ({}, {"layers": 1}, {"student": STATIC})
+
+    def unfit(self, module: TaskModule) -> str:
+        """Return why no such student can be made of `module`."""
+        reason = unteachable(module)
+        if reason:
+            return reason
+        if self.student == STATIC and "words" in module.roles:
+            return "word vectors see no context, and this answers each word by its context"
+        if self.student not in (OWN, STATIC):
+            return ""
+        return unfoldable(module) or self._too_few(module)
+
+    def _too_few(self, module: TaskModule) -> str:
+        if self.student == STATIC or module.backbone is None:
+            return ""
+        card = module.backbone.card
+        if card.shared_blocks:
+            return f"the blocks of {card.id} are one block, used again"
+        fits = 0 < (self.layers or card.blocks // 2) < card.blocks
+        return "" if fits else f"layers must be between 1 and {card.blocks - 1} for {card.id}, not {self.layers}"
+
+    def apply(
+        self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
+    ) -> Compressed:
+        """Make the student, teach it, and write it as a module with a network of its own.
+
+        Raises `ConfigError` for settings or a module that do not fit, `Diverged` for a learning rate too high.
+        """
+        reason = self.unfit(module)
+        if reason:
+            raise ConfigError(f"distil can't be used here: {reason}", where=str(module.folder))
+        began = time.monotonic()
+        network, made = self._network(module, data)
+        rate = self.learning_rate or (STATIC_RATE if self.student == STATIC else RATE)
+        lesson = Lesson(self.epochs, rate, 1.0, self.temperature, self.teacher, self.features, self.invented)
+        student = taught(module, network, data, lesson, seed=seed, progress=progress)
+        save_standalone(module, folder, student.backbone, head=student.head)
+        return Compressed(made | dict(student.facts), time.monotonic() - began)
+
+    def _network(self, module: TaskModule, data: CompressionData) -> tuple[Backbone, dict[str, object]]:
+        """Return the untrained student, and facts about it."""
+        if self.student not in (OWN, STATIC):
+            assert module.backbone is not None
+            named = opened_like(module.backbone, self.student)
+            return as_transformer(named), {"student": self.student, "blocks": named.card.blocks}
+        network = folded(module).backbone
+        if self.student == STATIC:
+            return self._static(module, network, data)
+        kept = spread(network.card.blocks, self.layers or network.card.blocks // 2)
+        return with_blocks(network, kept), {"student": OWN, "blocks_kept": kept}
+
+    def _static(
+        self, module: TaskModule, network: TransformerBackbone, data: CompressionData
+    ) -> tuple[Backbone, dict[str, object]]:
+        texts = [text_of(given) for one in (*data.train.examples, *data.unlabelled) for given in one.inputs.values()]
+        bf16 = module.description["precision"] == "bf16"
+        made = static_backbone(network, texts, words=self.words, width=self.width, bf16=bf16)
+        return made, {"student": STATIC, "words": len(made.known.vocabulary), "width": made.card.width}

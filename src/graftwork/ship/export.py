@@ -1,0 +1,177 @@
+"""Export of a task module: written by an exporter, run by the other tool's library, compared, and put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graftwork.core.example import Example
+from graftwork.core.kind import OwnOutputs
+from graftwork.core.method import Logits
+from graftwork.core.progress import Progress, silent
+from graftwork.core.ragged import flat
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.io.files import file_digest, read_json, write_json
+from graftwork.io.new_folder import new_folder
+from graftwork.module.exported_folder import ANSWERS, EXPORTED, FORMAT_OF_EXPORT, is_exported, predictions_of
+from graftwork.module.module_files import SELF_TEST
+from graftwork.module.task_module import TaskModule, stored_inputs
+from graftwork.module.trained_on import reopened
+from graftwork.registry import exporters, kinds
+from graftwork.ship.exporter import Exporter, Opens, Quantizes
+
+CHECKED = 256  # rows at most that are compared, of the validation split and then of the training split
+ALLOWED = 1e-4  # largest difference of a logit in fp32, times the largest logit if that is above 1
+MOST_CHANGED = 0.05  # share of predictions that 8-bit integers may change
+ALIKE = 0.1  # numbers, in standard deviations of the training targets, count as unchanged within this
+
+
+def export(
+    module: TaskModule | str | Path,
+    folder: str | Path,
+    *,
+    to: str,
+    int8: bool = False,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Export a task module (or the folder of one, or of a run) to the new or empty `folder`, in the format `to`.
+
+    The written files are run by the other tool's library on the self-test and up to 256 rows of the data that the
+    module was made with, where those are still in place; the folder appears only if the logits are those of the module
+    in fp32. With `int8`, weights become 8-bit integers, and the share of predictions that this changes is told. Returns
+    what was compared, as JSON.
+
+    Raises `ConfigError` for a module that doesn't fit the format, `IncompatibleModule` for other logits, `MissingExtra`
+    for a library that is not installed, `StorageError`.
+    """
+    opened = module if isinstance(module, TaskModule) else TaskModule.load(module, device="cpu")
+    exporter = exporters.get(to)
+    _require_fit(opened, exporter, to, int8)
+    with new_folder(Path(folder)) as made:
+        exact = opened.in_fp32()
+        progress(0.1, "writing")
+        exporter.write(exact, made)
+        progress(0.5, "comparing")
+        examples, known = _compared(exact)
+        logits = exact.fitted.logits(examples)
+        told = _exact(exporter, made, exact, examples, logits, to) | {"known_rows": known}
+        if int8:
+            assert isinstance(exporter, Quantizes)
+            progress(0.7, "converting to 8-bit integers")
+            exporter.quantize(made)
+            told |= _changed(exporter, made, exact, examples, logits, to)
+        if isinstance(exporter, Opens):
+            _seal(made, exact, examples[: len(examples) - known], exporter, told, int8)
+    size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return {"folder": str(folder), "to": to, "task": opened.task.name, "bytes": size} | told
+
+
+def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) -> None:
+    where = str(module.folder)
+    if is_exported(module.folder):
+        raise ConfigError("this folder was exported already", where=where, do="export the module that it was made of")
+    if why := exporter.unfit(module):
+        raise ConfigError(f"the task can't be exported to {to}: {why}", where=where)
+    if int8 and not isinstance(exporter, Quantizes):
+        able = [name for name in exporters.names() if isinstance(exporters.get(name), Quantizes)]
+        raise ConfigError(f"{to} is not written in 8-bit integers", do=f"omit --int8, or export to {', '.join(able)}")
+
+
+def _compared(module: TaskModule) -> tuple[list[Example], int]:
+    """Return what is compared, and the number of rows of the module's data at its end."""
+    tested = module.self_test_examples()
+    data, _ = reopened(module.description.get("data"), module.task)
+    rows = (
+        []
+        if data is None
+        else [*data.splits["validation"].examples[:CHECKED], *data.splits["train"].examples[:CHECKED]]
+    )
+    known = [replace(one, target=None) for one in rows[:CHECKED]]
+    return [*tested, _long(tested[0]), *known], len(known)
+
+
+def _long(example: Example) -> Example:
+    """Return an example whose text is longer than any network reads, so that truncation is compared too."""
+    role = next(role for role in ("text", "text_a", "words") if role in example.inputs)
+    given = example.inputs[role]
+    many = " ".join([given] * 200) if isinstance(given, str) else given * 200
+    source = None if example.source is None else " ".join([example.source] * 200)
+    return Example("selftest/long", dict(example.inputs) | {role: many}, source=source)
+
+
+def _exact(
+    exporter: Exporter, folder: Path, module: TaskModule, examples: Sequence[Example], expected: Logits, to: str
+) -> dict[str, Any]:
+    """Compare the logits. Raises `IncompatibleModule` where they differ by more than rounding."""
+    found = exporter.logits(folder, module, examples)
+    difference, largest = _apart(module, found, expected, to)
+    if not difference <= ALLOWED * max(1.0, largest):
+        raise IncompatibleModule(
+            f"{to} gives other logits than the module",
+            where=str(module.folder),
+            got=f"a difference of {difference:.3g}",
+            expected=f"at most {ALLOWED * max(1.0, largest):.3g}, as fp32 rounds",
+            do="keep the module: its network is not one that this format holds",
+        )
+    return {"texts": len(examples), "largest_difference": difference}
+
+
+def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tuple[float, float]:
+    """Return the largest difference and the largest expected output."""
+    kind = kinds.get(module.task.kind)
+    if isinstance(kind, OwnOutputs):
+        return kind.difference(found, expected), 1.0
+    one, other = flat(found), flat(expected)
+    if one.shape != other.shape:
+        raise IncompatibleModule(
+            f"{to} gives logits of another shape than the module",
+            where=str(module.folder),
+            got=str(one.shape),
+            expected=str(other.shape),
+        )
+    return float(np.abs(one - other).max()), float(np.abs(other).max())
+
+
+def _changed(
+    exporter: Exporter, folder: Path, module: TaskModule, examples: Sequence[Example], expected: Logits, to: str
+) -> dict[str, Any]:
+    """Compare the predictions. Raises `IncompatibleModule` where more of them change than is allowed."""
+    found = exporter.logits(folder, module, examples)
+    difference, _ = _apart(module, found, expected, to)
+    kind = kinds.get(module.task.kind)
+    one, other = (flat(kind.predictions(logits, module.task)) for logits in (found, expected))
+    if one.dtype.kind == "f":
+        differing = ~np.isclose(flat(found), flat(expected), rtol=0, atol=ALIKE).reshape(len(one), -1).all(axis=1)
+    else:
+        differing = (one != other).reshape(len(one), -1).any(axis=1)
+    share = float(differing.mean())
+    if not (share <= MOST_CHANGED and np.isfinite(difference)):
+        raise IncompatibleModule(
+            "8-bit integers change too many predictions",
+            where=str(module.folder),
+            got=f"{share:.1%} of {len(differing):,}, logits by up to {difference:.3g}",
+            expected=f"at most {MOST_CHANGED:.0%}",
+            do="export without --int8",
+        )
+    return {"int8": {"changed_predictions": share, "predictions": len(differing), "largest_difference": difference}}
+
+
+def _seal(
+    folder: Path, module: TaskModule, examples: Sequence[Example], exporter: Exporter, told: dict[str, Any], int8: bool
+) -> None:
+    """Write the self-test of what was exported, and the hashes of all files into graftwork.json."""
+    logits = (exporter.logits(folder, module, examples) if int8 else module.fitted.logits(examples)).tolist()
+    test: dict[str, Any] = {"inputs": [stored_inputs(example) for example in examples], "logits": logits}
+    if any(example.source is not None for example in examples):
+        test["sources"] = [example.source for example in examples]
+    if kinds.get(module.task.kind).has_labels:
+        test[ANSWERS] = predictions_of(logits, module.task, examples)
+    write_json(folder / SELF_TEST, test)
+    described = read_json(folder / EXPORTED)
+    files = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != EXPORTED}
+    export_told = {"format": FORMAT_OF_EXPORT, **described["export"], "compared": told, "files": files}
+    write_json(folder / EXPORTED, described | {"export": export_told})

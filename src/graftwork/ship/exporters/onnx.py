@@ -1,0 +1,105 @@
+"""ONNX: one graph from tokens to logits, and the tokenizer, for onnxruntime in any language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.example import Example
+from graftwork.core.kind import OwnOutputs
+from graftwork.core.method import Logits, ReadsStates
+from graftwork.io.extras import extra
+from graftwork.io.files import read_json, write_bytes, write_json, write_text
+from graftwork.module.exported_folder import EXPORTED
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import exporters, kinds
+from graftwork.ship.onnx_readme import DOCKERFILE, example_of, readme_of
+from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, OnnxNetwork, open_network
+
+EXAMPLE = "example.py"
+VNNI = ("avx512_vnni", "avx_vnni")  # without them, sums of 8-bit products may overflow in 16 bits
+
+
+class Onnx:
+    """Implements `Exporter`, `Opens` and `Quantizes`."""
+
+    def unfit(self, module: TaskModule) -> str:
+        """Return a reason unless the module is a transformer encoder of texts with a head that gives logits."""
+        backbone, fitted = module.backbone, module.fitted
+        if isinstance(kinds.get(module.task.kind), OwnOutputs):
+            return f"the answers of kind {module.task.kind} are written token by token, which is no single graph"
+        if backbone is None:
+            return f"{module.description['method']['name']} has no network: it counts words, or looks answers up"
+        if backbone.card.modality != "text":
+            return f"it reads {backbone.card.modality}s, whose preparation is outside of a graph"
+        from graftwork.pretrained.transformer import TransformerBackbone
+        from graftwork.ship.onnx_graph import MOST_BYTES, numbers_of
+
+        if not isinstance(backbone, TransformerBackbone):
+            return f"the backbone {backbone.card.id} is no transformer: its layers depend on each text's length"
+        if not isinstance(fitted, ReadsStates):
+            return f"{module.description['method']['name']} doesn't answer from the states of one network"
+        if 4 * numbers_of(backbone.module) > MOST_BYTES:
+            return "its weights are larger than the 2 GB that a graph in one file may have"
+        return ""
+
+    def write(self, module: TaskModule, folder: Path) -> None:
+        """Write model.onnx, tokenizer.json, graftwork.json, example.py, Dockerfile and README.md."""
+        with extra("onnx", "the export to ONNX"):
+            import onnx  # noqa: F401
+        from graftwork.pretrained.transformer import TransformerBackbone
+        from graftwork.ship.onnx_graph import ANSWERS, TracedTask, write_graph
+
+        backbone, fitted = module.backbone, module.fitted
+        assert isinstance(backbone, TransformerBackbone) and isinstance(fitted, ReadsStates)
+        encoded = backbone.encode(module.self_test_examples()[:4])
+        inputs = backbone.collate(encoded, range(len(encoded.ids)))
+        network = TracedTask(fitted, backbone, encoded.towers, list(inputs))
+        write_graph(network, inputs, {"logits": [ANSWERS]}, folder / GRAPH)
+        write_bytes(folder / TOKENIZER, backbone.tokenizer.to_str().encode())
+        reader = backbone.reader
+        told = {
+            "to": "onnx",
+            "reader": {
+                "max_length": reader.max_length,
+                "pad_id": reader.pad_id,
+                "towers": reader.towers,
+                "token_types": reader.token_types,
+            },
+        }
+        write_json(folder / EXPORTED, dict(module.description) | {"precision": "fp32", "export": told})
+        write_text(folder / EXAMPLE, example_of(module))
+        write_text(folder / "Dockerfile", DOCKERFILE)
+        write_text(folder / "README.md", readme_of(module))
+
+    def quantize(self, folder: Path) -> None:
+        """Convert the graph's matrices to 8-bit integers, one scale per column; activations follow when it runs."""
+        from graftwork.ship.onnx_graph import quantized
+
+        reduce_range = not has_vnni()
+        quantized(folder / GRAPH, folder / f"{GRAPH}.int8", reduce_range)
+        (folder / f"{GRAPH}.int8").replace(folder / GRAPH)
+        told = read_json(folder / EXPORTED)
+        export = told["export"] | {"reduce_range": reduce_range}
+        write_json(folder / EXPORTED, told | {"precision": "int8", "export": export})
+
+    def open(self, folder: Path, description: Mapping[str, Any]) -> OnnxNetwork:
+        """Open graph and tokenizer with onnxruntime. Raises `IncompatibleModule`, `MissingExtra`."""
+        return open_network(folder, description)
+
+    def logits(self, folder: Path, module: TaskModule, examples: Sequence[Example]) -> Logits:
+        """Return the logits that onnxruntime computes."""
+        return open_network(folder, read_json(folder / EXPORTED)).logits(examples)
+
+
+def has_vnni() -> bool:
+    """Return whether this processor adds 8-bit products in 32 bits; True where it doesn't say."""
+    try:
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return True
+    return "flags" not in told or any(flag in told for flag in VNNI)
+
+
+exporters.register("onnx")(Onnx())

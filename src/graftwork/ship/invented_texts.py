@@ -1,0 +1,54 @@
+"""Texts invented from given ones, for a teacher to answer where there are few (Tang et al. 2019, arXiv:1903.12136)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graftwork.core.example import Example
+
+REPLACED, DROPPED, CUT = 0.15, 0.1, 0.25  # share of words replaced, and dropped; of texts cut to a stretch
+SHORTEST = 3  # words of a stretch, at least
+
+
+def invented(examples: Sequence[Example], times: int, seed: int) -> tuple[Example, ...]:
+    """Return `times` further examples for each: words replaced by ones of other texts or dropped, or a stretch of it.
+
+    A word replaces others as often as it occurs. Of examples with several texts each is changed by itself.
+    """
+    random = np.random.default_rng(seed)
+    words = np.array([word for example in examples for given in example.inputs.values() for word in _words(given)])
+    made = []
+    for time in range(times):
+        for example in examples:
+            inputs = {role: _changed(given, words, random) for role, given in example.inputs.items()}
+            made.append(Example(f"{example.id}/{time + 1}", inputs))
+    return tuple(made)
+
+
+def readable(inputs: Mapping[str, Any]) -> bool:
+    """Return whether every input is a text or the words of one, of which others can be invented."""
+    return all(isinstance(given, str | tuple) for given in inputs.values())
+
+
+def _words(given: str | tuple[str, ...]) -> Sequence[str]:
+    return given.split() if isinstance(given, str) else given
+
+
+def _changed(given: str | tuple[str, ...], words: Any, random: np.random.Generator) -> str | tuple[str, ...]:
+    own = list(_words(given))
+    if not own:
+        return given
+    if len(own) > SHORTEST and random.random() < CUT:
+        length = int(random.integers(SHORTEST, len(own)))
+        start = int(random.integers(0, len(own) - length + 1))
+        own = own[start : start + length]
+    drawn = random.random(len(own))
+    kept = [
+        str(words[random.integers(len(words))]) if draw < REPLACED else word
+        for word, draw in zip(own, drawn, strict=True)
+        if draw < 1 - DROPPED
+    ] or own
+    return " ".join(kept) if isinstance(given, str) else tuple(kept)

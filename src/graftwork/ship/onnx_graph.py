@@ -1,0 +1,85 @@
+"""A task's network as one ONNX graph: from tokens to logits, with any number of rows of any length."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.hidden_states import Seen
+from graftwork.core.method import ReadsStates
+from graftwork.errors import ConfigError
+from graftwork.nn.tracing import traced
+from graftwork.train.answer import states_up_to
+
+OPSET = 20  # the lowest that has GELU as one operator
+MOST_BYTES = 1_900_000_000  # of weights: protobuf holds at most 2 GB in a file
+ROWS, LENGTH, ANSWERS = "rows", "length", "answers"  # names of the free dimensions
+
+
+class TracedTask(nn.Module):
+    """The network of a task, from its inputs in this order to logits (B, C), or (W, C) of words."""
+
+    def __init__(self, fitted: ReadsStates, backbone: Backbone, towers: int, names: Sequence[str]):
+        super().__init__()
+        self.fitted, self.backbone, self.towers, self.names = fitted, backbone, towers, tuple(names)
+        own = [value for value in vars(fitted).values() if isinstance(value, nn.Module)]
+        self.parts = nn.ModuleList([*own, backbone.module])  # so that their weights are the graph's
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        """Compute the logits from inputs of (S, T)."""
+        inputs = dict(zip(self.names, tensors, strict=True))
+        depth = self.fitted.depth
+        states = () if depth is None else states_up_to(self.backbone, inputs, depth, self.towers)
+        return self.fitted.read(Seen(self.backbone, inputs, states, self.towers))
+
+
+def write_graph(network: nn.Module, inputs: Inputs, outputs: Mapping[str, Sequence[str]], path: Path) -> None:
+    """Write `network` as a graph, traced on `inputs`: of their dimensions all but rows and length are fixed.
+
+    `outputs` are the names of its outputs, in order, and those of their free dimensions, from the first on. Raises
+    `ConfigError` where the network computes something that ONNX has no operator for.
+    """
+    free = {name: {0: ROWS, 1: LENGTH} for name in inputs}
+    free |= {name: dict(enumerate(dimensions)) for name, dimensions in outputs.items()}
+    with torch.no_grad(), traced(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the values of shapes, which the comparison of logits checks
+        try:
+            torch.onnx.export(
+                network.eval(),
+                tuple(inputs.values()),
+                str(path),
+                input_names=list(inputs),
+                output_names=list(outputs),
+                dynamic_axes=free,
+                opset_version=OPSET,
+                dynamo=False,  # which takes three times as long, and can't look at the values of constants
+            )
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ConfigError(
+                "this network can't be written as an ONNX graph",
+                got=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+                do="export a task on another backbone, or serve this one with `graft serve`",
+            ) from error
+
+
+def numbers_of(network: nn.Module) -> int:
+    """Return the number of weights, shared ones counted once."""
+    return sum(one.numel() for one in {id(one): one for one in network.parameters()}.values())
+
+
+def quantized(source: Path, target: Path, reduce_range: bool) -> None:
+    """Write the graph with weights as 8-bit integers, per channel; activations are quantised when it runs."""
+    import logging
+
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    logging.disable(logging.WARNING)  # it recommends another tool of its own
+    try:
+        quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=reduce_range)
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,113 @@
+"""The README of a folder exported to ONNX, and a short program in it that needs onnxruntime, tokenizers and numpy."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from graftwork.core.method import THRESHOLDS_FACT
+from graftwork.module.task_module import TaskModule
+
+DOCKERFILE = """\
+FROM python:3.12-slim
+RUN pip install --no-cache-dir numpy onnxruntime tokenizers
+WORKDIR /task
+COPY . .
+ENTRYPOINT ["python", "example.py"]
+"""
+HEAD = '''\
+"""Answers with an exported task: python example.py {usage}"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+HERE = Path(__file__).parent
+TOLD = json.loads((HERE / "graftwork.json").read_text(encoding="utf-8"))
+READER, TASK = TOLD["export"]["reader"], TOLD["task"]
+TOKENIZER = Tokenizer.from_file(str(HERE / "tokenizer.json"))  # it truncates at READER["max_length"]
+SESSION = onnxruntime.InferenceSession(str(HERE / "model.onnx"))
+
+
+def logits(sequences):
+    """Logits, one row per {row}; a sequence is {sequence}."""
+    encoded = TOKENIZER.encode_batch(sequences{options})
+    ids, types, mask = (np.zeros((len(encoded), max(map(len, encoded))), np.int64) for _ in range(3))
+    ids[:] = READER["pad_id"]
+    for row, one in enumerate(encoded):
+        ids[row, : len(one)], types[row, : len(one)], mask[row, : len(one)] = one.ids, one.type_ids, 1
+    given = {{"input_ids": ids, "token_type_ids": types, "attention_mask": mask}}
+'''
+WORDS = """\
+    given["words"] = np.zeros(ids.shape, bool)  # True at the first token of each word
+    for row, one in enumerate(encoded):
+        seen = set()
+        for place, word in enumerate(one.word_ids):
+            given["words"][row, place] = word is not None and word not in seen
+            seen.add(word)
+"""
+RUN = """\
+    return SESSION.run(None, {one.name: given[one.name] for one in SESSION.get_inputs()})[0]
+"""
+SEQUENCES = {  # roles -> (arguments of the program, a row, a sequence, how the arguments become sequences)
+    ("text",): ('"a text" …', "text", "a text", "sys.argv[1:]"),
+    ("text_a", "text_b"): ('"a text" "its partner" …', "pair", "a pair", "[*zip(sys.argv[1::2], sys.argv[2::2])]"),
+    ("text", "choices"): ('"a text" CHOICE CHOICE …', "choice", "a pair", "[(sys.argv[1], c) for c in sys.argv[2:]]"),
+    ("words",): ("WORD WORD …", "word", "a list of words", "[sys.argv[1:]]"),
+}
+APART = "a text; those of a pair follow each other"
+ANSWER = {  # kind -> how logits become answers
+    "classification": 'print(*[TASK["labels"][best] for best in found.argmax(axis=1)], sep="\\n")',
+    "tagging": 'print(*[TASK["labels"][best] for best in found.argmax(axis=1)])',
+    "multilabel": 'for row in found:\n    print(*[label for label, logit in zip(TASK["labels"], row) if logit > 0])',
+    "regression": 'mean, deviation = TASK["scale"]\nprint(*(found[:, 0] * deviation + mean), sep="\\n")',
+    "choice": "print(sys.argv[2:][found[:, 0].argmax()])",
+    "ranking": 'print(*[sys.argv[2:][i] for i in (-found[:, 0]).argsort()], sep="\\n")',
+}
+
+
+def example_of(module: TaskModule) -> str:
+    """Return the program; it prints an answer per text. One for questions about passages prints logits alone."""
+    usage, row, sequence, given = SEQUENCES.get(module.roles, SEQUENCES["words",])
+    apart = len(module.roles) > 1 and module.backbone is not None and module.backbone.card.towers == 2
+    sequence = APART if apart else sequence
+    options = ", is_pretokenized=True" if "words" in module.roles else ""
+    head = HEAD.format(usage=usage, row=row, sequence=sequence, options=options)
+    given = f"[text for pair in {given} for text in pair]" if apart else given
+    lines = [f"found = logits({given})"]
+    if THRESHOLDS_FACT in module.description["facts"]:
+        lines.append(f'found = found + np.array(TOLD["facts"]["{THRESHOLDS_FACT}"])  # chosen on validation')
+    lines += ANSWER.get(module.task.kind, "print(found)").splitlines()
+    body = "".join(f"    {line}\n" for line in lines)
+    return f'{head}{WORDS if "words" in module.roles else ""}{RUN}\n\nif __name__ == "__main__":\n{body}'
+
+
+def readme_of(module: TaskModule) -> str:
+    """Return README.md."""
+    card = module.description["backbone"]
+    return dedent(f"""\
+        # {module.task.name}, for ONNX
+
+        A task of Graftwork ({module.task.kind}), trained with {module.description["method"]["name"]} on {card["id"]}.
+
+        - `model.onnx`: from tokens to logits, for any number of rows of any length up to {card["max_length"]} tokens
+        - `tokenizer.json`: for the library tokenizers; it truncates, and pads nothing
+        - `graftwork.json`: labels, scores, settings, what was compared when it was exported, and the hash of each file
+        - `selftest.json`: inputs and their logits
+        - `example.py`: the program below; `Dockerfile`: an image that runs it
+
+        With Graftwork it opens like a task module: `graft predict FOLDER "…"`. Without, with numpy, onnxruntime and
+        tokenizers:
+
+        ```python
+        """) + (
+        f"{example_of(module)}```\n\n"
+        "Inputs of the graph are 64-bit integers (rows, length): `input_ids`, `attention_mask` (1 at a token, 0 at\n"
+        "the padding on the right) and, where the network has them, `token_type_ids`.\n\n"
+        "Java: `ai.onnxruntime` runs the graph, and `ai.djl.huggingface.tokenizers.HuggingFaceTokenizer` reads\n"
+        "tokenizer.json. JavaScript: `onnxruntime-node` or `onnxruntime-web` (64-bit integers: `BigInt64Array`) and\n"
+        "`@huggingface/tokenizers`. Both then truncate as tokenizer.json says; pad each batch to its longest row.\n"
+    )

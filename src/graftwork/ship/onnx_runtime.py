@@ -1,0 +1,110 @@
+"""What answers in a folder exported to ONNX: the tokenizer and onnxruntime. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.example import Example
+from graftwork.core.method import Logits
+from graftwork.errors import ConfigError, IncompatibleModule
+from graftwork.io.extras import extra
+from graftwork.machine.environment import usable_cores
+from graftwork.pretrained.tokenising import TextReader
+from graftwork.pretrained.tokenizer_file import read_tokenizer
+from graftwork.train.answer_order import batches, finished
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+
+
+@dataclass
+class OnnxNetwork:
+    """A graph that gives logits. Implements `Fitted` and `CountsCut`."""
+
+    session: InferenceSession
+    reader: TextReader
+    facts: Mapping[str, Any]
+    trained_parameters: int
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """Return (N, C), a row per example, or (W, C), a row per word or choice."""
+        encoded = self.reader.encode(examples)
+        order = batches(encoded)
+        names = [given.name for given in self.session.get_inputs()]
+        parts: list[NDArray[np.float64]] = []
+        for rows in order:
+            arrays = self.reader.arrays(encoded, encoded.sequences(rows))
+            parts.append(self._run({name: arrays[name] for name in names}))
+        return finished(self.facts, encoded, np.concatenate(parts), np.concatenate(order))
+
+    def _run(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        try:
+            return np.asarray(self.session.run(None, arrays)[0], dtype=np.float64)
+        except Exception as error:  # its classes of errors are made at run time, and have no common one
+            raise IncompatibleModule(
+                f"onnxruntime can't run {GRAPH}", got=str(error).splitlines()[0][:200], do="export the task again"
+            ) from error
+
+    def cut(self, examples: Sequence[Example]) -> int:
+        """Return how many of these are truncated."""
+        return self.reader.encode(examples).cut if examples else 0
+
+    def delta(self) -> Mapping[str, NDArray[Any]]:
+        """Raise `ConfigError`: the graph holds backbone and delta together."""
+        raise ConfigError("an exported folder has no delta of its own", do="use the module that it was exported from")
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Raise `ConfigError`: onnxruntime counts no operations."""
+        raise ConfigError("the FLOPs of an exported folder are not known", do="see those of its task module")
+
+
+def open_network(folder: Path, description: Mapping[str, Any]) -> OnnxNetwork:
+    """Open the graph and the tokenizer of an exported folder. Raises `IncompatibleModule`, `MissingExtra`."""
+    told = description["export"]["reader"]
+    tokenizer = read_tokenizer(folder / TOKENIZER)
+    length = (tokenizer.truncation or {}).get("max_length")
+    if length != told["max_length"]:
+        raise IncompatibleModule(
+            f"{TOKENIZER} truncates at another length than {GRAPH} was made for",
+            where=str(folder),
+            got=str(length),
+            expected=str(told["max_length"]),
+            do="export the task again",
+        )
+    reader = TextReader(tokenizer, told["pad_id"], told["max_length"], told["towers"], told["token_types"])
+    session = open_session(folder / GRAPH)
+    return OnnxNetwork(session, reader, description["facts"], int(description["trained_parameters"]))
+
+
+def open_session(graph: Path) -> InferenceSession:
+    """Open a graph on the CPU, with as many threads as torch would use. Raises `IncompatibleModule`."""
+    with extra("onnx", "a folder exported to ONNX", str(graph.parent)):
+        import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = thread_count()
+    options.log_severity_level = 3  # errors only
+    try:
+        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its classes of errors are made at run time, and have no common one
+        raise IncompatibleModule(
+            f"onnxruntime can't open {graph.name}",
+            where=str(graph.parent),
+            got=str(error).splitlines()[0][:200],
+            do="export the task again, or install the version of onnxruntime that it was exported with",
+        ) from error
+
+
+def thread_count() -> int:
+    """Return the number of threads: what `--threads` told torch, or else the cores that this process may use."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    return int(torch.get_num_threads()) if torch is not None else usable_cores() or 1

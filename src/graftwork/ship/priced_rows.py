@@ -1,0 +1,140 @@
+"""The rows of a price at scale: the methods of a board, a task module, or a run, each with its price tag."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.named_methods import named_from_config
+from graftwork.errors import ConfigError, StorageError
+from graftwork.io.files import read_json
+from graftwork.module.module_files import read_description
+from graftwork.module.module_place import module_folder
+
+BOARD, RESULT = "leaderboard.json", "result.json"
+ROUNDING = 1e-9  # of a score beside that of the majority class
+
+
+@dataclass(frozen=True)
+class PricedRow:
+    """One way of answering, with the price tag of a run of it."""
+
+    name: str
+    costs: Mapping[str, Mapping[str, Any]]  # cost -> value, unit, grade
+    metric: str = ""
+    score: float | None = None  # a fraction, on test
+    above_floor: bool = True  # scores above the majority class, as far as a board tells
+    runs: int = 1  # runs that were made of it: the search for it, as far as a board tells
+    method: Mapping[str, Any] = field(default_factory=dict)  # its name and hyper-parameters
+
+    @property
+    def pretrained(self) -> bool:
+        """Return whether it stands on a pretrained network, and so has a share in its pre-training."""
+        made = named_from_config(self.method).method
+        return made.uses_backbone and not getattr(made, "FRESH_WEIGHTS", False)
+
+
+@dataclass(frozen=True)
+class PricedSource:
+    """What one folder holds: its rows, what could not be priced and why, and the search behind them."""
+
+    rows: tuple[PricedRow, ...]
+    left_out: tuple[tuple[str, str], ...] = ()  # name, reason
+    search_seconds: float | None = None  # really spent on the whole board; None: unknown, or no board
+    chosen: str = ""  # method that the board says to use
+
+
+def priced_source(folder: Path) -> PricedSource:
+    """Read a board, a run or a task module.
+
+    Raises `StorageError` if the folder is none of these, `ConfigError` if nothing in it has a price tag.
+    """
+    try:
+        found = _read(folder)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StorageError(
+            "its files are damaged",
+            where=str(folder),
+            got=f"{type(error).__name__}: {error}",
+            do="restore it from a copy, or make it again",
+        ) from error
+    if not found.rows:
+        told = "; ".join(f"{name}: {reason}" for name, reason in found.left_out)
+        raise ConfigError(
+            "no price tag",
+            where=str(folder),
+            got=told,
+            expected="the times of training and of predictions",
+            do="train it with graft train or graft compare, which measure them",
+        )
+    return found
+
+
+def _read(folder: Path) -> PricedSource:
+    if (folder / BOARD).is_file():
+        return _of_board(read_json(folder / BOARD))
+    if not ((folder / RESULT).is_file() or (folder / "module.json").is_file()):
+        raise StorageError(
+            "nothing that has a price",
+            where=str(folder),
+            expected=f"a folder with {BOARD}, {RESULT} or module.json",
+            do="name a board, a run or a task module",
+        )
+    return _of_one(folder)
+
+
+def _of_board(board: Mapping[str, Any]) -> PricedSource:
+    metric = board["headline_metric"]
+    floor = _floor(board, metric) + ROUNDING
+    rows, left_out = [], []
+    for row in board["rows"]:
+        reason = "no run of it finished" if row["status"] != "ok" else _lacking(row["costs"])
+        if reason:
+            left_out.append((row["method"], reason))
+            continue
+        score = row["scores"].get(metric)
+        rows.append(
+            PricedRow(
+                row["method"],
+                row["costs"],
+                metric,
+                None if score is None else score["mean"],
+                above_floor=score is None or score["mean"] > floor,
+                runs=row["n_seeds"] + row["n_failed"],
+                method=row["config"],
+            )
+        )
+    spent = board.get("search_costs", {}).get("wall_seconds", {}).get("value")
+    chosen = (board.get("decision") or {}).get("chosen") or ""
+    return PricedSource(tuple(rows), tuple(left_out), spent, str(chosen))
+
+
+def _floor(board: Mapping[str, Any], metric: str) -> float:
+    """Return the score of the majority class: boards of older versions have it in its row only."""
+    rows = [row["scores"][metric]["mean"] for row in board["rows"] if row["method"] == "majority" and row["scores"]]
+    known = [*rows, board.get("majority")]
+    return float(next((score for score in known if score is not None), -math.inf))
+
+
+def _of_one(folder: Path) -> PricedSource:
+    """Return the row of a module, or of a run, whose module describes it."""
+    if (folder / RESULT).is_file():
+        result, method = read_json(folder / RESULT), read_json(folder / "spec.json")["method"]
+    else:
+        result = read_description(module_folder(folder))
+        method = result["method"]
+    costs, scores = result.get("costs", {}), result["scores"]
+    metric, score = next(iter(scores.items()), ("", None))
+    if reason := _lacking(costs):
+        return PricedSource((), ((method["name"], reason),))
+    return PricedSource((PricedRow(method["name"], costs, metric, score, method=method),))
+
+
+def _lacking(costs: Mapping[str, Any]) -> str:
+    """Return what of a price tag is missing for a price at scale, or an empty string."""
+    needed = {"total_seconds": "the time of training", "predict_per_second": "the speed of predictions"}
+    missing = [name for cost, name in needed.items() if costs.get(cost, {}).get("value") is None]
+    return f"{' and '.join(missing)} was not measured" if missing else ""

@@ -1,0 +1,64 @@
+"""Answers of a teacher, computed once for all students of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from graftwork.core.backbone import Backbone, towers_of
+from graftwork.core.example import Example, plain
+from graftwork.core.length_buckets import read_in_buckets
+from graftwork.core.model import join_towers
+from graftwork.core.ragged import Numbers
+from graftwork.io.files import digest
+from graftwork.module.task_module import TaskModule
+from graftwork.ship.folding import folded
+from graftwork.train.answer import batches
+
+KEPT = 8  # lists of examples whose answers are kept: those of a few modules and data sets
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked, known by its content, and how it is answered."""
+
+    key: str
+    work: Callable[[], Numbers] = field(compare=False)
+
+
+def answers_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
+    """Return the logits (N, C), or per word (W, C), of `module`: computed, or kept from an earlier student."""
+    return _known(module, examples, "logits", lambda: module.fitted.logits(examples))
+
+
+def features_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
+    """Return what the head of `module`, a network that folds, reads: (N, P), or (W, P) of words; kept likewise."""
+    return _known(module, examples, "features", lambda: _joined(folded(module).backbone, examples))
+
+
+def _known(module: TaskModule, examples: Sequence[Example], what: str, work: Callable[[], Numbers]) -> Numbers:
+    backbone = module.description["backbone"]
+    weights = [what, module.description["delta_sha256"], backbone["revision"] if backbone else None]
+    return _once(_Asked(digest([weights, [plain(example.inputs) for example in examples]]), work))
+
+
+@lru_cache(KEPT)
+def _once(asked: _Asked) -> Numbers:
+    return asked.work()
+
+
+@torch.inference_mode()
+def _joined(network: Backbone, examples: Sequence[Example]) -> Numbers:
+    encoded, parts = network.encode(examples), []
+    order = batches(encoded)
+    towers = towers_of(network.card.towers, examples[0])
+    for rows in order:
+        inputs: Any = network.collate(encoded, encoded.sequences(rows))
+        pooled = read_in_buckets(network, inputs, 0, None, towers).pooled
+        parts.append(join_towers(pooled, towers).double().cpu().numpy())
+    return encoded.whole(np.concatenate(parts), np.concatenate(order))

@@ -1,0 +1,169 @@
+"""Training of a student towards the logits of its teacher and the labels (Hinton et al. 2015, arXiv:1503.02531)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.kind import LearnsFromLogits
+from graftwork.core.media import MEDIA
+from graftwork.core.method import THRESHOLDS_FACT, Scorer, Setting, Workbench
+from graftwork.core.progress import Progress
+from graftwork.core.ragged import flat
+from graftwork.core.run import Recipe
+from graftwork.core.task import Split
+from graftwork.data.splits.batch_order import epoch_batches
+from graftwork.errors import ConfigError
+from graftwork.methods.full import Full
+from graftwork.module.task_module import TaskModule
+from graftwork.module.thresholds import thresholds_of
+from graftwork.registry import kinds
+from graftwork.ship.compression import CompressionData
+from graftwork.ship.folding import LinearHead, unfoldable
+from graftwork.ship.invented_texts import invented, readable
+from graftwork.ship.taught_targets import TaughtLoss, taught_targets
+from graftwork.ship.teacher_answers import answers_of, features_of
+from graftwork.train.frozen_pass import FrozenStore
+from graftwork.train.recipe import resolve
+from graftwork.train.seeds import derive
+
+BATCH = 32  # rows of a step
+ONLY_HERE = "students"  # the data's name in a store of frozen passes that one fit uses
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """How a student is taught."""
+
+    epochs: int  # passes over labelled, unlabelled and invented texts
+    learning_rate: float  # peak of the schedule
+    decay: float  # learning rate of a block as a share of that of the block above
+    temperature: float  # of teacher and student in the loss
+    teacher: float  # share of the teacher in the loss of a row with a label, 0 … 1
+    features: float  # factor of the loss of what the head reads, towards what the teacher's head reads; 0: not learnt
+    invented: int  # texts invented for each labelled one, which the teacher answers
+
+
+@dataclass(frozen=True)
+class Student:
+    """A trained student: its network, whose weights are its own, and its head."""
+
+    backbone: Backbone
+    head: LinearHead
+    facts: Mapping[str, Any]
+
+
+def unteachable(module: TaskModule) -> str:
+    """Return why no student can learn from the module's answers, or an empty string."""
+    kind = kinds.get(module.task.kind)
+    if not isinstance(kind, LearnsFromLogits):
+        return f"a student learns from probabilities of labels or from numbers, and this answers {module.task.kind}"
+    media = sorted(set(module.roles) & set(MEDIA))
+    return f"a student reads texts, and this reads {media[0]}s" if media else ""
+
+
+def require_sense(lesson: Lesson) -> None:
+    """Raise `ConfigError` for settings that no training can have."""
+    wrong = {
+        "epochs": lesson.epochs < 1,
+        "learning_rate": lesson.learning_rate <= 0,
+        "decay": not 0 < lesson.decay <= 1,
+        "temperature": lesson.temperature <= 0,
+        "teacher": not 0 <= lesson.teacher <= 1,
+        "features": lesson.features < 0,
+        "invented": lesson.invented < 0,
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise ConfigError(
+                f"{name} of a student's training is out of range",
+                got=repr(getattr(lesson, name)),
+                expected="epochs, learning_rate and temperature above 0, decay and teacher at most 1, none below 0",
+            )
+
+
+def taught(
+    module: TaskModule,
+    network: Backbone,
+    data: CompressionData,
+    lesson: Lesson,
+    *,
+    seed: int,
+    progress: Progress,
+    towards: float = 1.0,
+) -> Student:
+    """Train all weights of a copy of `network` and a linear head towards the answers of `module`.
+
+    The teacher answers every text once, before training. The epoch that is best on validation is kept. `towards` is
+    the fraction of the whole work at which this ends, for `progress`. Raises `ConfigError` or `Diverged`.
+    """
+    require_sense(lesson)
+    progress(0.0, "the teacher answers")
+    train, loss = _lessons(module, network, data, lesson, seed)
+    setting = Setting(module.task, kinds.get(module.task.kind), network)
+    recipe = resolve(
+        Recipe(epochs=lesson.epochs, batch_size=BATCH, learning_rate=lesson.learning_rate),
+        len(train.examples),
+        setting.kind.outputs(module.task),
+        pretrained=False,  # the settings for few rows of many classes are not those of a student
+    )
+    bench = Workbench(
+        setting=setting,
+        train=train,
+        validation=data.validation,
+        seed=seed,
+        recipe=recipe,
+        order=partial(epoch_batches, recipe, derive(seed, "order")),
+        passes=FrozenStore().of(network, ONLY_HERE),
+        score=Scorer(module.task.metrics[0], setting, data.validation),
+        progress=lambda done, text: progress(done * towards, text),
+        taught=loss,
+    )
+    fitted = Full(decay=lesson.decay).fit(bench)
+    thresholds = thresholds_of(setting, fitted.logits(data.validation.examples), data.validation.targets)
+    model, out = fitted.model, fitted.model.head.out
+    model.network.requires_grad_(False)
+    kept: dict[str, Any] = {"blind": fitted.facts["blind"]} if "blind" in fitted.facts else {}
+    kept |= {} if thresholds is None else {THRESHOLDS_FACT: thresholds.tolist()}
+    told = {name: fitted.facts[name] for name in ("epochs", "best_epoch", "steps", "validation_by_epoch")}
+    rows = {"labelled": len(data.train.examples), "answered_by_teacher": len(train.examples)}
+    head = LinearHead(out.weight.detach().clone(), out.bias.detach().clone(), kept)
+    return Student(model.backbone, head, dataclasses.asdict(lesson) | told | rows)
+
+
+def _lessons(
+    module: TaskModule, network: Backbone, data: CompressionData, lesson: Lesson, seed: int
+) -> tuple[Split, TaughtLoss]:
+    """Return what a student is trained on: texts with the teacher's answers, the labelled ones first; and the loss."""
+    labelled, further = data.train.examples, data.unlabelled
+    if lesson.invented and readable(labelled[0].inputs):
+        further += invented(labelled, lesson.invented, derive(seed, "invented"))
+    texts = [examples for examples in (labelled, further) if examples]
+    logits = [answers_of(module, examples) for examples in texts]
+    features = [features_of(module, examples) for examples in texts] if _comparable(module, network, lesson) else []
+    encoded, kind = torch.from_numpy(flat(data.train.targets)[:0]), kinds.get(module.task.kind)
+    loss = TaughtLoss(
+        kind,
+        tuple(encoded.shape[1:]),
+        encoded.dtype,
+        kind.outputs(module.task),
+        lesson.temperature,
+        lesson.teacher,
+        lesson.features,
+    )
+    targets = taught_targets(data.train.targets, logits, features)
+    return Split(data.train.name, (*labelled, *further), targets), loss
+
+
+def _comparable(module: TaskModule, network: Backbone, lesson: Lesson) -> bool:
+    """Return whether the student's head reads as many numbers of a sequence as the teacher's, a network that folds."""
+    if not lesson.features or unfoldable(module) or module.backbone is None:
+        return False
+    ours, theirs = network.card, module.backbone.card
+    return (ours.width, ours.pooling, ours.towers) == (theirs.width, theirs.pooling, theirs.towers)

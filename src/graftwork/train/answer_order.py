@@ -1,0 +1,39 @@
+"""The order in which examples are answered: batches of near-equal lengths, put back into the order of the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Encoded
+from graftwork.core.method import THRESHOLDS_FACT, Logits
+from graftwork.core.ragged import added
+from graftwork.train.batches import by_length
+
+TOKENS_AT_ONCE = 2048  # padding counted: short texts form large batches; one of long texts still fits the CPU caches
+EXAMPLES_AT_ONCE = 512
+
+
+def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
+    """Return the example numbers of every batch: each of `rows` (default: all) once, the longest first.
+
+    A batch's longest sequence x its sequences is at most `TOKENS_AT_ONCE`; a longer example is a batch by itself.
+    """
+    rows = np.arange(len(encoded)) if rows is None else rows
+    sizes = encoded.lengths[rows] * encoded.sequences_of[rows]
+    parts = by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+    return [rows[part] for part in parts]
+
+
+def finished(
+    facts: Mapping[str, Any], encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]
+) -> Logits:
+    """Reorder the logits of `examples` to the order of all examples, and apply the thresholds.
+
+    `facts` are `ReadsStates.facts` of the fitted method.
+    """
+    whole, thresholds = encoded.whole(logits, examples, facts.get("blind")), facts.get(THRESHOLDS_FACT)
+    return whole if thresholds is None else added(whole, np.asarray(thresholds, dtype=np.float64))

@@ -1,0 +1,185 @@
+"""A folder exported to ONNX answers as its module does: through onnxruntime, and by the program in its README."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graftwork.core.named_methods import parse_method
+from graftwork.core.ragged import flat
+from graftwork.core.run import Recipe
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError
+from graftwork.module.task_module import TaskModule
+from graftwork.run.execute import execute
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
+from graftwork.ship import export as exporting
+from graftwork.ship.export import export
+from graftwork.ship.exporters import onnx as onnx_exporter
+
+OpenSession = Callable[..., Session]
+TEXTS = ["good film", "a bad one, and long, and dull, and long again", "x"]
+ROWS: dict[str, Callable[[int], Any]] = {
+    "tagging": lambda i: {"words": ["see", "Ann", f"w{i}"], "tags": ["O", "B-PER", "O"]},
+    "span": lambda i: {
+        "context": f"Ann saw {i} cats",
+        "question": "Who saw?",
+        "answers": [{"text": "Ann", "answer_start": 0}],
+    },
+    "choice": lambda i: {"text": f"a {i}", "choices": ["good", "bad", f"c{i}"], "label": i % 3},
+    "ranking": lambda i: {"text": f"a {i}", "choices": ["good", "bad", f"c{i}"], "label": [int(i % 3 == j) for j in range(3)]},
+}
+
+
+def open_rows(kind: str, folder: Path) -> Session:
+    """A session over rows with words or choices."""
+    path = folder / f"{kind}.jsonl"
+    path.write_text("".join(json.dumps(ROWS[kind](i)) + "\n" for i in range(30)))
+    task = Task.from_file(path, kind=kind)
+    return open_session(task, [parse_method("lora")], RunSettings("tiny_text", runs=str(folder / "runs")))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, bool], Path]:
+    """Modules by kind, method and whether over pairs, made on first use."""
+    return {}
+
+
+@pytest.fixture
+def module(open_tiny: OpenSession, made: dict[tuple[str, str, bool], Path], tmp_path: Path) -> Callable[..., Path]:
+    """The folder of a trained module."""
+
+    def make(kind: str = "classification", method: str = "linear_probe", pair: bool = False) -> Path:
+        if (kind, method, pair) not in made:
+            session = open_tiny(kind, pair) if kind not in ROWS else open_rows(kind, tmp_path)
+            result, _ = execute(session, parse_method(method), Recipe(epochs=1), 0, lambda done, text: None)
+            made[kind, method, pair] = session.store.root / result.id / "module"
+        return made[kind, method, pair]
+
+    return make
+
+
+def test_it_answers_as_the_module(
+    module: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = export(module(), tmp_path / "out", to="onnx")
+    assert told["largest_difference"] < 1e-4 and told["texts"] > told["known_rows"] > 0
+    opened, own = TaskModule.load(tmp_path / "out"), TaskModule.load(module(), device="cpu").in_fp32()
+    assert opened.backbone is None and opened.max_length == own.max_length
+    for answer, expected in zip(opened.predict(TEXTS), own.predict(TEXTS), strict=True):
+        assert answer["label"] == expected["label"]
+        assert answer["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-5)
+    assert opened.cut(["long " * 1000, "short"]) == 1
+    program = (tmp_path / "out" / "example.py").read_text()
+    assert f"```python\n{program}```" in (tmp_path / "out" / "README.md").read_text()
+    assert len(program.splitlines()) < 40
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["example.py", *TEXTS])
+        runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
+    assert capsys.readouterr().out.split() == [answer["label"] for answer in own.predict(TEXTS)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "method", "pair"),
+    [
+        ("classification", "adapter:size=4", False),
+        ("classification", "lora", True),
+        ("classification", "full", False),
+        ("classification", "prefix", False),
+        ("classification", "bitfit", False),
+        ("classification", "ia3", False),
+        ("classification", "prototype", True),
+        ("classification", "scalar_mix", False),
+        ("classification", "top_layers", False),
+        ("multilabel", "linear_probe", False),
+        ("regression", "lora", True),
+        ("tagging", "lora", False),
+        ("tagging", "linear_probe", False),
+        ("span", "lora", False),
+        ("choice", "lora", False),
+        ("ranking", "linear_probe", False),
+    ],
+)
+def test_every_kind_and_method_gives_the_logits_of_the_module(
+    kind: str, method: str, pair: bool, module: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = module(kind, method, pair)
+    told = export(folder, tmp_path / "out", to="onnx")
+    assert told["largest_difference"] < 1e-4
+    own, opened = TaskModule.load(folder, device="cpu").in_fp32(), TaskModule.load(tmp_path / "out")
+    examples = own.self_test_examples()[:3]
+    assert np.abs(flat(opened.fitted.logits(examples)) - flat(own.fitted.logits(examples))).max() < 1e-4
+
+
+def test_labels_in_another_order_are_refused(module: Callable[..., Path], tmp_path: Path) -> None:
+    export(module(), tmp_path / "out", to="onnx")
+    path = tmp_path / "out" / "graftwork.json"
+    told = json.loads(path.read_text())
+    told["task"]["labels"] = told["task"]["labels"][::-1]
+    path.write_text(json.dumps(told))
+    with pytest.raises(IncompatibleModule, match="labels have changed"):
+        TaskModule.load(tmp_path / "out")
+    told["task"]["labels"] = told["task"]["labels"][::-1]
+    told["export"]["format"] = 2
+    path.write_text(json.dumps(told))
+    with pytest.raises(IncompatibleModule, match="unknown format"):
+        TaskModule.load(tmp_path / "out")
+    path.write_text("{}")
+    with pytest.raises(StorageError, match="not a description of an export"):
+        TaskModule.load(tmp_path / "out")
+
+
+def test_what_differs_is_not_written(
+    module: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "ALLOWED", 0.0)
+    with pytest.raises(IncompatibleModule, match="onnx gives other logits than the module"):
+        export(module(), tmp_path / "out", to="onnx")
+    assert list(tmp_path.glob("*out*")) == [] and list(tmp_path.glob(".out*")) == []
+
+
+@pytest.mark.slow
+def test_8_bit_integers_tell_what_they_change(
+    module: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "MOST_CHANGED", 1.0)
+    told = export(module(), tmp_path / "out", to="onnx", int8=True)
+    assert 0 <= told["int8"]["changed_predictions"] <= 1 and told["int8"]["largest_difference"] > 0
+    assert TaskModule.load(tmp_path / "out").description["precision"] == "int8"
+    monkeypatch.setattr(exporting, "MOST_CHANGED", -1.0)
+    with pytest.raises(IncompatibleModule, match="8-bit integers change too many predictions"):
+        export(module(), tmp_path / "more", to="onnx", int8=True)
+    assert not (tmp_path / "more").exists()
+
+
+def test_modules_without_a_network_are_refused(module: Callable[..., Path], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="tfidf_svm has no network"):
+        export(module(method="tfidf_svm"), tmp_path / "out", to="onnx")
+
+
+@pytest.mark.slow
+def test_it_answers_without_torch(module: Callable[..., Path], tmp_path: Path) -> None:
+    export(module(), tmp_path / "out", to="onnx")
+    code = (
+        "import sys; from graftwork.module.task_module import TaskModule\n"
+        f"print(TaskModule.load({str(tmp_path / 'out')!r}).predict(['good film'])); assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.search("'label'", done.stdout)
+
+
+def test_a_processor_that_says_nothing_counts_as_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for told, expected in (("flags : avx2", False), ("flags : avx2 avx512_vnni", True), ("Features : neon", True)):
+        monkeypatch.setattr(Path, "read_text", lambda path, encoding, told=told: told)
+        assert onnx_exporter.has_vnni() is expected
