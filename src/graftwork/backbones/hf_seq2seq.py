@@ -18,7 +18,7 @@ def _of_t5() -> Seq2SeqLayout:
     across = {
         role: path.replace("layer.0.SelfAttention", "layer.1.EncDecAttention")
         for role, path in T5_ROLES.items()
-        if role.startswith("attention.")
+        if role.startswith("attention")
     }
     table = "block.0.layer.0.SelfAttention.relative_attention_bias"
     return Seq2SeqLayout(
@@ -36,7 +36,7 @@ def _of_bart(norms: Mapping[str, str]) -> Seq2SeqLayout:
     across = {
         role: path.replace("self_attn", "encoder_attn")
         for role, path in MBART_ROLES.items()
-        if role.startswith("attention.")
+        if role.startswith("attention")
     }
     halves = ("model.encoder", "model.decoder")
     beside = ("embed_positions", "layernorm_embedding")  # registered behind the other half or behind the blocks

@@ -69,6 +69,7 @@ VIT_ROLES: Mapping[str, str] = {
     "mlp.down": "mlp.fc2",
 }
 T5_ROLES: Mapping[str, str] = {
+    "attention": "layer.0.SelfAttention",
     "attention.query": "layer.0.SelfAttention.q",
     "attention.key": "layer.0.SelfAttention.k",
     "attention.value": "layer.0.SelfAttention.v",
@@ -77,6 +78,7 @@ T5_ROLES: Mapping[str, str] = {
     "mlp.down": "layer.1.DenseReluDense.wo",
 }
 MBART_ROLES: Mapping[str, str] = {
+    "attention": "self_attn",
     "attention.query": "self_attn.q_proj",
     "attention.key": "self_attn.k_proj",
     "attention.value": "self_attn.v_proj",

@@ -15,6 +15,7 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig
 from graftwork.core.backbone import ROLES
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest
+from graftwork.nn.attention_interface import with_our_attention
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.build_backbone import assemble
 from graftwork.pretrained.load_folder import (
@@ -83,7 +84,7 @@ class Seq2SeqFamily:
             random_seed=random_seed,
             identity=identity,
         )
-        use_linear_maps(module)
+        use_linear_maps(with_our_attention(module))
         module.eval().requires_grad_(False)
         most = getattr(config, "max_position_embeddings", None)
         writing = {"reading": encoder.card.revision, "special": repr(special)}
