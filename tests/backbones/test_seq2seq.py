@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers import (
     AutoTokenizer,
     DynamicCache,
     EncoderDecoderCache,
+    T5EncoderModel,
 )
 
 from graftwork.core.example import Example
@@ -23,7 +25,7 @@ from graftwork.errors import ConfigError
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
-from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.open_backbone import can_write, open_backbone
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.registry import kinds
 from graftwork.testing import check_backbone, check_method, tiny_dataset
@@ -170,6 +172,16 @@ def test_methods(name: str, settings: dict[str, Any], folder: Path) -> None:
 @pytest.mark.slow
 def test_biases_of_both_halves_train(tmp_path: Path) -> None:
     check_method("bitfit", backbone=f"hf:{write_seq2seq(tmp_path, 'bart')}", of_kinds=("generation",))
+
+
+def test_a_folder_of_an_encoder_alone_writes_nothing(folder: Path, tmp_path: Path) -> None:
+    T5EncoderModel.from_pretrained(folder).save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, tmp_path)
+    encoder = open_backbone(f"hf:{tmp_path}", precision="fp32", writes=True)
+    assert not encoder.card.writes and encoder.card.blocks == 2
+    assert can_write(f"hf:{folder}") and not can_write(f"hf:{tmp_path}") and can_write(f"random:hf:{tmp_path}")
+    assert "writes no texts" in unfit(Lora(), tiny_dataset("generation").task, encoder.card)
 
 
 def test_what_writes_nothing_does_not_fit() -> None:

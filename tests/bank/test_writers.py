@@ -45,6 +45,9 @@ def test_rows_of_tasks_that_write_and_that_read_are_answered_together(modules: d
     for name, folder in modules.items():
         bank.add(folder, name)
     assert bank.card is not None and bank.card.writes
+    network, reader = bank.open_backbone().module, bank.module("mood").backbone
+    assert reader is not None and not reader.card.writes
+    assert {id(weight) for weight in reader.module.parameters()} < {id(weight) for weight in network.parameters()}
     rows = [(name, text) for text in TEXTS for name in modules]
     alone = {name: TaskModule.load(folder).predict(TEXTS) for name, folder in modules.items()}
     for (name, text), found in zip(rows, bank.predict(rows), strict=True):

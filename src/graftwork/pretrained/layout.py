@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -87,6 +87,23 @@ MBART_ROLES: Mapping[str, str] = {
     "mlp.down": "fc2",
 }
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
+T5 = Layout(
+    "encoder.block.*",
+    "encoder.embed_tokens",
+    T5_ROLES,
+    skipped=("encoder.embed_tokens",),
+    pooling="mean",  # no token stands for the whole text
+    learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
+)
+MBART = Layout(
+    "layers.*",
+    "embed_tokens",
+    MBART_ROLES,
+    skipped=("embed_tokens",),
+    pooling="mean",  # no token stands for the whole text
+    learns_like={"layernorm_embedding": "embed_tokens"},  # it is registered behind the blocks
+)
+BART = replace(MBART, roles={**MBART.roles, "attention.norm": "self_attn_layer_norm", "mlp.norm": "final_layer_norm"})
 
 
 def sites_of(

@@ -37,7 +37,7 @@ from graftwork.pretrained.model_folder import (
 )
 from graftwork.pretrained.model_json import checked_json, require_modest
 from graftwork.pretrained.network_config import configuration
-from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens
+from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens, encoder_alone
 
 
 class Seq2SeqFamily:
@@ -76,7 +76,7 @@ class Seq2SeqFamily:
                 module = fresh_of_folder(folder, config, random_seed, bf16, AutoModelForSeq2SeqLM)
         encoder = assemble(
             f"hf:{source}",
-            module.get_submodule(layout.encoder),
+            encoder_alone(module, layout.encoder),
             tokenizer,
             replace(reading, towers=1),
             pad_id=pad,
