@@ -188,3 +188,17 @@ def test_what_writes_nothing_does_not_fit() -> None:
     encoder = open_backbone("tiny_text", precision="fp32", writes=True)
     task = tiny_dataset("generation").task
     assert "writes no texts" in unfit(Lora(), task, encoder.card) and not encoder.card.writes
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_keys_of_what_was_read_are_computed_once(beams: int, folder: Path) -> None:
+    writer, runs = opened(folder), list[str]()
+    for path, site in writer.sites("attention.key").items():
+        site.register_forward_hook(lambda *of, path=path: runs.append(path))
+    inputs = writer.collate(writer.encode(EXAMPLES), range(4))
+    with torch.no_grad():
+        states = writer.features(inputs).sequence
+        runs.clear()
+        found = writer.write(states, inputs["attention_mask"], TextSearch(beams, 1.0, 0, 6))
+    assert max(len(row.tokens) for row in found) > 2 and runs.count("decoder.block.2.layer.0.SelfAttention.k") > 2
+    assert [runs.count(f"decoder.block.{block}.layer.1.EncDecAttention.k") for block in range(3)] == [1, 1, 1]
