@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 from transformers import (
+    AutoConfig,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     DynamicCache,
@@ -25,6 +27,7 @@ from graftwork.errors import ConfigError
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
+from graftwork.pretrained.load_seq2seq import special_tokens
 from graftwork.pretrained.open_backbone import can_write, open_backbone
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.registry import kinds
@@ -155,6 +158,16 @@ def test_a_folder_that_does_not_say_how_texts_begin_is_refused(tmp_path: Path) -
     config.write_text(json.dumps(told))
     with pytest.raises(ConfigError, match="decoder_start_token_id"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("stated", [3, [["x"]], [[]], [[999]], [4]])
+def test_words_that_are_never_written_are_tokens(stated: Any, tmp_path: Path) -> None:
+    path = write_seq2seq(tmp_path, "marian") / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"bad_words_ids": stated}))
+    config = AutoConfig.from_pretrained(tmp_path)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ConfigError, match="bad_words_ids are no sequences of tokens"):
+        special_tokens(tmp_path, config, tokenizer, 0)
 
 
 METHODS = [
