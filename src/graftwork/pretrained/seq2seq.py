@@ -205,7 +205,8 @@ class Seq2SeqBackbone:
 
 def encoder_alone(network: PreTrainedModel, path: str) -> nn.Module:
     """Return the encoder at `path`, the same modules, as it stands in a network of the encoder alone."""
-    encoder, alone = network.get_submodule(path), MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(network.config), None)
+    encoder = network.get_submodule(path)
+    alone: Any = MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(network.config), None)
     if alone is None:
         return encoder
     config = copy.deepcopy(network.config)
