@@ -167,8 +167,6 @@ OWN_SOFTMAX = {
     "openai-gpt",
     "bloom",
     "falcon",
-    *T5_TYPES,
-    *BART_TYPES,
 }  # attention that does not call `attend`
 UNBIASED = {
     "modernbert",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 from transformers import (
+    AutoConfig,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     DynamicCache,
     EncoderDecoderCache,
+    T5EncoderModel,
 )
 
 from graftwork.core.example import Example
@@ -23,7 +27,8 @@ from graftwork.errors import ConfigError
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
-from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.load_seq2seq import special_tokens
+from graftwork.pretrained.open_backbone import can_write, open_backbone
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.registry import kinds
 from graftwork.testing import check_backbone, check_method, tiny_dataset
@@ -90,7 +95,7 @@ def test_losses_states_and_texts_are_those_of_transformers(name: str, tmp_path: 
 def test_the_encoder_by_itself_is_the_backbone_of_other_tasks(folder: Path) -> None:
     writer, encoder = opened(folder), open_backbone(f"hf:{folder}", precision="fp32")
     assert reading_part(writer).card == encoder.card and not encoder.card.writes and reading_part(encoder) is encoder
-    check_backbone(writer.reading, absent=("attention", "attention.qkv"))
+    check_backbone(writer.reading, absent=("attention.qkv",))
     assert writer.card.revision != encoder.card.revision and writer.card.writes and writer.card.blocks == 5
     inputs = encoder.collate(encoder.encode(EXAMPLES), range(4))
     for ours, theirs in zip(writer.states(inputs), encoder.states(inputs), strict=True):
@@ -104,7 +109,7 @@ def test_roles_have_sites_in_both_halves(folder: Path) -> None:
     ]
     assert len(writer.sites("attention.query")) == 2 + 3 + 3 and len(writer.sites("mlp.up")) == 5
     assert "decoder.block.2.layer.1.EncDecAttention.v" in writer.sites("attention.value")
-    assert len(writer.sites("norm")) == 2 * 2 + 3 * 3 and not writer.sites("attention")
+    assert len(writer.sites("norm")) == 2 * 2 + 3 * 3 and len(writer.sites("attention")) == 2 + 3 + 3
     twin = writer.twin()
     assert twin.module.shared.weight is writer.module.shared.weight is twin.module.decoder.embed_tokens.weight
 
@@ -155,8 +160,19 @@ def test_a_folder_that_does_not_say_how_texts_begin_is_refused(tmp_path: Path) -
         opened(tmp_path)
 
 
+@pytest.mark.parametrize("stated", [3, [["x"]], [[]], [[999]], [4]])
+def test_words_that_are_never_written_are_tokens(stated: Any, tmp_path: Path) -> None:
+    path = write_seq2seq(tmp_path, "marian") / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"bad_words_ids": stated}))
+    config = AutoConfig.from_pretrained(tmp_path)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ConfigError, match="bad_words_ids are no sequences of tokens"):
+        special_tokens(tmp_path, config, tokenizer, 0)
+
+
 METHODS = [
     ("lora", {"rank": 2}), ("full", {}), ("top_layers", {"k": 1}), ("adapter", {"size": 4}), ("ia3", {}),
+    ("prefix", {"length": 2}),
 ]  # fmt: skip
 
 
@@ -171,7 +187,31 @@ def test_biases_of_both_halves_train(tmp_path: Path) -> None:
     check_method("bitfit", backbone=f"hf:{write_seq2seq(tmp_path, 'bart')}", of_kinds=("generation",))
 
 
+def test_a_folder_of_an_encoder_alone_writes_nothing(folder: Path, tmp_path: Path) -> None:
+    T5EncoderModel.from_pretrained(folder).save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, tmp_path)
+    encoder = open_backbone(f"hf:{tmp_path}", precision="fp32", writes=True)
+    assert not encoder.card.writes and encoder.card.blocks == 2
+    assert can_write(f"hf:{folder}") and not can_write(f"hf:{tmp_path}") and can_write(f"random:hf:{tmp_path}")
+    assert "writes no texts" in unfit(Lora(), tiny_dataset("generation").task, encoder.card)
+
+
 def test_what_writes_nothing_does_not_fit() -> None:
     encoder = open_backbone("tiny_text", precision="fp32", writes=True)
     task = tiny_dataset("generation").task
     assert "writes no texts" in unfit(Lora(), task, encoder.card) and not encoder.card.writes
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_keys_of_what_was_read_are_computed_once(beams: int, folder: Path) -> None:
+    writer, runs = opened(folder), list[str]()
+    for path, site in writer.sites("attention.key").items():
+        site.register_forward_hook(lambda *of, path=path: runs.append(path))
+    inputs = writer.collate(writer.encode(EXAMPLES), range(4))
+    with torch.no_grad():
+        states = writer.features(inputs).sequence
+        runs.clear()
+        found = writer.write(states, inputs["attention_mask"], TextSearch(beams, 1.0, 0, 6))
+    assert max(len(row.tokens) for row in found) > 2 and runs.count("decoder.block.2.layer.0.SelfAttention.k") > 2
+    assert [runs.count(f"decoder.block.{block}.layer.1.EncDecAttention.k") for block in range(3)] == [1, 1, 1]

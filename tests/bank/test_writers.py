@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.bank.bank import Bank
+from graftwork.bank.stream import stream
 from graftwork.cli.main import main
+from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, safe_load, write_json, write_tensors
 from graftwork.module.task_module import READ_BACK, TaskModule
@@ -45,6 +48,9 @@ def test_rows_of_tasks_that_write_and_that_read_are_answered_together(modules: d
     for name, folder in modules.items():
         bank.add(folder, name)
     assert bank.card is not None and bank.card.writes
+    network, reader = bank.open_backbone().module, bank.module("mood").backbone
+    assert reader is not None and not reader.card.writes
+    assert {id(weight) for weight in reader.module.parameters()} < {id(weight) for weight in network.parameters()}
     rows = [(name, text) for text in TEXTS for name in modules]
     alone = {name: TaskModule.load(folder).predict(TEXTS) for name, folder in modules.items()}
     for (name, text), found in zip(rows, bank.predict(rows), strict=True):
@@ -168,3 +174,32 @@ def test_a_prompt_stands_in_a_bank_beside_a_probe(
     assert code == 0 and "prompt" in said
     with pytest.raises(ConfigError):
         bank.predict([("mood", {"text_a": "so", "text_b": "good"})])
+
+
+def asked_of(network: str, folder: Path) -> tuple[Task, Task, dict[str, Any]]:
+    """A task that writes, one that reads, and how they are trained."""
+    last = Task.from_file(rows_of(folder / "last.jsonl", lambda text: text.split()[-1]), kind="generation", longest=4)
+    mood = Task.from_file(rows_of(folder / "mood.jsonl", lambda text: str("good" in text)))
+    return last, mood, {"method": "lora:rank=2", "backbone": network, "epochs": 1, "runs": str(folder / "runs")}
+
+
+@pytest.mark.slow
+def test_a_stream_has_tasks_that_write_and_tasks_that_read(network: str, tmp_path: Path) -> None:
+    last, mood, given = asked_of(network, tmp_path)
+    tasks = [last, mood, replace(last, name="first")]
+    found = stream(tasks, tmp_path / "shop.bank", strict=True, **given)
+    assert not found.failed and [row["kind"] for row in found.content["tasks"]] == [
+        "generation", "classification", "generation"
+    ]  # fmt: skip
+    assert not Bank.open(tmp_path / "shop.bank").check()
+    more = stream([mood], tmp_path / "shop.bank", strict=True, **given)
+    assert not more.failed and len(more.content["tasks"]) == 3
+
+
+def test_a_stream_says_where_a_task_that_writes_has_no_place(network: str, tmp_path: Path) -> None:
+    last, mood, given = asked_of(network, tmp_path)
+    with pytest.raises(ConfigError, match="begins with a task that writes") as told:
+        stream([mood, last], tmp_path / "other.bank", **given)
+    assert "name last first" in told.value.message
+    with pytest.raises(ConfigError, match="a task that writes texts has none"):
+        stream([last], out=tmp_path / "out", **given | {"method": "full-sequential"})

@@ -12,7 +12,8 @@ import torch
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
 from graftwork.errors import ConfigError
-from graftwork.methods.ia3 import IA3, Gain
+from graftwork.methods.ia3 import IA3
+from graftwork.nn.gain import Gain
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset

@@ -17,7 +17,8 @@ from graftwork.backbones.word_vectors import as_backbone
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
-from graftwork.methods.prefix import Prefix, PrefixTuning
+from graftwork.methods.prefix import PrefixTuning
+from graftwork.nn.virtual_tokens import VirtualTokens
 from graftwork.pretrained.load_folder import fresh
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
@@ -96,7 +97,7 @@ def test_its_products_are_counted() -> None:
 
 def test_it_has_the_heads_of_the_keys() -> None:
     key = torch.randn(3, 2, 7, 4)
-    prefix = Prefix(P, 2 * 4)
+    prefix = VirtualTokens(P, 2 * 4)
     before, _ = prefix(key, key)
     assert torch.equal(before[:, :, P:], key) and before.shape == (3, 2, P + 7, 4)
     assert torch.equal(before[1, 1, :P], prefix.key[:, 4:])

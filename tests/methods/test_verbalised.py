@@ -14,13 +14,13 @@ from scipy.special import softmax
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
-from graftwork.core.method import Workbench, unfit
+from graftwork.core.method import Setting, Workbench, unfit
 from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Dataset, Task
 from graftwork.errors import ConfigError
-from graftwork.methods.verbalised import FittedVerbalised, Verbalised
+from graftwork.methods.verbalised import FittedVerbalised, Verbalised, opened
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.run.session import open_session
@@ -151,7 +151,6 @@ def test_labels_of_the_same_tokens_are_refused(t5: Backbone) -> None:
         ({}, "tagging", "it answers classification, regression, choice of texts, and this task is tagging"),
         ({"step": -1.0}, "regression", "step must be 0 or more"),
         ({"by": "linear_probe"}, "classification", "linear_probe trains no network that writes"),
-        ({"by": "prefix"}, "classification", "prefix trains no network that writes"),
         ({"by": "no_transfer"}, "classification", "'no_transfer' is itself over another method"),
         ({"by": "top_layers:k=99"}, "classification", "99"),
     ],
@@ -175,3 +174,14 @@ def test_other_methods_keep_their_ids_beside_it(t5: Backbone, tmp_path: Path) ->
     assert alone.spec(methods[0], recipe, 0).id == beside.spec(methods[0], recipe, 0).id
     heads = [beside.spec(method, recipe, 0).recipe["head_start"] for method in methods]
     assert "linear layer" in heads[0] and "language-model head" in heads[1]
+
+
+def test_the_decoder_is_opened_beside_one_encoder(t5: Backbone) -> None:
+    task = tiny_dataset("classification").task
+    network = opened(Setting(task, kinds.get("classification"), t5))
+    again = {id(weight) for weight in network.module.parameters()}
+    assert {id(weight) for weight in t5.module.parameters()} < again
+    plain = open_backbone(t5.card.id, precision="fp32", writes=True)
+    assert len(again) == len(list(plain.module.parameters()))  # what was tied is tied
+    for ours, theirs in zip(network.module.parameters(), plain.module.parameters(), strict=True):
+        assert torch.equal(ours, theirs)

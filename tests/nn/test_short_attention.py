@@ -142,3 +142,18 @@ def test_a_mask_of_padding_stays_one_for_every_query(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Tensor, "softmax", None)  # of the path for masks that differ between queries
     found, _ = attend(module, *tensors(), real_keys()[:, None, None, :].expand(S, 1, T, T))
     assert torch.isfinite(found).all()
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_bias_of_positions_is_added_and_that_of_keys_in_front_is_none(padded: bool) -> None:
+    query, key, value = tensors()
+    bias = torch.randn(1, H, T, T, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    seen = real_keys()[:, None, None, :].expand(S, 1, T, T) if padded else None
+    module = nn.Identity()
+    register_key_hook(module, Before())
+    found, _ = attend(module, query, key, value, seen, scaling=1.0, position_bias=bias)
+    keys, values = Before()(key, value)
+    scores = query @ keys.transpose(-1, -2) + torch.cat([torch.zeros_like(bias[..., :2]), bias], dim=3)
+    if seen is not None:
+        scores = scores.masked_fill(~torch.cat([torch.ones(S, 1, T, 2, dtype=torch.bool), seen], dim=3), -torch.inf)
+    torch.testing.assert_close(found, (scores.softmax(-1) @ values).transpose(1, 2))

@@ -13,6 +13,7 @@ import torch
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.task import Dataset
 from graftwork.core.writing import NOTHING, TOKENS, TextSearch
+from graftwork.errors import IncompatibleModule
 from graftwork.machine.memory import Cut, Memory
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
@@ -117,3 +118,11 @@ def test_longer_texts_are_marked_as_cut(backbone: Seq2SeqBackbone) -> None:
     fitted = fit_by_gradient(Lora(rank=2), bench_of(backbone, epochs=1))
     found = write(fitted.model, backbone.encode(toy().validation.examples), TextSearch(1, 1.0, 0, 1))
     assert found["cut"].any()
+
+
+def test_probabilities_that_are_no_numbers_are_refused(backbone: Seq2SeqBackbone) -> None:
+    model = build_model(Lora(rank=2), Setting(toy().task, kinds.get("generation"), backbone), towers=1)
+    for adapter in model.adapters.values():
+        torch.nn.init.constant_(adapter.b, torch.nan)  # type: ignore[arg-type]
+    with pytest.raises(IncompatibleModule, match="no numbers"):
+        write(model, backbone.encode(toy().validation.examples), TextSearch(1, 1.0, 0, 4))

@@ -4,39 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graftwork.pretrained.layout import MBART_ROLES, T5_ROLES, Layout
+from graftwork.pretrained.layout import BART, MBART, T5, Layout
 from graftwork.pretrained.load_seq2seq import Seq2SeqFamily
 from graftwork.pretrained.seq2seq import Seq2SeqLayout
 from graftwork.registry import backbones
 
-BART_NORMS = {"attention.norm": "self_attn_layer_norm", "mlp.norm": "final_layer_norm"}
-NO_NORMS: Mapping[str, str] = {}  # they come first
-
 
 def _of_t5() -> Seq2SeqLayout:
-    maps = {role: path.replace("layer.1.", "layer.2.") for role, path in T5_ROLES.items()}
+    maps = {role: path.replace("layer.1.", "layer.2.") for role, path in T5.roles.items()}
     across = {
         role: path.replace("layer.0.SelfAttention", "layer.1.EncDecAttention")
-        for role, path in T5_ROLES.items()
-        if role.startswith("attention.")
+        for role, path in T5.roles.items()
+        if role.startswith("attention")
     }
     table = "block.0.layer.0.SelfAttention.relative_attention_bias"
     return Seq2SeqLayout(
         encoder="encoder",
         decoder="decoder",
         embedding="shared",
-        reading=Layout("block.*", "embed_tokens", T5_ROLES, skipped=("embed_tokens",), pooling="mean"),
+        reading=T5,
         writing=Layout("block.*", "embed_tokens", maps),
         crossing=Layout("block.*", "embed_tokens", across),
         learns_like={f"encoder.{table}": "shared", f"decoder.{table}": "shared"},  # shared by all blocks
     )
 
 
-def _of_bart(norms: Mapping[str, str]) -> Seq2SeqLayout:
+def _of_bart(reading: Layout) -> Seq2SeqLayout:
     across = {
         role: path.replace("self_attn", "encoder_attn")
-        for role, path in MBART_ROLES.items()
-        if role.startswith("attention.")
+        for role, path in reading.roles.items()
+        if role.startswith("attention") and role != "attention.norm"
     }
     halves = ("model.encoder", "model.decoder")
     beside = ("embed_positions", "layernorm_embedding")  # registered behind the other half or behind the blocks
@@ -44,8 +41,8 @@ def _of_bart(norms: Mapping[str, str]) -> Seq2SeqLayout:
         encoder="model.encoder",
         decoder="model.decoder",
         embedding="model.shared",
-        reading=Layout("layers.*", "embed_tokens", {**MBART_ROLES, **norms}, skipped=("embed_tokens",), pooling="mean"),
-        writing=Layout("layers.*", "embed_tokens", {**MBART_ROLES, **norms}),
+        reading=reading,
+        writing=Layout("layers.*", "embed_tokens", reading.roles),
         crossing=Layout("layers.*", "embed_tokens", across),
         learns_like={f"{half}.{name}": "model.shared" for half in halves for name in beside},
     )
@@ -54,10 +51,10 @@ def _of_bart(norms: Mapping[str, str]) -> Seq2SeqLayout:
 LAYOUTS: Mapping[str, Seq2SeqLayout] = {
     "t5": _of_t5(),
     "mt5": _of_t5(),
-    "bart": _of_bart(BART_NORMS),
-    "mbart": _of_bart(NO_NORMS),
-    "marian": _of_bart(BART_NORMS),
-    "pegasus": _of_bart(NO_NORMS),
+    "bart": _of_bart(BART),
+    "mbart": _of_bart(MBART),
+    "marian": _of_bart(BART),
+    "pegasus": _of_bart(MBART),
 }
 
 backbones.register("hf_seq2seq")(Seq2SeqFamily(LAYOUTS))

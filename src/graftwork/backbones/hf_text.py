@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from graftwork.pretrained.layout import BERT, LLAMA_ROLES, MBART_ROLES, T5_ROLES, Layout
+from graftwork.pretrained.layout import BART, BERT, LLAMA_ROLES, MBART, T5, Layout
 from graftwork.pretrained.load_folder import TransformerFamily
 from graftwork.registry import backbones
 
@@ -113,23 +113,6 @@ XLNET = Layout(
     time_first=True,
     options={"use_mems": False},
 )
-T5 = Layout(
-    "encoder.block.*",
-    "encoder.embed_tokens",
-    T5_ROLES,
-    skipped=("encoder.embed_tokens",),
-    pooling="mean",  # no token stands for the whole text
-    learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
-)
-MBART = Layout(
-    "layers.*",
-    "embed_tokens",
-    MBART_ROLES,
-    skipped=("embed_tokens",),
-    pooling="mean",  # no token stands for the whole text
-    learns_like={"layernorm_embedding": "embed_tokens"},  # it is registered behind the blocks
-)
-BART = replace(MBART, roles={**MBART.roles, "attention.norm": "self_attn_layer_norm", "mlp.norm": "final_layer_norm"})
 XLM_ROBERTA_XL = replace(
     ROBERTA,
     roles={role: path for role, path in BERT.roles.items() if not role.endswith(".norm")},  # norms come first

@@ -86,7 +86,7 @@ class Witness:
     def open(self, folder: Path) -> TaskModule:
         """Open a module and run its self-test. Raises `IncompatibleModule`."""
         module = TaskModule.load(folder, device=self.device, backbone=self._backbone)
-        self._backbone = module.backbone or self._backbone  # kept, so that it is opened only once
+        self._backbone = self._backbone or module.backbone  # kept, so that it is opened only once
         return module
 
     def _logits(self, folder: Path) -> str:

@@ -22,7 +22,7 @@ from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
 from graftwork.io.files import alone, require_writable
 from graftwork.pretrained.open_backbone import require_kept
-from graftwork.run.session import open_shared
+from graftwork.run.session import open_shared, writes_texts
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import require_use_of_rate
 
@@ -145,9 +145,30 @@ def _learner(
     if state.precision is not None and setup.precision == "auto":
         setup = replace(setup, precision=state.precision)
     how = replace(how, setup=setup)
-    shared = open_shared([how.method], setup)
+    shared = open_shared([how.method], setup, how.method.method.uses_backbone and _write(asked, contrast, state))
     require_writable(Path(setup.runs))
     return Sequential(how, shared, folder) if contrast or bank is None else IntoBank(how, shared, Path(bank), folder)
+
+
+def _write(asked: Sequence[StreamTask], contrast: bool, state: BankState) -> bool:
+    """Return whether the tasks, or those of the bank, need a network that writes.
+
+    Raises `ConfigError` for such a task where every task gets a head, or behind one that makes a bank that only reads.
+    """
+    writing = [one.task for one in asked if writes_texts(one.task.kind)]
+    if writing and contrast:
+        raise ConfigError(
+            f"{CONTRAST} gives every task a head, and a task that writes texts has none",
+            got=", ".join(task.name for task in writing),
+            do="leave these tasks out, or learn them into a bank: --bank DIR",
+        )
+    if writing and state.backbone is None and writing[0] is not asked[0].task:
+        raise ConfigError(
+            "a bank on a network that writes begins with a task that writes",
+            got=f"{asked[0].task.name} before {writing[0].name}",
+            do=f"name {writing[0].name} first; the others may follow in any order",
+        )
+    return bool(writing) or bool((state.backbone or {}).get("writes"))
 
 
 def _take_all(

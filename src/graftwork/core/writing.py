@@ -73,6 +73,23 @@ class TextWriter(Protocol):
         """Return the text of tokens, without special ones."""
 
 
+def share_reading(writer: Backbone, reader: Backbone) -> None:
+    """Let a backbone that writes use the weights of `reader`, its encoder opened by itself, so that memory has one."""
+    from graftwork.nn.packed_linear import LinearMap
+
+    own, theirs = (dict(one.module.named_modules()) for one in (reading_part(writer), reader))
+    equal = {
+        id(weight): theirs[path]._parameters[name]
+        for path, part in own.items()
+        for name, weight in part._parameters.items()
+    }
+    for part in writer.module.modules():
+        part._parameters |= {name: equal.get(id(weight), weight) for name, weight in part._parameters.items()}
+    for path, part in own.items():
+        if isinstance(part, LinearMap):
+            part.pack_with(theirs[path])
+
+
 def reading_part(backbone: Backbone) -> Backbone:
     """Return the encoder of a backbone that writes, whose states can be kept; else the backbone itself."""
     return backbone.reading if isinstance(backbone, TextWriter) else backbone

@@ -15,7 +15,7 @@ from graftwork.core.example import Example
 from graftwork.core.method import Entries, Logits, OfKinds, Setting, Workbench
 from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Split, Task
-from graftwork.core.writing import TextWriter, reading_part
+from graftwork.core.writing import TextWriter, reading_part, share_reading
 from graftwork.errors import ConfigError, clip
 from graftwork.pretrained.open_backbone import can_write, opened_like
 from graftwork.registry import kinds, methods
@@ -158,9 +158,11 @@ class Verbalised:
 
 
 def opened(setting: Setting) -> Backbone:
-    """Open the backbone of a setting with its decoder, beside the open one that reads alone."""
+    """Open the backbone of a setting with its decoder, on the weights of the open one that reads alone."""
     assert setting.backbone is not None
-    return opened_like(setting.backbone, setting.backbone.card.id, writes=True)
+    network = opened_like(setting.backbone, setting.backbone.card.id, writes=True)
+    share_reading(network, setting.backbone)
+    return network
 
 
 def written_task(task: Task, longest: int) -> Task:

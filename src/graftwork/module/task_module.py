@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -112,7 +112,7 @@ class TaskModule:
         elif backbone is None:
             backbone = known_backbone(folder, description, device)
         else:
-            backbone = _shared(backbone, folder, description, device)
+            backbone = _shared(backbone, folder, description)
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         require_fitting(method, delta, setting, folder)
@@ -259,18 +259,12 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     return backbone
 
 
-def _shared(backbone: Backbone, folder: Path, description: Mapping[str, Any], device: str) -> Backbone:
-    """Return the backbone of a module: this open one or, of one that writes, its encoder as a network that reads.
-
-    The latter has weights of its own: its sites have other names than in the whole network.
-    """
+def _shared(backbone: Backbone, folder: Path, description: Mapping[str, Any]) -> Backbone:
+    """Return the backbone of a module: this open one or, of one that writes, its encoder, if the module only reads."""
     stored = BackboneCard(**description["backbone"])
-    if stored.writes or not backbone.card.writes:
-        _require_revision(backbone, stored, folder)
-        return backbone
-    _require_revision(reading_part(backbone), stored, folder)
-    told = dict(description) | {"backbone": asdict(replace(stored, id=backbone.card.id))}
-    return known_backbone(folder, told, device)
+    found = backbone if stored.writes else reading_part(backbone)
+    _require_revision(found, stored, folder)
+    return found
 
 
 def _require_revision(backbone: Backbone, stored: BackboneCard, folder: Path) -> None:

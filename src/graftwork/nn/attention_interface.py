@@ -12,7 +12,7 @@ AttentionMaskInterface.register(NAME, visible_keys)
 
 
 def with_our_attention(network: PreTrainedModel) -> PreTrainedModel:
-    """Set a transformers network to use `attend`, if it supports attention backends, and return it."""
-    if network.is_backend_compatible():
+    """Set a transformers network to use `attend`, if it can, and return it. Every encoder-decoder opened here can."""
+    if network.is_backend_compatible() or type(network.config).is_encoder_decoder:
         network.set_attn_implementation(NAME)
     return network

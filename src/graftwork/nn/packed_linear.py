@@ -90,6 +90,11 @@ class LinearMap(nn.Linear):
         output: Tensor = Product.apply(input, self.weight, self.bias, packed)  # type: ignore[no-untyped-call]
         return output
 
+    def pack_with(self, other: nn.Module) -> None:
+        """Share the packed weight of another map of the same weight."""
+        if isinstance(other, LinearMap):
+            self._packed = other._packed
+
     def packed(self, input: Tensor) -> Tensor | None:
         """Return the packed weight; None where the product is unsupported or the map is trained."""
         weight, bias = self.weight, self.bias

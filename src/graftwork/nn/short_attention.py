@@ -103,17 +103,21 @@ def register_key_hook(module: nn.Module, hook: KeyHook) -> RemovableHandle:
     return handle
 
 
-def _hooked(module: nn.Module, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return what the hooks of `module` make of keys and values (S, H, T, d), and the mask (S, 1, T, K) that fits."""
+def _hooked(module: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Return what the hooks of `module` make of keys and values (S, H, T, d), and how many they added in front."""
     length = key.shape[2]
     for hook in module.__dict__.get(HOOKS, {}).values():
         key, value = hook(key, value)
-    added = key.shape[2] - length
+    return key, value, key.shape[2] - length
+
+
+def _seen(mask: Tensor | None, added: int) -> Tensor | None:
+    """Extend a mask (S, 1, T, K) by keys in front that every query sees."""
     if mask is None or not added:
-        return key, value, mask
+        return mask
     if mask.stride(2) == 0:  # the same for every query: it stays a view
-        return key, value, pad(mask[:, :, :1], (added, 0), value=True).expand(-1, -1, mask.shape[2], -1)
-    return key, value, pad(mask, (added, 0), value=True)
+        return pad(mask[:, :, :1], (added, 0), value=True).expand(-1, -1, mask.shape[2], -1)
+    return pad(mask, (added, 0), value=True)
 
 
 def attend(
@@ -125,31 +129,49 @@ def attend(
     scaling: float | None = None,
     dropout: float = 0.0,
     softcap: float | None = None,
+    position_bias: Tensor | None = None,
     **unused: object,  # arguments of the interface for other kernels
 ) -> tuple[Tensor, None]:
     """Implement transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d).
+
+    `position_bias` (1, H, T, T) is added to the scores, as in T5; that of keys put before the text is 0.
 
     Keys and values first pass the hooks of `register_key_hook`; where they have fewer heads than the queries, each
     serves as many queries side by side (Ainslie et al. 2023, arXiv:2305.13245). No weights are returned. Accelerators
     use torch's kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between
     queries (left-to-right and windowed networks) use a plain softmax.
     """
-    key, value, attention_mask = _hooked(module, key, value, attention_mask)
+    key, value, added = _hooked(module, key, value)
+    attention_mask = _seen(attention_mask, added)
     if (shared := query.shape[1] // key.shape[1]) > 1:
         key, value = (heads.repeat_interleave(shared, dim=1) for heads in (key, value))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
     plain = softcap is not None  # scores stay within it, by tanh (Gemma 2): no kernel here does that
+    if position_bias is not None:
+        position_bias = pad(position_bias, (added, 0)).to(query.dtype)
+        if attention_mask is not None:
+            position_bias = position_bias.masked_fill(~attention_mask, torch.finfo(query.dtype).min)
     if query.is_cuda and not plain:
-        output = scaled_dot_product_attention(query, key, value, attention_mask, dropout, scale=scale)
-    elif by_key and dropout == 0.0 and not plain and not being_traced():
+        mask = attention_mask if position_bias is None else position_bias
+        output = scaled_dot_product_attention(query, key, value, mask, dropout, scale=scale)
+    elif (
+        by_key
+        and dropout == 0.0
+        and not plain
+        and position_bias is None
+        and query.shape[2] > 1
+        and not being_traced()
+    ):
         real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, K)
         output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]
     else:
         scores = torch.matmul(query, key.transpose(2, 3)) * scale  # (S, H, T, K)
         if softcap is not None:
             scores = torch.tanh(scores / softcap) * softcap
-        if attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
+        if position_bias is not None:
+            scores += position_bias
+        elif attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
             scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
         weights = scores.softmax(dim=-1)
         output = torch.matmul(dropped(weights, dropout) if dropout else weights, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
+from graftwork.nn.short_attention import NAME
 from graftwork.pretrained.transformer import TransformerBackbone
 
 
@@ -86,9 +88,9 @@ def attention_weights(
 @torch.inference_mode()
 def _of_blocks(backbone: TransformerBackbone, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
     """Return each block's weights (1, H, T, T). Fused kernels give none, so a twin uses eager attention."""
-    network = backbone.twin().module
-    if getattr(network, "is_backend_compatible", lambda: False)():
-        network.set_attn_implementation("eager")  # type: ignore[operator]
+    network: Any = backbone.twin().module
+    if network.config._attn_implementation == NAME and hasattr(network, "set_attn_implementation"):
+        network.set_attn_implementation("eager")
     found = network(**inputs, **backbone.layout.options, output_attentions=True).attentions
     if found is None or len(found) != backbone.card.blocks or any(weights is None for weights in found):
         raise ConfigError(

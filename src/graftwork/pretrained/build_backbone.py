@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 UNUSED = ("pooler", "masked_spec_embed", "decoder.project_out")  # next-sentence prediction; sounds; OPT's words
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
+NO_LENGTH = 10**9  # a tokenizer without a limit states at least this
 
 
 def assemble(
@@ -47,7 +48,8 @@ def assemble(
     use_int8_maps(module) if int8 else use_linear_maps(module)
     module.eval().requires_grad_(False)
     layout = replace(layout, token_types=layout.token_types and getattr(config, "type_vocab_size", 2) > 1)
-    max_length = min(max_length, layout.most_tokens or max_length, _positions(config, layout, name))
+    max_length = min(max_length, layout.most_tokens or max_length, _positions(config, layout, name) or NO_LENGTH)
+    max_length = max_length if max_length < NO_LENGTH else UNSTATED_LENGTH
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length, strategy="longest_first")
     reading: dict[str, Any] = {"pooling": layout.pooling, "towers": layout.towers, "max_length": max_length}
@@ -94,11 +96,14 @@ def drop_unused(module: nn.Module) -> None:
             setattr(owner, name, None)
 
 
-def _positions(config: Any, layout: Layout, name: str) -> int:
-    """Return the number of positions of the network. Raises `ConfigError` if their first index is not stated."""
+def _positions(config: Any, layout: Layout, name: str) -> int | None:
+    """Return the number of positions of the network, None if it has no limit.
+
+    Raises `ConfigError` if their first index is not stated.
+    """
     positions: int = getattr(config, "max_position_embeddings", -1)
     if positions <= 0:
-        return UNSTATED_LENGTH
+        return None
     if not layout.positions_after_padding:
         return positions
     if config.pad_token_id is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ VIT_ROLES: Mapping[str, str] = {
     "mlp.down": "mlp.fc2",
 }
 T5_ROLES: Mapping[str, str] = {
+    "attention": "layer.0.SelfAttention",
     "attention.query": "layer.0.SelfAttention.q",
     "attention.key": "layer.0.SelfAttention.k",
     "attention.value": "layer.0.SelfAttention.v",
@@ -77,6 +78,7 @@ T5_ROLES: Mapping[str, str] = {
     "mlp.down": "layer.1.DenseReluDense.wo",
 }
 MBART_ROLES: Mapping[str, str] = {
+    "attention": "self_attn",
     "attention.query": "self_attn.q_proj",
     "attention.key": "self_attn.k_proj",
     "attention.value": "self_attn.v_proj",
@@ -85,6 +87,23 @@ MBART_ROLES: Mapping[str, str] = {
     "mlp.down": "fc2",
 }
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
+T5 = Layout(
+    "encoder.block.*",
+    "encoder.embed_tokens",
+    T5_ROLES,
+    skipped=("encoder.embed_tokens",),
+    pooling="mean",  # no token stands for the whole text
+    learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
+)
+MBART = Layout(
+    "layers.*",
+    "embed_tokens",
+    MBART_ROLES,
+    skipped=("embed_tokens",),
+    pooling="mean",  # no token stands for the whole text
+    learns_like={"layernorm_embedding": "embed_tokens"},  # it is registered behind the blocks
+)
+BART = replace(MBART, roles={**MBART.roles, "attention.norm": "self_attn_layer_norm", "mlp.norm": "final_layer_norm"})
 
 
 def sites_of(

@@ -84,9 +84,10 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
             module = pretrained(folder, config, bf16)
         else:
             module = fresh_of_folder(folder, config, random_seed, bf16)
+    module = with_our_attention(module)
     return assemble(
         name,
-        encoder_of(module) if has_decoder(config) else with_our_attention(module),
+        encoder_of(module) if has_decoder(config) else module,
         tokenizer,
         layout,
         pad_id=pad_id,
@@ -110,11 +111,7 @@ def auto_class(config: PreTrainedConfig) -> Any:
 
 
 def encoder_of(network: Any) -> PreTrainedModel:
-    """Return the encoder of an encoder-decoder, without the token table that only a decoder would read.
-
-    Its attention stays transformers' own: T5's adds the position bias, which `attend` does not, and BART's takes no
-    other.
-    """
+    """Return the encoder of an encoder-decoder, without the token table that only a decoder would read."""
     network.shared = None
     encoder: PreTrainedModel = network.encoder if hasattr(network, "decoder") else network
     return encoder

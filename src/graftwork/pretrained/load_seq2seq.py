@@ -13,8 +13,9 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig
 
 from graftwork.core.backbone import ROLES
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, clip
 from graftwork.io.files import digest
+from graftwork.nn.attention_interface import with_our_attention
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.build_backbone import assemble
 from graftwork.pretrained.load_folder import (
@@ -36,7 +37,7 @@ from graftwork.pretrained.model_folder import (
 )
 from graftwork.pretrained.model_json import checked_json, require_modest
 from graftwork.pretrained.network_config import configuration
-from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens
+from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens, encoder_alone
 
 
 class Seq2SeqFamily:
@@ -75,7 +76,7 @@ class Seq2SeqFamily:
                 module = fresh_of_folder(folder, config, random_seed, bf16, AutoModelForSeq2SeqLM)
         encoder = assemble(
             f"hf:{source}",
-            module.get_submodule(layout.encoder),
+            encoder_alone(module, layout.encoder),
             tokenizer,
             replace(reading, towers=1),
             pad_id=pad,
@@ -83,7 +84,7 @@ class Seq2SeqFamily:
             random_seed=random_seed,
             identity=identity,
         )
-        use_linear_maps(module)
+        use_linear_maps(with_our_attention(module))
         module.eval().requires_grad_(False)
         most = getattr(config, "max_position_embeddings", None)
         writing = {"reading": encoder.card.revision, "special": repr(special)}
@@ -148,15 +149,29 @@ def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer,
             )
         return found
 
-    banned = stated.get("bad_words_ids") or []
+    banned = _sequences(stated.get("bad_words_ids") or [], config.vocab_size, folder)
     return SpecialTokens(
         start=tokens("decoder_start_token_id", needed=True)[0],
         first=tokens("forced_bos_token_id", needed=False)[:1]
         or _front(tokenizer, tokens("bos_token_id", needed=False)),
         ends=tokens("eos_token_id", needed=True),
         pad=(tokens("pad_token_id", needed=False) or (pad,))[0],
-        banned=(*(tuple(one) for one in banned), *((one,) for one in tokens("suppress_tokens", needed=False))),
+        banned=(*banned, *((one,) for one in tokens("suppress_tokens", needed=False))),
     )
+
+
+def _sequences(stated: Any, size: int, folder: Path) -> tuple[tuple[int, ...], ...]:
+    """Return the sequences of tokens that are never written. Raises `ConfigError` for anything else."""
+    found = [tuple(one) if isinstance(one, list) else () for one in stated] if isinstance(stated, list) else [()]
+    if not all(one and all(type(token) is int and 0 <= token < size for token in one) for one in found):
+        raise ConfigError(
+            "bad_words_ids are no sequences of tokens",
+            where=str(folder),
+            got=clip(str(stated)),
+            expected=f"lists of numbers of tokens, below {size:,}, in {GENERATION} or config.json",
+            do="state those that the network is never to write, or remove the line",
+        )
+    return tuple(found)
 
 
 def _front(tokenizer: Tokenizer, bos: tuple[int, ...]) -> tuple[int, ...]:

@@ -153,6 +153,12 @@ def stored_numbers(folder: Path) -> int:
     return sum(sum(header_of(path).numbers.values()) for path in weight_files(folder))
 
 
+def holds_decoder(folder: Path) -> bool:
+    """Return whether the weights have a decoder's: an encoder-decoder may be saved without. Raises `StorageError`."""
+    names = (name for path in weight_files(folder) for name in header_of(path).numbers)
+    return any("decoder" in name.split(".")[:2] for name in names)
+
+
 def _shards(index: Path) -> list[str]:
     """Return the files that an index names. Raises `StorageError` where they are not safetensors files."""
     content = read_json(index, SMALL)

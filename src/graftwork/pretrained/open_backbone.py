@@ -12,7 +12,7 @@ from graftwork.core.backbone import Backbone, BackboneCard, BackboneFamily, Writ
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.machine.cards import on_device
 from graftwork.pretrained.download_policy import kept_only
-from graftwork.pretrained.model_folder import locate, model_type
+from graftwork.pretrained.model_folder import holds_decoder, locate, model_type
 from graftwork.registry import backbones
 
 PRECISIONS = ("bf16", "fp32")
@@ -33,7 +33,7 @@ def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int =
     """
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
-    family, source = _family(name.removeprefix(FRESH), writes)
+    family, source = _family(name, writes)
     opened = family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
     on_device(opened.module, device)
     return opened
@@ -47,7 +47,7 @@ def opened_like(backbone: Backbone, name: str, *, seed: int = 0, writes: bool = 
 
 def can_write(name: str) -> bool:
     """Return whether the backbone of this name writes texts if opened with `writes`."""
-    return isinstance(_family(name.removeprefix(FRESH), writes=True)[0], WritingFamily)
+    return isinstance(_family(name, writes=True)[0], WritingFamily)
 
 
 def backbone_names() -> list[str]:
@@ -97,11 +97,15 @@ def _single() -> list[str]:
 
 
 def _family(name: str, writes: bool) -> tuple[BackboneFamily, str]:
-    """Return the family that opens `name`, and its source. If the name states it, no other one is imported."""
+    """Return the family that opens `name`, and its source. If the name states it, no other one is imported.
+
+    A folder that holds an encoder without its decoder is opened as a network that only reads.
+    """
+    fresh, name = name.startswith(FRESH), name.removeprefix(FRESH)
     folder = backbone_folder(name)
     if folder is not None:
         source = name.removeprefix(FOLDER) if name.startswith(FOLDER) else str(folder)
-        return _family_of(model_type(folder), source, writes), source
+        return _family_of(model_type(folder), source, writes and (fresh or holds_decoder(folder))), source
     part, colon, source = name.partition(":")
     if part in backbones.names():
         family = backbones.get(part)

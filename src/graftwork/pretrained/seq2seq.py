@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, PreTrainedModel
+from transformers import (
+    MODEL_FOR_TEXT_ENCODING_MAPPING,
+    DynamicCache,
+    EncoderDecoderCache,
+    GenerationConfig,
+    PreTrainedModel,
+)
 from transformers.modeling_outputs import BaseModelOutput
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
@@ -32,7 +38,7 @@ class Seq2SeqLayout:
     encoder: str  # path of the encoder in the network
     decoder: str
     embedding: str  # path of the token embedding
-    reading: Layout  # of the encoder, and of the decoder's own attention and feed-forward maps:
+    reading: Layout  # of the encoder opened alone, and of the decoder's own attention and feed-forward maps:
     writing: Layout
     crossing: Layout  # of the decoder's attention to what was read: it has the roles of attention too
     learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`
@@ -47,6 +53,13 @@ class SpecialTokens:
     ends: tuple[int, ...]  # end a text; the first of them ends those trained on
     pad: int
     banned: tuple[tuple[int, ...], ...] = ()  # sequences of tokens that are never written
+
+
+class KeysOfInput(DynamicCache):
+    """Keys and values of what was read, computed once: all beams of a text have the same, whichever go on."""
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Do nothing: to copy them at every step would take a sixth of the time of a search by four beams."""
 
 
 @dataclass
@@ -72,24 +85,25 @@ class Seq2SeqBackbone:
 
     @cached_property
     def reading(self) -> TransformerBackbone:
-        """The encoder as a backbone of its own."""
-        return self._view(self.layout.encoder, self.layout.reading)
+        """The encoder as a backbone of its own, whose parts have the names that they have where it is opened alone."""
+        return self._view(encoder_alone(self.module, self.layout.encoder), self.layout.reading)
 
     @cached_property
     def _views(self) -> list[tuple[str, TransformerBackbone]]:
-        """Each path with what finds the parts below it by their roles."""
+        """What stands before the names of parts, with what finds the parts by their roles."""
         layout = self.layout
-        parts = (layout.writing, layout.crossing)
-        return [(layout.encoder, self.reading), *((layout.decoder, self._view(layout.decoder, one)) for one in parts)]
+        decoder = self.module.get_submodule(layout.decoder)
+        parts = (self._view(decoder, one) for one in (layout.writing, layout.crossing))
+        alone = self.reading.module is self.module.get_submodule(layout.encoder)
+        return [(f"{layout.encoder}." if alone else "", self.reading), *((f"{layout.decoder}.", one) for one in parts)]
 
-    def _view(self, path: str, layout: Layout) -> TransformerBackbone:
-        part = self.module.get_submodule(path)
+    def _view(self, part: nn.Module, layout: Layout) -> TransformerBackbone:
         return TransformerBackbone(self.reading_card, part, self.reading_tokenizer, self.special.pad, layout)
 
     @property
     def below_top(self) -> Mapping[str, int]:
         """Path of a block -> the number of blocks above it in its stack: each stack decays from its own top."""
-        stacks = [[f"{path}.{name}" for name in view.sites("block")] for path, view in self._views[:2]]
+        stacks = [[f"{path}{name}" for name in view.sites("block")] for path, view in self._views[:2]]
         return {path: len(stack) - 1 - place for stack in stacks for place, path in enumerate(stack)}
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
@@ -116,7 +130,7 @@ class Seq2SeqBackbone:
         """Map qualified names to submodules: the encoder's, then the decoder's, whose attention to the input counts."""
         if role == "embedding":
             return {self.layout.embedding: self.module.get_submodule(self.layout.embedding)}
-        found = {f"{path}.{name}": site for path, view in self._views for name, site in view.sites(role).items()}
+        found = {f"{path}{name}": site for path, view in self._views for name, site in view.sites(role).items()}
         order = {name: place for place, (name, _) in enumerate(self.module.named_modules())}
         return dict(sorted(found.items(), key=lambda item: order[item[0]]))
 
@@ -164,7 +178,7 @@ class Seq2SeqBackbone:
         found = network.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
-            past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),  # by itself T5 counts encoder blocks
+            past_key_values=EncoderDecoderCache(DynamicCache(), KeysOfInput()),  # by itself T5 counts encoder blocks
             generation_config=GenerationConfig(
                 do_sample=False,
                 num_beams=search.beams,
@@ -187,6 +201,20 @@ class Seq2SeqBackbone:
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""
         return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+
+
+def encoder_alone(network: PreTrainedModel, path: str) -> nn.Module:
+    """Return the encoder at `path`, the same modules, as it stands in a network of the encoder alone."""
+    encoder = network.get_submodule(path)
+    alone: Any = MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(network.config), None)
+    if alone is None:
+        return encoder
+    config = copy.deepcopy(network.config)
+    config.num_hidden_layers = 0
+    with torch.device("meta"):
+        outer: Any = alone(config)  # T5's has one more level; what it was built with is replaced
+    outer.shared, outer.encoder, outer.config = None, encoder, network.config
+    return cast(nn.Module, outer.eval())
 
 
 def _has(network: nn.Module, path: str) -> bool:

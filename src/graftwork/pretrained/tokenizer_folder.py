@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 from transformers.models.auto import feature_extraction_auto, image_processing_auto, tokenization_auto
 
 from graftwork.errors import ConfigError, StorageError, clip
 from graftwork.io.files import storage_errors
 from graftwork.io.plain_files import foreign, read_plain
+from graftwork.pretrained.byte_tokenizer import fast_bytes
 from graftwork.pretrained.model_folder import model_file
 from graftwork.pretrained.model_json import checked_json
 from graftwork.pretrained.tokenizer_file import checked_tokenizer
@@ -69,6 +70,8 @@ def open_tokenizer(folder: Path) -> Any:
     with checked_copy(folder) as copy:
         reader = PreTrainedTokenizerFast if _as_it_is(copy) else AutoTokenizer
         outer = reader.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
+    if isinstance(outer, ByT5Tokenizer):
+        return fast_bytes(outer)
     if not outer.is_fast:
         raise ConfigError(
             "the tokenizer has no tokenizer.json, nor files that one can be made of",

@@ -132,8 +132,13 @@ class OpenBackbone:
     files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of all files of the backbone
 
 
-def open_shared(methods: Sequence[Named], setup: RunSettings, kind: str = "") -> OpenBackbone:
-    """Open the backbone if any of `methods` uses one, for tasks of `kind` if given, and the store of frozen passes."""
+def writes_texts(kind: str) -> bool:
+    """Return whether the answers of tasks of this kind are texts."""
+    return isinstance(kinds.get(kind), WritesTexts)
+
+
+def open_shared(methods: Sequence[Named], setup: RunSettings, writes: bool = False) -> OpenBackbone:
+    """Open the backbone if any of `methods` uses one, with its decoder if one `writes`, and the store of passes."""
     if not _use_backbone(methods):
         return OpenBackbone(None, Phase(), None)
     from graftwork.train.frozen_pass import FrozenStore
@@ -143,7 +148,6 @@ def open_shared(methods: Sequence[Named], setup: RunSettings, kind: str = "") ->
     loading = Stopwatch()
     precision, device = computed_in["precision"], computed_in["device"]
     with noting_digests() as files:
-        writes = bool(kind) and isinstance(kinds.get(kind), WritesTexts)
         opened = open_backbone(setup.backbone, precision=precision, device=device, writes=writes)
     return OpenBackbone(opened, loading.read(), frozen, files)
 
@@ -177,8 +181,10 @@ def open_session(
     dataset = load(task, checked)
     found = {name: getattr(dataset.task, name) for name in FILES}  # also those of a folder
     if shared is None:
-        shared = open_shared(methods, setup, dataset.task.kind)
+        shared = open_shared(methods, setup, writes_texts(dataset.task.kind))
     opened = shared.backbone
+    if opened is not None and not writes_texts(dataset.task.kind):
+        opened = reading_part(opened)
     require_reads(opened, dataset.task)
     require_writable(Path(setup.runs))
     store = RunStore(Path(setup.runs))
@@ -209,7 +215,7 @@ def reopened(session: Session, by: OpenedBy) -> Session:
     methods = [named_from_config(config) for config in by.methods]
     computed_in = numerics(by.setup.precision, by.setup.device, _use_backbone(methods))
     setup = _as_resolved(by.setup, computed_in, methods)
-    shared = open_shared(methods, setup, session.dataset.task.kind)
+    shared = open_shared(methods, setup, writes_texts(session.dataset.task.kind))
     return replace(
         session,
         numerics={**session.numerics, "precision": computed_in["precision"]},

@@ -6,6 +6,7 @@ by token, would cost more than the training. Texts are written once, at the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -20,6 +21,7 @@ from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Workbench
 from graftwork.core.model import Model
 from graftwork.core.writing import NOTHING, TOKENS, TextSearch, TextWriter, WrittenTokens
+from graftwork.errors import IncompatibleModule
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import written
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
@@ -158,7 +160,7 @@ def write(model: Model, encoded: Encoded, search: TextSearch) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
 
     The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
-    whatever the search forbade or preferred on the way.
+    whatever the search forbade or preferred on the way. Raises `IncompatibleModule` where it is no number.
     """
     writer = writer_of(model)
     found: dict[int, tuple[str, float, bool]] = {}
@@ -176,5 +178,11 @@ def write(model: Model, encoded: Encoded, search: TextSearch) -> NDArray[Any]:
     for rows in order:
         answers = [one for part in answers_in_halves(rows.tolist(), answer) for one in part]
         found |= dict(zip(rows.tolist(), answers, strict=True))
+    if any(math.isnan(chance) for _, chance, _ in found.values()):
+        raise IncompatibleModule(
+            "the probabilities of what the network writes are no numbers",
+            where=model.backbone.card.id,
+            do="open it with --precision fp32; if that does not help, its weights are damaged",
+        )
     texts, chances, cut = zip(*(found[row] for row in range(len(encoded))), strict=True) if found else ((), (), ())
     return written(texts, chances, cut)
