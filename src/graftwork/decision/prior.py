@@ -5,9 +5,9 @@ landmark p, because scores near 100 points or near 0 lie closer together. A meth
 for its sort, its name and its label, and for their changes with the task's size and shape; and, independent for every
 task, for the gain from training the network (shared by all methods that do), for the name, and for the label. Tasks
 share terms as far as their backbones and kinds agree. Levels are free, so only differences are learned. Where answers
-are no logits (texts, say) the network is trained in another way, from no fitted head, and the shipped boards have no such
-kind: there each method that trains the network has one more term, a wide one. What other kinds say of such methods among
-themselves is a weak hint then, until boards of the kind are added.
+are no logits (texts, say) the network is trained in another way, from no fitted head, and no shipped board is of such a
+kind: there each method that trains the network has one more term, a wide one. What other kinds say of such methods
+among themselves is a weak hint then, until boards of the kind are added.
 
 The sizes of these terms are fitted on our own committed boards (`benchmarks/decision/refit.py`) by their marginal
 likelihood. Partial pooling of this sort is that of a hierarchical model (Gelman et al. 2013, Bayesian Data Analysis,
