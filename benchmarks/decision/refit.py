@@ -41,8 +41,8 @@ FIXED = (
     "kinds",
 )  # fmt: skip
 # Not fitted: the first four, because too few boards inform them; the next two, because runs measure them directly;
-# `task_label`, because the likelihood makes it nearly 0, and choices then lose more (docs/log.md); `own_outputs`, because
-# no board informs it.
+# `task_label`, because the likelihood makes it nearly 0, and choices then lose more (docs/log.md); `own_outputs`, as no
+# board informs it.
 LOADED = ("top_layers:k=1", "top_layers", "top_layers:k=3", "top_layers:k=5", "lora", "bitfit", "adapter", "full")
 
 
