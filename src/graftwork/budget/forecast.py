@@ -33,7 +33,7 @@ from graftwork.core.named_methods import Named
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
-from graftwork.core.writing import TextWriter, reading_part
+from graftwork.core.writing import reading_part
 from graftwork.io.files import write_bytes
 from graftwork.machine.environment import environment
 from graftwork.module.task_module import SELF_TEST_EXAMPLES
@@ -160,8 +160,10 @@ class Forecaster:
     @cached_property
     def writing(self) -> WritingCosts | None:
         """What texts cost; None where answers are none."""
-        writes = isinstance(self.session.backbone, TextWriter) and isinstance(self.kind, WritesTexts)
-        return WritingCosts(self.lengths, self.session.dataset, self.clock) if writes else None
+        backbone = self.session.backbone
+        if backbone is None or not backbone.card.writes or not isinstance(self.kind, WritesTexts):
+            return None
+        return WritingCosts(self.lengths, self.session.dataset, self.clock)
 
     @cached_property
     def pass_rate(self) -> float:

@@ -84,15 +84,15 @@ class WritingCosts:
         """Estimate the FLOPs of training and of its validations from one example of middling length."""
         encoded, row = self.lengths.encoded["train"], int(self.lengths.middling("train")[0])
         inputs = self.lengths.backbone.collate(encoded, encoded.sequences([row]))
-        target = self.writer.encode_texts([self.data.train.targets[row][0]], self.search.longest)[0]
-        tokens = padded_tokens(target).to(model.device)
+        text = self.data.train.examples[row].target[0]
+        tokens = padded_tokens(self.writer.encode_texts([text], self.search.longest)[0]).to(model.device)
         with torch.no_grad():
             entering = None if model.prefix is None else self.lengths.backbone.states(inputs)[model.prefix]
         flops = counted(lambda: model(inputs | {TOKENS: tokens}, entering).sum().backward())[1]
         wrote = len(encoded) * longest_of(self.targets["train"], recipe["batch_size"])
         positions = recipe["epochs"] * (self.lengths.of_pass("train", 0) + wrote)
         positions += (recipe["epochs"] + 1) * FORWARD * self.validated()
-        return flops / (inputs["attention_mask"].numel() + tokens.numel()) * positions
+        return float(flops / (inputs["attention_mask"].numel() + tokens.numel()) * positions)
 
     def speed(self, model: Model) -> WritingSpeed:
         """Time how `model` writes: one row for a few tokens, and a batch of middling lengths until most texts end."""

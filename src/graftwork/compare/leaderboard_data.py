@@ -231,7 +231,7 @@ def _disagreements(boots: Mapping[str, Bootstrap], headline: str, chosen: str | 
 
     Only one whose 95 % interval is above 0: for this pair alone, and with a single run of it over examples alone.
     """
-    if chosen not in boots[headline].rows:
+    if chosen is None or chosen not in boots[headline].rows:
         return []
     found = []
     for name, boot in boots.items():
