@@ -36,9 +36,13 @@ WHOLE = {  # benchmark -> its boards
 PAIRS = {"mrpc", "MRPC", "RTE", "STS-B", "stsb", "snli", "boolq", "copa", "wic"}
 SMALL = HERE / "results" / "small.json"
 WIDTH = 1.0  # sd of the logarithm of a size around its start value
-FIXED = ("alike_backbone", "alike_kind", "paired", "other_label", "seed_tuned", "seed_other", "task_label")
-# Not fitted: the first four, because too few boards inform them; the next two, because runs measure them directly; the
-# last, because the likelihood makes it nearly 0, and choices then lose more (docs/log.md).
+FIXED = (
+    "alike_backbone", "alike_kind", "paired", "other_label", "seed_tuned", "seed_other", "task_label", "own_outputs",
+    "kinds",
+)  # fmt: skip
+# Not fitted: the first four, because too few boards inform them; the next two, because runs measure them directly;
+# `task_label`, because the likelihood makes it nearly 0, and choices then lose more (docs/log.md); `own_outputs`, as no
+# board informs it.
 LOADED = ("top_layers:k=1", "top_layers", "top_layers:k=3", "top_layers:k=5", "lora", "bitfit", "adapter", "full")
 
 
@@ -99,7 +103,8 @@ def seed_spreads() -> dict[str, float]:
 
 def fitted(tasks: Sequence[TaskRecord], start: Sizes | None = None) -> Sizes:
     """Return the sizes that maximise the likelihood of the boards, with a prior around their start values."""
-    start = start or Sizes(loadings=dict.fromkeys(LOADED, 1.0), **seed_spreads())
+    known = tuple(sorted({task.traits.kind for task in tasks}))
+    start = start or Sizes(loadings=dict.fromkeys(LOADED, 1.0), kinds=known, **seed_spreads())
     names = [item.name for item in fields(Sizes) if item.name not in (*FIXED, "loadings", "tuned_by", "name_by")]
     origin = np.log([*(getattr(start, name) for name in names), *start.tuned_by, *start.name_by,
                      *start.loadings.values()])  # fmt: skip
@@ -130,7 +135,9 @@ def rounded(sizes: Sizes) -> dict[str, Any]:
     def cut(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: cut(one) for key, one in value.items()}
-        return [cut(one) for one in value] if isinstance(value, list | tuple) else float(f"{value:.4g}")
+        if isinstance(value, list | tuple):
+            return [cut(one) for one in value]
+        return value if isinstance(value, str) else float(f"{value:.4g}")
 
     return {name: cut(value) for name, value in asdict(sizes).items()}
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -39,6 +41,8 @@ SETS = {  # name -> the columns of source and target, and its file of test
     "debian_summaries": ("text", "summary", "test.tsv"),
     "multi30k_en_de": ("source", "target", "test2016.tsv"),
 }
+SPLITS = ("train", "validation", "test")
+TRAINER = "Seq2SeqTrainer"  # it trains every weight
 METRICS = ("chrf", "bleu", "rougel")
 LONGEST_SOURCE, LONGEST = 512, 128  # tokens
 
@@ -49,10 +53,18 @@ class Setting:
 
     name: str
     files: dict[str, Path]
+    counts: dict[str, int]  # rows of each split
     network: str
     epochs: int
     batch: int
     precision: str
+
+    def told(self) -> dict[str, Any]:
+        """Return what rows that are compared have in common."""
+        return {
+            "set": self.name, "rows": self.counts, "network": Path(self.network).name, "epochs": self.epochs,
+            "batch": self.batch, "precision": self.precision, "threads": torch.get_num_threads(),
+        }  # fmt: skip
 
     def rows(self, split: str) -> list[dict[str, str]]:
         """Return the rows of a split."""
@@ -146,58 +158,90 @@ def theirs(setting: Setting, rate: float, seed: int, folder: Path) -> dict[str, 
     }
 
 
-def table(result: dict[str, Any]) -> str:
-    """Format the results as Markdown."""
-    lines = [f"| {result['set']}, {result['precision']} | {' | '.join(METRICS)} | validation loss | tokens/s |"]
-    lines.append("|---|" + "---|" * (len(METRICS) + 2))
-    for system, runs in result["systems"].items():
-        cells = [f"{100 * mean(run['scores'][name] for run in runs):.1f}" for name in METRICS]
-        cells.append(f"{mean(run['validation_loss'] for run in runs):.3f}")
-        cells.append(f"{median(run['tokens'] / run['seconds'] for run in runs):.0f}")
-        lines.append(f"| {system} | {' | '.join(cells)} |")
+def kept(path: Path) -> list[dict[str, Any]]:
+    """Return the finished rows, one for each (set, settings, system, seed, rate)."""
+    return list(read_json(path)["runs"]) if path.is_file() else []
+
+
+def orders(methods: Sequence[str], seeds: int, rates: Sequence[float]) -> Iterator[tuple[int, str, float | None]]:
+    """Yield (seed, system, rate) in turn: with the first seed the Trainer at every rate, later at its best: None."""
+    for seed in range(seeds):
+        for method in methods:
+            tried = rates if method == TRAINER and seed == 0 else [None]
+            yield from ((seed, method, rate) for rate in tried)
+
+
+def best_rate(done: Sequence[Mapping[str, Any]]) -> float:
+    """Return the rate of the Trainer that has the least loss on validation with the first seed."""
+    tried = [run for run in done if run["system"] == TRAINER and run["seed"] == 0]
+    return float(min(tried, key=lambda run: float(run["validation_loss"]))["learning_rate"])
+
+
+def table(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Format the rows of one setting as Markdown: the Trainer at its best rate alone, speeds also beside its."""
+    lines = [f"| system | seeds | {' | '.join(METRICS)} | validation loss | tokens/s | beside the Trainer |"]
+    lines.append("|---|" + "---|" * (len(METRICS) + 4))
+    peers = [run for run in runs if run["system"] == TRAINER]
+    rate = best_rate(peers) if any(run["seed"] == 0 for run in peers) else None
+    speed = {run["seed"]: run["tokens"] / run["seconds"] for run in peers if run["learning_rate"] == rate}
+    for system in dict.fromkeys(run["system"] for run in runs):
+        own = [run for run in runs if run["system"] == system and (system != TRAINER or run["learning_rate"] == rate)]
+        cells = [f"{100 * mean(run['scores'][name] for run in own):.1f}" for name in METRICS]
+        cells.append(f"{mean(run['validation_loss'] for run in own):.3f}")
+        cells.append(f"{median(run['tokens'] / run['seconds'] for run in own):.0f}")
+        ratios = [run["tokens"] / run["seconds"] / speed[run["seed"]] for run in own if run["seed"] in speed]
+        cells.append(f"{median(ratios):.2f}" if ratios else "")
+        lines.append(f"| {system} | {len(own)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+def measured(setting: Setting, system: str, seed: int, rate: float | None, folder: Path) -> dict[str, Any]:
+    """Run one system once; return its row."""
+    began = time.perf_counter()
+    if system == TRAINER:
+        assert rate is not None
+        found = theirs(setting, rate, seed, folder)
+    else:
+        found = ours(setting, system, seed, folder)
+    load = {"load_average": list(os.getloadavg()), "run_seconds": time.perf_counter() - began}
+    return setting.told() | {"system": system, "seed": seed} | found | load | {"environment": environment()}
+
+
 def main() -> None:
-    """Run the systems one after the other, seed by seed; write `results/NAME_PRECISION.json` and print the table."""
+    """Run what is missing, append each row to the results as soon as it is there, and print the table."""
     parser = flags(__doc__, threads=torch.get_num_threads())
     parser.add_argument("--set", default="debian_summaries", choices=SETS)
     parser.add_argument("--network", required=True, help="folder of a T5")
-    parser.add_argument("--rows", type=int, nargs=3, default=(1000, 200, 300), metavar=("TRAIN", "VALIDATION", "TEST"))
-    parser.add_argument("--methods", nargs="*", default=["full", "lora", "adapter", "top_layers"])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 200, 300], help="train [validation test]")
+    parser.add_argument("--methods", nargs="*", default=[TRAINER, "full", "lora", "adapter", "top_layers"])
     parser.add_argument("--rates", type=float, nargs="*", default=[2e-4, 5e-4, 1e-3], help="of the Trainer")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--precision", default="fp32", choices=("fp32", "bf16"))
+    parser.add_argument("--precision", default="bf16", choices=("fp32", "bf16"), help="of both")
     chosen = parser.parse_args()
     begun(chosen)
     logging.set_verbosity_error()
-    rows = dict(zip(("train", "validation", "test"), chosen.rows, strict=True))
+    train, *rest = chosen.rows
+    rows = dict(zip(SPLITS, (train, *(rest or (max(16, train // 5), max(16, 3 * train // 10)))), strict=True))
     path = RESULTS / f"{chosen.set}_{chosen.precision}.json"
+    path.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         files = drawn(chosen.set, rows, 0, Path(work))
         network = str(Path(chosen.network).expanduser().absolute())
-        setting = Setting(chosen.set, files, network, chosen.epochs, chosen.batch, chosen.precision)
-        rate, systems = chosen.rates[0], dict[str, list[dict[str, Any]]]()
-        for seed in range(chosen.seeds):
-            if seed == 0:  # the Trainer's rate is the one with the least loss on validation
-                tried = [theirs(setting, one, seed, Path(work)) for one in chosen.rates]
-                best = min(tried, key=lambda run: float(run["validation_loss"]))
-                rate, peer = best["learning_rate"], best
-            else:
-                peer = theirs(setting, rate, seed, Path(work))
-            systems.setdefault("Seq2SeqTrainer, every weight", []).append(peer)
-            for method in chosen.methods:
-                systems.setdefault(f"graft, {method}", []).append(ours(setting, method, seed, Path(work)))
-            result = {
-                "status": "ok", "environment": environment(), "set": chosen.set, "rows": rows, "seeds": seed + 1,
-                "epochs": chosen.epochs, "batch": chosen.batch, "precision": chosen.precision,
-                "threads": torch.get_num_threads(), "network": Path(network).name, "systems": systems,
-            }  # fmt: skip
-            path.parent.mkdir(exist_ok=True)
-            write_json(path, result)
-            print(table(read_json(path)), flush=True)
+        setting = Setting(chosen.set, files, rows, network, chosen.epochs, chosen.batch, chosen.precision)
+        own: list[dict[str, Any]] = []
+        for seed, system, given in orders(chosen.methods, chosen.seeds, chosen.rates):
+            everything = kept(path)
+            own = [run for run in everything if setting.told().items() <= run.items()]
+            rate = best_rate(own) if system == TRAINER and given is None else given
+            if any((run["system"], run["seed"], run.get("learning_rate")) == (system, seed, rate) for run in own):
+                continue
+            with tempfile.TemporaryDirectory() as place:
+                own.append(measured(setting, system, seed, rate, Path(place)))
+            write_json(path, {"status": "ok", "runs": [*everything, own[-1]]})
+            print(f"{system}, seed {seed}: {own[-1]['run_seconds']:.0f} s", flush=True)
+        print(table([run for run in kept(path) if setting.told().items() <= run.items()]), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from boards import METRICS, board, broken, decision, hits, partly, price, row, usual
 
+from graftwork.compare.advice import advice
 from graftwork.compare.leaderboard_data import RowRuns, median_costs
 from graftwork.compare.majority_floor import Floor
 from graftwork.core.meter import Cost
@@ -68,6 +69,25 @@ def test_what_was_decided_is_kept_as_it_is() -> None:
     told = decision("full", {"full": 0.001, "adapter": 0.002})
     made = board(usual(), decision=told)
     assert made["decision"] == told and made == json.loads(json.dumps(made))
+
+
+def _by(method: str, accuracy: float, macro_f1: float) -> RowRuns:
+    """One run, whose two metrics differ."""
+    result = RunResult(f"{method}-0", 0, "ok", costs=price(1.0))
+    return RowRuns(method, {}, "ok", ((result, {"accuracy": hits(accuracy, 0), "macro_f1": hits(macro_f1, 0)}),))
+
+
+def test_another_metric_that_ranks_a_method_above_the_chosen_one_is_told() -> None:
+    """Only where its interval says so, and the headline metric does not say the same."""
+    rows = [_by("copy", 0.6, 0.2), _by("adapter", 0.5, 0.4), _by("close", 0.4, 0.205), _by("best", 0.7, 0.5)]
+    made = board(rows[:3], decision=decision("copy", {"copy": 0.001}))
+    (told,) = made["disagreements"]
+    assert (told["metric"], told["method"], told["chosen"]) == ("macro_f1", "adapter", "copy")
+    assert 0 < told["low"] < told["delta"] < told["high"]
+    assert advice(made)[1].startswith("By macro_f1 adapter is ahead: 35.0 to 18.0 (")
+    assert not board([rows[0], rows[2]], decision=decision("copy", {"copy": 0.001}))["disagreements"]
+    assert not board([rows[0], rows[3]], decision=decision("copy", {"copy": 0.001}))["disagreements"]
+    assert not board(rows)["disagreements"], "nothing was chosen"
 
 
 def test_below_majority() -> None:

@@ -47,6 +47,24 @@ def test_other_backbones_and_kinds_teach_less() -> None:
         assert 0 < further < mean and wider > deviation
 
 
+def test_of_texts_without_boards_little_is_known_of_methods_among_themselves() -> None:
+    """Until there are boards of it: then half of what methods differ by is known, and the rest is each task's own."""
+    sizes = Sizes(kinds=("classification",))
+    boards = [record(str(number), 0.04) for number in range(12)]
+    texts = replace(TRAITS, kind="generation", backbone="t5")
+
+    def depth(traits: Traits, more: list[TaskRecord] = []) -> tuple[float, float]:  # noqa: B006
+        belief = Prior(sizes, Experience((*boards, *more))).belief(traits, ARMS, {PROBE: 0.8})
+        return belief.difference(ARMS.index(FULL), ARMS.index(SHALLOW))
+
+    known, other = depth(TRAITS), depth(texts)
+    spread = spread_of(0.8, 0.0)
+    assert other[1] ** 2 - known[1] ** 2 > 0.9 * 2 * (sizes.own_outputs * spread) ** 2 and known[1] < 0.02 < other[1]
+    assert depth(replace(TRAITS, kind="span", backbone="t5"))[1] < 0.02, "its methods train as those of other kinds"
+    taught = depth(texts, [record(f"text{number}", 0.16, texts) for number in range(12)])
+    assert other[0] < taught[0] and 0.5 < (taught[1] / other[1]) ** 2 < 0.65
+
+
 def test_gains_shrink_where_scores_are_near_their_end() -> None:
     known = Prior(Sizes(), Experience(tuple(record(str(number), 0.04) for number in range(12))))
     assert expected_gain(known, level=0.98)[0] < expected_gain(known, level=0.8)[0] / 2

@@ -65,3 +65,20 @@ def test_default_metrics_are_those_that_can_count_the_targets() -> None:
     assert KIND.resolve(TASK, [("Это хорошо.",)]).metrics == ("chrf", "bleu", "exact_match")
     assert KIND.resolve(TASK, [("这很好。",)]).metrics == ("chrf", "exact_match")
     assert KIND.resolve(Task("t", Path(), kind="generation", metrics=("bleu",)), [("这很好。",)]).metrics == ("bleu",)
+
+
+def test_a_summary_is_scored_by_what_a_long_copy_does_not_win() -> None:
+    """ROUGE-L leads where the middle target has at most half the words of its source, and a script that it counts."""
+    source = {"text": "one two three four five six seven eight"}
+
+    def first(target: str, inputs: dict[str, str] = source, rows: int = 3) -> str:
+        found = KIND.metrics_for([inputs] * rows, [(target,)] * rows)
+        assert sorted(found) == sorted({*found}) and {"chrf", "exact_match"} <= {*found}
+        return str(found[0])
+
+    assert first("a short one") == "rougel" and first("one two three four five") == "chrf"
+    assert first("кратко") == "chrf" and first("短い") == "chrf"
+    assert first("a short one", {"text_a": "one two", "text_b": "three four five six"}) == "rougel"
+    assert first("a short one", rows=0) == "chrf", "nothing is known of what is read"
+    assert KIND.resolve(TASK, [("a",)]).metrics[0] == "chrf"
+    assert KIND.resolve(TASK.resolved(metrics=("bleu",)), [("a",)]).metrics == ("bleu",)

@@ -46,6 +46,8 @@ def test_baselines_make_a_board(rows: Path, tmp_path: Path) -> None:
     assert next(iter(cells)) == "(references)" and float(cells["(references)"][0]) > 0
     assert cells["copy_source"] == ["0.0", "0.0", "0", "0", "0"]
     assert cells["translation_memory"][:2] == ["0.0", "0.0"] and len(written_lines(board.content)) == 6
+    assert board.content["signatures"]["bleu"].startswith("nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert any("chrf has the signature nrefs:var|" in note for note in board.content["notes"])
     shown = next(row for row in board.content["written"]["methods"] if row["method"] == "translation_memory")
     assert shown["worst"][0]["score"] <= shown["median"][0]["score"] and shown["worst"][0]["references"]
 
@@ -55,6 +57,7 @@ def test_a_run_is_verified_asked_and_scored(rows: Path, tmp_path: Path) -> None:
     scratch = tmp_path / "again"
     scratch.mkdir()
     assert Verifier(scratch).verify(run.folder).verdict == "bitwise equal"
+    assert read_json(run.folder / "receipt.json")["outcome"]["signatures"].keys() == {"bleu", "chrf"}
     module = gw.TaskModule.load(run.folder / "module")
     (answer,) = module.predict(["A boat is here. It has 6 doors."])
     assert answer["text"].endswith("doors of a boat") and 0 < answer["probability"] <= 1 and not answer["cut"]

@@ -8,7 +8,6 @@ and the times are derived from the calls that it made. Steps cost a + b x padded
 from __future__ import annotations
 
 import math
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,17 +20,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import linear
 
 from graftwork.budget.batch_lengths import TIMED_AT_ONCE, Lengths, Rows
-from graftwork.budget.pilot import Clock, Trace, fit_pilot
+from graftwork.budget.convex_costs import ConvexCosts
+from graftwork.budget.pilot import Clock, Trace, fit_pilot, median_seconds
+from graftwork.budget.writing_costs import WritingCosts
 from graftwork.core.backbone import Backbone
+from graftwork.core.kind import WritesTexts
 from graftwork.core.method import Fitted, NetworkMethod, Setting
-from graftwork.core.model import Model, joined_width
+from graftwork.core.model import Model
 from graftwork.core.named_methods import Named
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
+from graftwork.core.writing import reading_part
 from graftwork.io.files import write_bytes
 from graftwork.machine.environment import environment
 from graftwork.module.task_module import SELF_TEST_EXAMPLES
@@ -39,11 +41,11 @@ from graftwork.registry import kinds
 from graftwork.run import answer_speed
 from graftwork.run.session import Session
 from graftwork.train.flops import counted
-from graftwork.train.linear_fit import kept_targets
 from graftwork.train.loop import Attaches, build_model
 from graftwork.train.probe import Probe
 from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive
+from graftwork.train.text_loop import FittedWriter
 from graftwork.train.wrapper_method import innermost
 
 SHARE = 0.015  # share of a run's steps that are timed
@@ -53,7 +55,6 @@ PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # share of a frozen pass's tokens t
 ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # share and minimum of the rows that a method without a backbone is timed on
 FILES = 8  # files that a run writes, for any method
 LEAST_PART, PARTS = 4, 20  # a run is cut to 4 twentieths of its steps at least
-EVALUATIONS_GROW = 0.09  # relative increase of a convex fit's evaluations when the rows grow by e (docs/log.md)
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,6 @@ class Forecaster:
         task = session.dataset.task
         self.kind = kinds.get(task.kind)
         self.setting = Setting(task, self.kind, session.backbone)
-        self._evaluations: dict[int, float] = {}  # rows -> seconds of one evaluation of a convex fit
 
     def operations(self, method: Named) -> float:
         """Estimate the FLOPs of the fit from one short example: enough to order methods before they are timed."""
@@ -108,6 +108,10 @@ class Forecaster:
         if isinstance(below, NetworkMethod):
             model = build_model(below, self.setting, encoded.towers)
             depth = model.prefix
+            if self.writing is not None:
+                passes = 0 if depth is None else tokens("train", depth) + tokens("validation", depth)
+                flops = forward / inputs["attention_mask"].numel() * passes
+                return flops + self.writing.training_flops(model, self._recipe(method))
             entering = None if depth is None else states[depth]
             answered = encoded.answered(np.array([row]))
             target = torch.from_numpy(flat(self.session.dataset.train.targets)[answered]).to(model.device)
@@ -149,6 +153,19 @@ class Forecaster:
         return Lengths(self.backbone, self.session.dataset.splits)
 
     @cached_property
+    def convex(self) -> ConvexCosts:
+        """What fits on frozen features cost."""
+        return ConvexCosts(self.lengths, self.setting, self.session.dataset.train, self.clock)
+
+    @cached_property
+    def writing(self) -> WritingCosts | None:
+        """What texts cost; None where answers are none."""
+        backbone = self.session.backbone
+        if backbone is None or not backbone.card.writes or not isinstance(self.kind, WritesTexts):
+            return None
+        return WritingCosts(self.lengths, self.session.dataset, self.clock)
+
+    @cached_property
     def pass_rate(self) -> float:
         """Seconds per padded token of a frozen pass, timed on examples of the token-weighted median length."""
         split, encoded = self.session.dataset.train, self.lengths.encoded["train"]
@@ -184,20 +201,15 @@ class Forecaster:
         return self._median(environment, repeats=1)
 
     def _median(self, work: Callable[[], Any], repeats: int = 3) -> float:
-        """Return the median seconds of `work` after one warm-up."""
-        work()
-        return statistics.median(self._seconds(work) for _ in range(repeats))
-
-    def _seconds(self, work: Callable[[], Any]) -> float:
-        began = self.clock()
-        work()
-        return self.clock() - began
+        return median_seconds(self.clock, work, repeats)
 
     def _prefix(self, depth: int | None) -> float:
         """Return the seconds of the frozen passes of a run that are not cached yet."""
+        if self.writing is not None and depth is None:
+            return 0.0  # it is made for states alone
         assert self.session.frozen is not None
-        data, holds = self.session.dataset, self.session.frozen.holds
-        wanted = [s for s in (data.train, data.validation) if not holds(self.backbone, data.digest, s, depth)]
+        data, holds, reading = self.session.dataset, self.session.frozen.holds, reading_part(self.backbone)
+        wanted = [s for s in (data.train, data.validation) if not holds(reading, data.digest, s, depth)]
         return self.pass_rate * sum(self.lengths.of_pass(split.name, depth) for split in wanted)
 
     # The sample of a run
@@ -207,7 +219,7 @@ class Forecaster:
 
         The distinct batches are full batches of the run's first epoch with different lengths; they alternate.
         """
-        epoch = self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))
+        epoch = self._epoch(recipe)
         most = max(len(rows) for rows, _ in epoch)
         full = [item for item in epoch if len(item[0]) == most]
         full.sort(key=lambda item: item[1])
@@ -216,6 +228,13 @@ class Forecaster:
         rows = np.unique(np.concatenate(list(sorts.values())))
         repeats = min(max(round(SHARE * recipe["steps"] / len(sorts)) - 1, REPEATS[0]), REPEATS[1])
         return rows, [np.searchsorted(rows, batch) for batch in sorts.values()] * (1 + repeats), list(sorts)
+
+    def _epoch(self, recipe: Mapping[str, Any]) -> list[tuple[Rows, int]]:
+        """Return the batches of the first epoch, each with its padded tokens; targets of texts are tokens too."""
+        epoch = self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))
+        if self.writing is None:
+            return epoch
+        return [(rows, tokens + self.writing.positions("train", rows)) for rows, tokens in epoch]
 
     # One forecast per type of method
 
@@ -236,7 +255,7 @@ class Forecaster:
         fit = min(line, twice * max(1.0, total / (2 * rows)))  # a line through two very short times may be too steep
         per_row = self._answering(fitted, data.validation, checked) / len(checked)
         evaluation = per_row * (len(data.validation.examples) + len(data.test.examples))
-        return Forecast({"fit": fit} | self._afterwards(fitted, evaluation))
+        return Forecast({"fit": fit} | self._afterwards(fitted, evaluation, self._one(fitted)))
 
     def _from_features(self, method: Named) -> Forecast:
         """Forecast a method on frozen features.
@@ -251,8 +270,8 @@ class Forecaster:
         mixed = min(trace.times("scored", after=last), default=last)  # the mix is learned in batches from last to mixed
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
         total = len(self.session.dataset.train.examples)
-        growth = math.ceil(self._features(total) / BATCH) / math.ceil(self._features(len(rows)) / BATCH)
-        fits = self._convex(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
+        growth = math.ceil(self.convex.features(total) / BATCH) / math.ceil(self.convex.features(len(rows)) / BATCH)
+        fits = self.convex.seconds(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
         after = self._after_backbone(fitted, checked, deepest=self.backbone.card.blocks)
         return Forecast({"prefix": self._prefix(None), "fit": fits} | after)
 
@@ -263,25 +282,33 @@ class Forecaster:
         checked = self.lengths.middling("validation")
         fitted, trace = self._pilot(method, rows, checked, batches)
         step, first_of_length = _steps(trace.times("went on")[-len(batches) :], sizes)
-        epoch = [tokens for _, tokens in self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))]
+        epoch = [tokens for _, tokens in self._epoch(recipe)]
         stepping = recipe["epochs"] * sum(step[0] + step[1] * tokens for tokens in epoch)
         begins = trace.times("went on")[-len(batches)]
         ends = trace.last("went on", otherwise=trace.ended)
         heads = trace.times("scored", before=begins)  # the last one is the validation before the first step
         given = trace.last("given", otherwise=trace.began)
         head = heads[-2] if len(heads) > 1 else given
-        look = min(trace.times("scored", after=ends), default=ends) - ends
-        look *= self.lengths.of_answers("validation") / self.lengths.of_answers("validation", checked)
-        keep = trace.ended - trace.last("scored", otherwise=trace.ended)  # seconds of copying the best weights
+        looked = trace.times("scored", after=ends) or trace.times("validated", after=ends)  # texts have a loss alone
+        look = (min(looked, default=ends) - ends) * self._looked_at(checked)
+        keep = trace.ended - max(looked, default=trace.ended)  # seconds of copying the best weights
         model = getattr(fitted, "model", None)
         parts = {
             "building": min(trace.times("asked"), default=begins) - trace.began,
             "prefix": self._prefix(model.prefix if isinstance(model, Model) else None),
-            "head start": self._convex(head - given, len(trace.times("loss", before=head, after=given)), len(rows)),
+            "head start": self.convex.seconds(
+                head - given, len(trace.times("loss", before=head, after=given)), len(rows)
+            ),
             "steps": stepping + first_of_length * len(set(epoch)),
             "validation": (recipe["epochs"] + 1) * look + recipe["epochs"] * keep,
         }
         return Forecast(parts | self._after_backbone(fitted, checked), step, recipe["epochs"])
+
+    def _looked_at(self, checked: Rows) -> float:
+        """Return how often the work of validating the rows `checked` is in that of validating all."""
+        if self.writing is not None:
+            return self.writing.validated() / self.writing.validated(checked)
+        return self.lengths.of_answers("validation") / self.lengths.of_answers("validation", checked)
 
     def _recipe(self, method: Named) -> Mapping[str, Any]:
         return self.session.resolved(method, self.recipe)
@@ -302,22 +329,33 @@ class Forecaster:
 
         The block of a probe is chosen on few rows here, so that of the real run may be as deep as `deepest`.
         """
+        if self.writing is not None and isinstance(fitted, FittedWriter):
+            speed = self.writing.speed(fitted.model)
+            evaluation = self.writing.seconds(speed, "validation") + self.writing.seconds(speed, "test")
+            return self._afterwards(fitted, evaluation, self.writing.of_one(speed))
         rate = self._answering(fitted, self.session.dataset.validation, checked)
         rate /= self.lengths.of_answers("validation", checked)  # seconds per padded token
         if isinstance(fitted, Probe):
             rate *= max(1.0, deepest / max(1, fitted.depth))
         tokens = self.lengths.of_answers("validation") + self.lengths.of_answers("test")
-        return self._afterwards(fitted, rate * tokens)
+        return self._afterwards(fitted, rate * tokens, self._one(fitted))
 
-    def _afterwards(self, fitted: Fitted, evaluation: float) -> dict[str, float]:
-        """Return the parts after the fit: evaluation (the given seconds), saving, and the speed measurement."""
+    def _one(self, fitted: Fitted) -> float:
+        """Return the seconds of answering one row."""
+        return self._answering(fitted, self.session.dataset.test, np.array([0]))
+
+    def _afterwards(self, fitted: Fitted, evaluation: float, one: float) -> dict[str, float]:
+        """Return the parts after the fit: evaluation (the given seconds), saving, and the speed measurement.
+
+        `one`: the seconds of answering one row.
+        """
         data = self.session.dataset
         tested = len(data.test.examples)
         per_row = evaluation / (len(data.validation.examples) + tested)
-        one = self._answering(fitted, data.test, np.array([0]))
         per_file, per_byte = self.write_seconds
         stored = sum(tensor.nbytes for tensor in fitted.delta().values())
-        speeding = min(answer_speed.REPEATS * one, answer_speed.SECONDS_AT_MOST) + (answer_speed.WARM_UPS + 1) * one
+        speeding = max(one, min(answer_speed.REPEATS * one, answer_speed.SECONDS_AT_MOST))
+        speeding += (answer_speed.WARM_UPS + 1) * one
         return {
             "evaluation": evaluation,
             "saving": self.receipt_seconds
@@ -326,36 +364,6 @@ class Forecaster:
             + min(SELF_TEST_EXAMPLES, tested) * per_row,
             "speed": speeding + min(answer_speed.MANY, tested) * per_row,
         }
-
-    def _convex(self, seconds: float, evaluations: int, rows: int) -> float:
-        """Return the seconds on all rows of convex fits that took `seconds` and `evaluations` of the loss on `rows`."""
-        total, tried = (self._features(count) for count in (len(self.session.dataset.train.examples), rows))
-        more = self._evaluation_seconds(total) - self._evaluation_seconds(tried)
-        grown = 1 + EVALUATIONS_GROW * math.log(max(1.0, total / tried))
-        return grown * (seconds + evaluations * max(0.0, more))
-
-    def _features(self, rows: int) -> int:
-        """Return the number of feature rows of a convex fit on `rows` examples: one per example, word or choice."""
-        encoded = self.lengths.encoded["train"]
-        if encoded.answers is None:
-            return rows
-        read = int(encoded.read.sum()) / encoded.towers / len(encoded)
-        return max(1, min(encoded.kept // encoded.towers, round(rows * read)))
-
-    def _evaluation_seconds(self, rows: int) -> float:
-        """Return the seconds of one evaluation (forward and backward) of a convex fit's loss on `rows` features."""
-        if rows not in self._evaluations:
-            read = self.backbone.card.read_widths(self.kind.per_word)[-1]
-            width = joined_width(read, self.lengths.encoded["train"].towers)
-            features = torch.randn(rows, width, generator=torch.Generator().manual_seed(0))  # (N, P)
-            weight = torch.zeros(self.kind.outputs(self.setting.task), width, requires_grad=True)  # (C, P)
-            targets = kept_targets(self.session.dataset.train, self.lengths.encoded["train"])[:rows]
-
-            def work() -> None:
-                self.kind.loss(linear(features, weight), targets).backward()
-
-            self._evaluations[rows] = self._median(work)
-        return self._evaluations[rows]
 
 
 def _steps(ends: Sequence[float], sizes: Sequence[int]) -> tuple[tuple[float, float], float]:

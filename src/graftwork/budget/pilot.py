@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,11 +16,24 @@ from graftwork.core.method import Fitted, FrozenPass, FrozenPasses, Logits, Scor
 from graftwork.core.named_methods import Named
 from graftwork.core.run import RunSpec
 from graftwork.core.task import Split
+from graftwork.core.writing import reading_part
 from graftwork.registry import kinds
 from graftwork.run.session import Session
 from graftwork.train.frozen_pass import FrozenStore
 
 Clock = Callable[[], float]
+
+
+def median_seconds(clock: Clock, work: Callable[[], Any], repeats: int = 3) -> float:
+    """Return the median seconds of `work` after one warm-up."""
+
+    def seconds() -> float:
+        began = clock()
+        work()
+        return clock() - began
+
+    work()
+    return statistics.median(seconds() for _ in range(repeats))
 
 
 @dataclass
@@ -92,19 +106,23 @@ def fit_pilot(
     """Fit to `rows` of train, validating on the rows `checked`; `batches` (indices into `rows`) form the only epoch.
 
     Marks: "began", "asked" (a frozen pass is requested), "given" (it is returned), "loss", "scored", "went on" (a step
-    or a block is done), "ended".
+    or a block is done), "validated" (an epoch is, whether by a score or by the loss of texts), "ended".
     """
     task, trace = session.dataset.task, Trace(clock)
     train, validation = _part(session.dataset.train, rows), _part(session.dataset.validation, checked)
     kind = cast(Kind, _Heard(kinds.get(task.kind), lambda: trace.mark("loss")))
     backbone = session.backbone if method.method.uses_backbone else None
-    passes = FrozenStore().of(backbone, f"sample of {session.dataset.digest}") if backbone else None
+    passes = FrozenStore().of(reading_part(backbone), f"sample of {session.dataset.digest}") if backbone else None
     setting = Setting(task, kind, backbone)
     scorer = Scorer(task.metrics[0], setting, validation)
 
     def reached(logits: Logits, examples: Rows | None = None) -> float:
         trace.mark("scored")
         return scorer(logits, examples)
+
+    def logged(line: Mapping[str, Any]) -> None:
+        if "epoch" in line:
+            trace.mark("validated")
 
     bench = Workbench(
         setting=setting,
@@ -115,6 +133,7 @@ def fit_pilot(
         order=lambda lengths, epoch: list(batches),
         passes=_HeardPasses(passes, trace) if passes else None,
         score=reached,
+        log=logged,
         progress=lambda done, text: trace.mark("went on"),
     )
     trace.mark("began")

@@ -22,6 +22,7 @@ from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.compare.written_report import written_content
 from graftwork.core.meter import Cost
 from graftwork.core.method import unfit
+from graftwork.core.metric import signatures
 from graftwork.core.named_methods import Named, named, of_a, parse_method
 from graftwork.core.part_settings import BY, split_words
 from graftwork.core.progress import Progress, silent
@@ -275,7 +276,11 @@ class _Page:
             draws=draws,
         )
         texts = written_content(session.dataset, rows, session.store.root, task.metrics[0])
-        return board | {"notes": [*board["notes"], *shortcuts(board)]} | ({"written": texts} if texts else {})
+        signed = signatures(task.metrics, session.dataset.test.targets)
+        more = {"written": texts} if texts else {}
+        more |= {"signatures": signed} if signed else {}
+        quoted = [f"{name} has the signature {signature}" for name, signature in signed.items()]
+        return board | {"notes": [*board["notes"], *shortcuts(board), *quoted]} | more
 
 
 def command_line() -> str:

@@ -109,6 +109,7 @@ def leaderboard(
         "frontier": frontier(points(entries, headline)),
         "frontier_cost": DEFAULT_COST,
         "differences": _differences(counted, entries, headline),
+        "disagreements": _disagreements(boots, headline, findings.decision["chosen"] if findings.decision else None),
         "majority": lowest,
         "expected_best": _expected_best(rows, headline, floor),
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
@@ -223,6 +224,25 @@ def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline
             "aso": _second_opinion(pair, boot, len(pairs)),
         })  # fmt: skip
     return told
+
+
+def _disagreements(boots: Mapping[str, Bootstrap], headline: str, chosen: str | None) -> list[dict[str, Any]]:
+    """Return, of each other metric, the method that is furthest above the chosen one by it and not by the headline.
+
+    Only one whose 95 % interval is above 0: for this pair alone, and with a single run of it over examples alone.
+    """
+    if chosen is None or chosen not in boots[headline].rows:
+        return []
+    found = []
+    for name, boot in boots.items():
+        others = [other for other in boot.rows if boots[headline].difference(other, chosen).delta <= 0]
+        pairs = [boot.difference(other, chosen) for other in others if other != chosen]
+        ahead = [pair for pair in pairs if pair.low > ROUNDING]
+        if ahead:
+            best = max(ahead, key=lambda pair: pair.delta)
+            found.append({"metric": name, "method": best.a, "chosen": chosen, "delta": best.delta, "low": best.low,
+                          "high": best.high})  # fmt: skip
+    return found
 
 
 def _second_opinion(pair: RowDifference, boot: Bootstrap, pairs: int) -> dict[str, Any] | None:

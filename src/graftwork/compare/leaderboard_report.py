@@ -139,8 +139,8 @@ def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
         "n": _runs(row),
         "failed": bool(row.get("n_failed", 0) and row["n_seeds"]),
         "score": points(row, metric).partition(" [")[0],
-        "interval": "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else "",
-        "others": [_mean(row, name) for name in _other_metrics(board)],
+        "interval": _interval(row, metric),
+        "others": [(_mean(row, name), _interval(row, name)) for name in _other_metrics(board)],
         "costs": [_cell(row, name) for name in BOARD_COSTS],
         "frontier": row["method"] in board["frontier"],
         "below": row["below_majority"],
@@ -162,6 +162,10 @@ def _status(row: Mapping[str, Any]) -> str:
 
 def _mean(row: Mapping[str, Any], metric: str) -> str:
     return percent(row["scores"][metric]["mean"]) if metric in row["scores"] else "–"
+
+
+def _interval(row: Mapping[str, Any], metric: str) -> str:
+    return "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else ""
 
 
 def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from graftwork.budget.forecast import Forecaster
 from graftwork.compare.grid import MethodRuns, Runner
 from graftwork.core.run import RunResult
 from graftwork.decision.traits import FROZEN, TUNED
+from graftwork.machine.thread_count import limited_to
 
 SECONDS_PER_FLOP = 2e-11  # until a run with the backbone is timed
 BEFORE_THE_BACKBONE = 0.2  # seconds of a run without a backbone
@@ -48,28 +49,44 @@ class Pace:
         return entry.runs if before is None else [before]
 
     def _rate(self) -> float:
-        """Return the seconds per FLOP of the finished runs that tune the network, else of those with a frozen one."""
+        """Return the seconds per FLOP of the finished runs that tune the network, else of those with a frozen one.
+
+        A network that writes is timed before its first run.
+        """
         for sort in (TUNED, FROZEN):
             entries = [entry for entry in self.runner.entries if entry.arm.sort == sort and entry.runs]
             runs = [(entry, run) for entry in entries for run in entry.runs if run.status == "ok"]
             operations = sum(self._operations_of(entry) for entry, _ in runs)
             if operations:
                 return sum((run.spent + run.shared).wall_seconds for _, run in runs) / operations
-        return SECONDS_PER_FLOP
+        return self._written[1]
+
+    @cached_property
+    def _written(self) -> tuple[float, float]:
+        """The FLOPs that take as long as a run's writing, which is far slower than its own; and the seconds of one."""
+        writing = self._forecaster.writing
+        if writing is None:
+            return 0.0, SECONDS_PER_FLOP
+        with limited_to(self.runner.session.numerics["threads"]):
+            return writing.of_run(writing.untrained) / writing.seconds_per_flop, writing.seconds_per_flop
 
     def _operations_of(self, entry: MethodRuns) -> float:
         """Estimate the FLOPs of a run; 0 if they can't be counted in advance."""
         label = entry.item.label
         if label not in self._operations:
+            writing = self._written[0] if entry.item.method.uses_backbone else 0.0
             try:
-                self._operations[label] = self._forecaster.operations(entry.item)
+                self._operations[label] = self._forecaster.operations(entry.item) + writing
             except Exception:  # a method that can't be built fails as a run, which reports it
                 self._operations[label] = 0.0
         return self._operations[label]
 
     @cached_property
     def _forecaster(self) -> Forecaster:
-        return Forecaster(self.runner.session, self.runner.recipe, 0)
+        one_thread = self.runner.session.numerics["threads"] == 1  # then processor time is not that of others
+        return Forecaster(
+            self.runner.session, self.runner.recipe, 0, time.process_time if one_thread else time.perf_counter
+        )
 
 
 @dataclass

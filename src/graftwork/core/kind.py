@@ -180,6 +180,14 @@ class WritesTexts(Protocol):
     writes: Literal[True]
 
 
+@runtime_checkable
+class ScoresByInputs(Protocol):
+    """A kind whose default metrics depend on what is read too."""
+
+    def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
+        """Return the metrics of a task that names none, from its training rows, the headline first."""
+
+
 def outputs_from(kind: Kind | None, rows: Sequence[Any]) -> Numbers:
     """Convert outputs from JSON: logits, or those of the kind's own."""
     return kind.from_lists(rows) if isinstance(kind, OwnOutputs) else from_lists(rows)

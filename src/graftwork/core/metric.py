@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -36,6 +37,20 @@ class BelowZero(Protocol):
     """A metric whose scores can be negative."""
 
     least: float  # the lowest possible score
+
+
+@runtime_checkable
+class Signed(Protocol):
+    """A metric of another library, whose scores are quoted with its signature."""
+
+    def signature(self, targets: Numbers) -> str:
+        """Return the signature of scores against these encoded targets."""
+
+
+def signatures(names: Iterable[str], targets: Numbers) -> dict[str, str]:
+    """Return the signature of each of these metrics that has one, by name."""
+    signed = {name: found for name in names if isinstance(found := metrics.get(name), Signed)}
+    return {name: metric.signature(targets) for name, metric in signed.items()}
 
 
 def score(metric: Metric, targets: Numbers, predictions: Numbers, task: Task) -> float:

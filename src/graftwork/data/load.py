@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, plain, text_of
-from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, SettlesTogether, WritesTexts
+from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, ScoresByInputs, SettlesTogether, WritesTexts
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
 from graftwork.core.task import SPLITS, Dataset, Split, Task
@@ -109,7 +109,10 @@ def load(task: Task, checked: bool = True) -> Dataset:
     records, dropped = _without_leaks(task, kind, records)
     # A rare tag of words is no error: one that train lacks can't be predicted by any method, and is warned of.
     listing = SPLITS if kind.per_word else SPLITS[:1]
-    task = kind.resolve(task, [record.target for name in listing for record in records[name]])
+    targets = [record.target for name in listing for record in records[name]]
+    if isinstance(kind, ScoresByInputs) and not task.metrics:
+        task = task.resolved(metrics=kind.metrics_for([record.inputs for record in records["train"]], targets))
+    task = kind.resolve(task, targets)
     for name in SPLITS[len(listing) :] if kind.has_labels else ():
         _require_trained_labels(records, name, files.get(name, task.data))
     examples = {

@@ -4,7 +4,10 @@ A score is the task's level plus the method's effect, in units of the task's spr
 landmark p, because scores near 100 points or near 0 lie closer together. A method's effect is a sum of normal terms:
 for its sort, its name and its label, and for their changes with the task's size and shape; and, independent for every
 task, for the gain from training the network (shared by all methods that do), for the name, and for the label. Tasks
-share terms as far as their backbones and kinds agree. Levels are free, so only differences are learned.
+share terms as far as their backbones and kinds agree. Levels are free, so only differences are learned. Where answers
+are no logits (texts, say) the network is trained in another way, from no fitted head, and no shipped board is of such a
+kind: there each method that trains the network has one more term, a wide one. What other kinds say of such methods
+among themselves is a weak hint then, until boards of the kind are added.
 
 The sizes of these terms are fitted on our own committed boards (`benchmarks/decision/refit.py`) by their marginal
 likelihood. Partial pooling of this sort is that of a hierarchical model (Gelman et al. 2013, Bayesian Data Analysis,
@@ -23,8 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from graftwork.core.kind import OwnOutputs
 from graftwork.decision.earlier_boards import KNOWN_SEEDS, Experience, TaskRecord, own, shipped
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm, Traits
+from graftwork.registry import kinds
 
 Floats = NDArray[np.float64]
 LEVEL = 5.0  # sd of a task's level, in spreads: practically uninformative
@@ -100,6 +105,9 @@ class Sizes:
     alike_backbone: float = 0.7  # correlation between tasks on different backbones
     alike_kind: float = 0.7
     loadings: Mapping[str, float] = field(default_factory=dict)  # label -> its share of `tuned`; 1 if not listed
+    kinds: tuple[str, ...] = ()  # of the boards that the sizes were fitted on
+    own_outputs: float = 0.2  # of a method that trains the network, in another kind that `OwnOutputs`: half of the
+    # variance is shared by the tasks of the kind, and half by the settings of a name
     error: float = 1.0  # factor on the errors that boards report
     seed_tuned: float = 0.025  # sd over seeds, for methods that train the network
     seed_other: float = 0.002
@@ -210,6 +218,7 @@ def covariance(sizes: Sizes, of: Sequence[tuple[PriorTask, Arm]], beside: Sequen
         + tuned * label * near * sizes.label**2
         + other * label * near * sizes.other_label**2
         + label * task * own
+        + a.same(b, "kind") * np.outer(a.new, b.new) * sizes.own_outputs**2 * (1 + task) / 2 * (name + label) / 2
     )
 
 
@@ -232,7 +241,14 @@ class _Table:
         self.loading = self.tuned * np.array([sizes.loadings.get(arm.label, 1.0) for arm in arms])
         self.lacking = self.tuned - self.loading
         self.own = np.array([own[arm.sort] for arm in arms])
+        new = {place.traits.kind: _is_new(place.traits.kind, sizes) for place, _ in points}
+        self.new = self.tuned * np.array([float(new[place.traits.kind]) for place, _ in points])
 
     def same(self, other: _Table, column: str) -> Floats:
         """Return a matrix with 1 where the column's values are equal, else 0."""
         return np.asarray(self.columns[column][:, None] == other.columns[column][None], np.float64)
+
+
+def _is_new(kind: str, sizes: Sizes) -> bool:
+    """Return whether the answers of a kind are no logits, and the sizes were fitted on no board of it."""
+    return kind not in sizes.kinds and kind in kinds.names() and isinstance(kinds.get(kind), OwnOutputs)

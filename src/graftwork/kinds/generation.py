@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from graftwork.core.example import Example
+from graftwork.core.example import Example, text_of
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, clip
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 METRICS = ("chrf", "bleu", "rougel", "exact_match")
+MUCH_SHORTER = 0.5  # words of a target relative to those of its source, at most, in the median row of summaries
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,22 @@ class Generation:
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in the metrics: those that can count most of the targets."""
-        if task.metrics:
-            return task
+        return task if task.metrics else task.resolved(metrics=self.metrics_for((), targets))
+
+    def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
+        """Return the metrics that can count most of the targets: chrF first, but ROUGE-L where texts are summed up.
+
+        ChrF counts recall twice, so that of a target that is much shorter than its source a long copy scores best.
+        """
         from graftwork.targets.text_scores import counts_in_rouge
         from graftwork.targets.words import APART
 
         texts = [references[0] for references in targets]
         unspaced = 2 * sum(APART.search(text) is not None for text in texts) > len(texts)
         counted = {"bleu": not unspaced, "rougel": not unspaced and 2 * sum(map(counts_in_rouge, texts)) > len(texts)}
-        return task.resolved(metrics=tuple(name for name in METRICS if counted.get(name, True)))
+        found = tuple(name for name in METRICS if counted.get(name, True))
+        first = "rougel" if counted["rougel"] and _much_shorter(inputs, texts) else METRICS[0]
+        return (first, *(name for name in found if name != first))
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
         """Return one stratum for all rows: texts have no classes."""
@@ -140,6 +148,13 @@ class Generation:
             return math.inf
         ours, theirs = found["log_probability"], expected["log_probability"]
         return float((np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))).max(initial=0.0))
+
+
+def _much_shorter(inputs: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> bool:
+    """Return whether texts have at most `MUCH_SHORTER` x the words of what is read; False of sounds and of no rows."""
+    read = [sum(len(text_of(part).split()) for part in of_row.values()) for of_row in inputs]
+    shares = [len(text.split()) / words for text, words in zip(texts, read, strict=False) if words]
+    return bool(shares) and sorted(shares)[len(shares) // 2] <= MUCH_SHORTER
 
 
 kinds.register("generation")(Generation())

@@ -10,7 +10,7 @@ from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 from graftwork.targets.indicators import ratio
-from graftwork.targets.text_scores import sacrebleu_statistics
+from graftwork.targets.text_scores import sacrebleu_signature, sacrebleu_statistics
 
 ORDERS = 4
 
@@ -26,6 +26,10 @@ class Bleu:
         """
         counts = sacrebleu_statistics("bleu", "BLEU", targets, predictions, task)
         return np.column_stack([counts, np.full(len(counts), float(len(counts)))])
+
+    def signature(self, targets: Numbers) -> str:
+        """Return sacrebleu's signature."""
+        return sacrebleu_signature("bleu", "BLEU", targets)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """(…, 11) -> (…)."""

@@ -10,7 +10,7 @@ from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 from graftwork.targets.indicators import ratio
-from graftwork.targets.text_scores import sacrebleu_statistics
+from graftwork.targets.text_scores import sacrebleu_signature, sacrebleu_statistics
 
 FACTOR = 4.0  # beta squared
 
@@ -24,6 +24,10 @@ class Chrf:
         Raises `ConfigError` for anything else.
         """
         return sacrebleu_statistics("chrf", "CHRF", targets, predictions, task)
+
+    def signature(self, targets: Numbers) -> str:
+        """Return sacrebleu's signature."""
+        return sacrebleu_signature("chrf", "CHRF", targets)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """(…, 18) -> (…)."""

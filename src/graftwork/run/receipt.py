@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.metric import signatures
 from graftwork.core.named_methods import Named, named_from_config
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import ConfigError, StorageError
@@ -72,7 +73,8 @@ def write_receipt(
         "trials": len(search.tried),
     }
     content |= {
-        "outcome": outcome_of(folder, result),
+        "outcome": outcome_of(folder, result)
+        | ({"signatures": signed} if (signed := signatures(result.scores, session.dataset.test.targets)) else {}),
         "price_tag": {name: asdict(cost) for name, cost in result.costs.items()},
         "timeline": {
             "started": began.isoformat(timespec="milliseconds"),

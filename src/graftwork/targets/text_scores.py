@@ -48,6 +48,19 @@ def sacrebleu_statistics(
     return np.array(counted, dtype=np.float64)
 
 
+def sacrebleu_signature(metric: str, name: str, targets: Numbers) -> str:
+    """Return sacrebleu's signature of its class `name` with its defaults; `nrefs:var` where rows differ in references.
+
+    Raises `MissingExtra` without sacrebleu.
+    """
+    with extra("generation", f"the metric {metric}"):
+        import sacrebleu.metrics
+    counts = {len(references) for references in targets}
+    counter = getattr(sacrebleu.metrics, name)()
+    counter.num_refs = counts.pop() if len(counts) == 1 else -1
+    return str(counter.get_signature())
+
+
 def rouge_f1(metric: str, name: str, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
     """Return the F1 (N, 1) of each text with the reference most like it, by `name` of rouge-score, without stemming.
 
