@@ -221,7 +221,7 @@ def test_the_price_of_a_prediction_counts_every_token_of_every_shot(settings: di
         assert grade == "counter" and flops > 0.9 * whole  # attention to tokens that come later is not counted twice
         prices.append(flops)
         lengths.append(len(one.context))
-    assert lengths[1] > 2 * lengths[0] and prices[2] / prices[1] == pytest.approx(lengths[2] / lengths[1], rel=0.2)
+    assert lengths[1] > 2 * lengths[0] and prices[2] / prices[1] > 0.9 * lengths[2] / lengths[1]
 
 
 def test_shots_are_of_train_balanced_and_drawn_by_their_seed(write: Write) -> None:
