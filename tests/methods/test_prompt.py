@@ -35,7 +35,7 @@ from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.train.asked import begins_another
 from graftwork.train.continuations import asked_of, log_likelihoods, read_before
 from graftwork.train.flops import counted
-from graftwork.train.prompted import Prompted, PromptedWriter
+from graftwork.train.prompted import Prompted
 from graftwork.train.seeds import derive
 from sessions import write_toy
 

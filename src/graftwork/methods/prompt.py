@@ -20,7 +20,7 @@ from graftwork.io.files import file_digest
 from graftwork.registry import methods
 from graftwork.targets.prompt_templates import FORMS, Template, form_of, own_file, templates_for
 from graftwork.targets.prompts import Prompts, drawn_shots, right_word, worded
-from graftwork.train.asked import AskedModel
+from graftwork.train.asked import AskedModel, require_apart
 from graftwork.train.asked_model import WITH_DECODER, asked_model, asks_itself, no_model, opened_to_write
 from graftwork.train.flops import counted
 from graftwork.train.prompt_room import with_fitting_shots
@@ -111,6 +111,8 @@ class Prompt:
             shares = scores - logsumexp(scores, axis=1, keepdims=True)
             fitted.content_free = logsumexp(shares, axis=0) - np.log(len(shares))
         asked, cut = fitted.asked(bench.validation.examples)
+        if answers.texts:
+            require_apart(asked[0], answers.texts, model.reader.name)
         read = [len(one.context) for one in asked]
         fitted.facts = {
             "start_block": 0,

@@ -100,3 +100,16 @@ def require_numbers(found: Sequence[Sequence[float]], name: str) -> None:
             where=name,
             do="open it with --precision fp32; if that does not help, its weights are damaged",
         )
+
+
+def require_apart(asked: Asked, words: Sequence[str], name: str) -> None:
+    """Raise `ConfigError` where the answers with two of these words are the same tokens to the model."""
+    for word, tokens in zip(words, asked.continuations, strict=True):
+        like = words[asked.continuations.index(tokens)]
+        if like != word:
+            raise ConfigError(
+                "two answers are the same tokens to the language model, which could not tell them apart",
+                where=name,
+                got=f"{clip(like)} and {clip(word)}",
+                do="write a template of your own with other words for them",
+            )
