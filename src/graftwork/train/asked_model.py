@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from graftwork.core.backbone import Backbone, BackboneCard, ContinuesTexts
 from graftwork.core.method import Setting
 from graftwork.core.writing import TextWriter
@@ -35,8 +37,7 @@ def asked_model(network: Backbone) -> AskedModel:
     """Return a network as a language model that is asked, with nothing read yet."""
     if isinstance(network, ContinuesTexts):
         return AskedDecoder(network.language_model())
-    from graftwork.pretrained.seq2seq import Seq2SeqBackbone  # they need transformers
-    from graftwork.pretrained.seq2seq_reader import Seq2SeqReader
+    from graftwork.pretrained.seq2seq_reader import Seq2SeqReader  # it needs transformers
 
-    assert isinstance(network, Seq2SeqBackbone)
-    return AskedSeq2Seq(Seq2SeqReader(network))
+    assert isinstance(network, TextWriter), f"{network.card.id} is no language model"
+    return AskedSeq2Seq(Seq2SeqReader(cast(Any, network)))
