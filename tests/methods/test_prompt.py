@@ -24,7 +24,7 @@ from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import Ragged, flat
 from graftwork.errors import ConfigError, IncompatibleModule, UnknownName
 from graftwork.io.files import read_json
-from graftwork.methods.prompt import CONTENT_FREE, Prompt, Prompted
+from graftwork.methods.prompt import CONTENT_FREE, Prompt
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.receipts.file_integrity import read_spec, record_differences
@@ -32,15 +32,24 @@ from graftwork.registry import kinds
 from graftwork.run.receipt import sealed
 from graftwork.targets.prompt_templates import BUILT_IN, FORMS, read_templates
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
+from graftwork.train.asked import begins_another
 from graftwork.train.continuations import asked_of, log_likelihoods, read_before
 from graftwork.train.flops import counted
+from graftwork.train.prompted import Prompted
 from graftwork.train.seeds import derive
 from sessions import write_toy
 
 VOCABULARY = tiny_tokenizer().get_vocab_size()
 LENGTH = 300
 GPT2 = GPT2Config(
-    vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=2, n_positions=LENGTH, initializer_range=0.2, bos_token_id=2
+    vocab_size=VOCABULARY,
+    n_embd=32,
+    n_layer=2,
+    n_head=2,
+    n_positions=LENGTH,
+    initializer_range=0.2,
+    bos_token_id=2,
+    eos_token_id=3,
 )
 LLAMA: dict[str, Any] = {
     "vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -113,7 +122,9 @@ def alone(folder: Path, tokens: Sequence[int], answer: Sequence[int]) -> float:
 
 
 def fitted_on(backbone: TransformerBackbone, data: Any, method: Prompt, seed: int = 0, **changes: Any) -> Prompted:
-    return method.fit(replace(tiny_bench(data, backbone, seed=seed), **changes))
+    fitted = method.fit(replace(tiny_bench(data, backbone, seed=seed), **changes))
+    assert isinstance(fitted, Prompted)
+    return fitted
 
 
 @pytest.mark.parametrize("name", [*CONFIGS, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
@@ -123,7 +134,7 @@ def test_answers_are_scored_as_whole_strings_are(name: str, write: Write) -> Non
     shared = "the film was good yes\n\na sad film no"
     contexts = [f"{shared}\n\n{text} :" for text in ("so warm", "it was a very long and cold film", "bad ")]
     answers = [[" y", " yes", " yes it is", " no", " no "], [" it"], [" cold", " warm and good"]]
-    asked = asked_of(model, contexts, answers)
+    asked = asked_of(model, contexts, answers, end="\n\n")
     (before,) = model.tokens([shared])
     found = log_likelihoods(model, [one.behind(len(before)) for one in asked], read_before(model, before))
     whole = log_likelihoods(model, asked)
@@ -132,7 +143,7 @@ def test_answers_are_scored_as_whole_strings_are(name: str, write: Write) -> Non
         for scores, expected in zip(some, wanted, strict=True):
             assert scores == pytest.approx(expected, abs=1e-4)
     assert len({len(way) for one in asked for way in one.continuations}) > 3  # of one token, and of several
-    assert wanted[0][0] > wanted[0][1]  # where its tokens begin another answer, an answer is the likelier one
+    assert begins_another(asked_of(model, contexts[1:], answers[1:])[0].continuations) is False
 
 
 def test_spaces_before_an_answer_belong_to_it(write: Write) -> None:
@@ -176,7 +187,7 @@ def test_logits_are_log_likelihoods_of_the_prompt_in_the_facts(pair: bool, write
     asked = told["template"]["example"].format(**inputs)
     context = "\n\n".join([*(shot["text"] for shot in told["shots"]), asked])
     assert all(text in context for text in inputs.values())
-    model = fitted.model
+    model = opened(folder).language_model()
     for label, logit in zip(data.task.labels, np.asarray(fitted.logits([example]))[0], strict=True):
         (one,) = asked_of(model, [context], [[f" {label}"]])
         assert logit * len(f" {label}") == pytest.approx(alone(folder, one.context, one.continuations[0]), abs=1e-4)
@@ -188,13 +199,29 @@ def test_what_all_prompts_share_is_read_once(write: Write) -> None:
     bench = tiny_bench(data, backbone)
     Prompt(shots=4, template="category").fit(bench)
     asked, _ = fitted.asked(data.test.examples)
-    whole = counted(lambda: log_likelihoods(fitted.model, asked))[1]
-    answering, grade = fitted.flops(data.test.examples)
+    whole = counted(lambda: log_likelihoods(backbone.language_model(), asked))[1]
+    answering = counted(lambda: fitted.logits(data.test.examples))[1]
     once = fitted.facts["tokens_read_once"]
-    assert grade == "counter" and once > 40
+    assert once > 40
     assert answering < 0.4 * whole
     assert bench.tally.flops > 0  # the beginning is charged to the fit
-    assert all(one.context[:once] == fitted.beginning for one in asked)
+    assert all(one.context[:once] == fitted.model.beginning for one in asked)
+
+
+@pytest.mark.parametrize("settings", [{}, {"answer": "written"}], ids=str)
+def test_the_price_of_a_prediction_counts_every_token_of_every_shot(settings: dict[str, Any], write: Write) -> None:
+    data, backbone = tiny_dataset("classification"), opened(write())
+    reader, prices, lengths = backbone.language_model(), [], []
+    for shots in (0, 4, 8):
+        fitted = fitted_on(backbone, data, Prompt(shots=shots, template="category", **settings))
+        (one, *_), _ = fitted.asked(data.test.examples[:1])
+        flops, grade = fitted.flops(data.test.examples[:1])
+        prompt = reader.padded([one.context])
+        whole = counted(lambda prompt=prompt: reader.read(*prompt))[1]
+        assert grade == "counter" and flops > 0.9 * whole  # attention to tokens that come later is not counted twice
+        prices.append(flops)
+        lengths.append(len(one.context))
+    assert lengths[1] > 2 * lengths[0] and prices[2] / prices[1] > 0.9 * lengths[2] / lengths[1]
 
 
 def test_shots_are_of_train_balanced_and_drawn_by_their_seed(write: Write) -> None:
@@ -328,12 +355,16 @@ def test_a_stored_template_is_checked_as_a_file_is(write: Write) -> None:
 def test_it_says_where_it_does_not_fit(write: Write, tmp_path: Path) -> None:
     data, card = tiny_dataset("classification"), opened(write()).card
     assert Prompt().unfit(data.task, card) == "" == Prompt(template="category").unfit(data.task, None)
-    assert "no left-to-right language model" in Prompt().unfit(data.task, replace(card, continues=False))
+    assert "no language model with its head" in Prompt().unfit(data.task, replace(card, continues=False))
     assert "shots" in Prompt(shots=-1).unfit(data.task, card)
     assert "contextual" in Prompt(calibrate="no").unfit(data.task, card)
     assert "tokens" in Prompt(normalise="words").unfit(data.task, card)
     assert "unknown template" in Prompt(template="categroy").unfit(data.task, card)
-    assert "regression" in Prompt().unfit(tiny_dataset("regression").task, card)
+    assert "tagging" in Prompt().unfit(tiny_dataset("tagging").task, card)
+    assert "likelihood, written" in Prompt(answer="spoken").unfit(data.task, card)
+    assert "are for likelihoods" in Prompt(answer="written", normalise="tokens").unfit(data.task, card)
+    beams = tiny_dataset("generation").task.resolved(beams=4)
+    assert "writes greedily" in Prompt().unfit(beams, card) and Prompt().unfit(beams, None) == ""
     assert "calibration" in Prompt(calibrate="contextual").unfit(tiny_dataset("choice").task, card)
     with pytest.raises(ConfigError, match="no word for a label"):
         Prompt(template="question_type").unfit(data.task, card)

@@ -23,7 +23,7 @@ from graftwork.core.writing import TOKENS, TextSearch, TextWriter
 from graftwork.module.task_module import SELF_TEST_EXAMPLES
 from graftwork.registry import kinds
 from graftwork.run import answer_speed
-from graftwork.train.answer import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
 from graftwork.train.batches import by_length
 from graftwork.train.flops import counted
 from graftwork.train.text_loop import padded_tokens, write

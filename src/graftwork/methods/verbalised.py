@@ -15,12 +15,13 @@ from graftwork.core.example import Example
 from graftwork.core.method import Entries, Logits, OfKinds, Setting, Workbench
 from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Split, Task
-from graftwork.core.writing import TextWriter, reading_part, share_reading
+from graftwork.core.writing import TextWriter, reading_part
 from graftwork.errors import ConfigError, clip
-from graftwork.pretrained.open_backbone import can_write, opened_like
+from graftwork.pretrained.open_backbone import can_write
 from graftwork.registry import kinds, methods
 from graftwork.targets.verbal_answers import NO_PREFIX, VerbalAnswers, source_of, verbal_answers
 from graftwork.train.answer_likelihoods import answer_likelihoods
+from graftwork.train.asked_model import WITH_DECODER, opened_to_write
 from graftwork.train.flops import counted
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import Attaches
@@ -113,7 +114,7 @@ class Verbalised:
     def fit(self, bench: Workbench) -> FittedVerbalised:
         """Train the network to write the right answers. Raises `ConfigError` for answers that are the same tokens."""
         task, name = bench.setting.task, f"verbalised {self.prefix!r}"
-        network = bench.once("with the decoder", lambda tally: opened(bench.setting))
+        network = bench.once(WITH_DECODER, lambda tally: opened_to_write(bench.setting))
         store = bench.once(name, lambda tally: FrozenStore())
         answers = verbal_answers(task, [example.target for example in bench.train.examples], self.step)
         longest = longest_of(network, answers.of([*bench.train.examples, *bench.validation.examples]))
@@ -150,19 +151,11 @@ class Verbalised:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedVerbalised:
         """Open the backbone with its decoder, and restore `by` on it."""
-        inner = Setting(written_task(setting.task, facts["longest"]), kinds.get(WRITES), opened(setting))
+        inner = Setting(written_task(setting.task, facts["longest"]), kinds.get(WRITES), opened_to_write(setting))
         writer = method_by(self.by).restore(inner, delta, facts)
         assert isinstance(writer, FittedWriter)
         answers = VerbalAnswers(tuple(facts["answers"]), tuple(facts["numbers"]))
         return FittedVerbalised(writer, answers, self.prefix, facts)
-
-
-def opened(setting: Setting) -> Backbone:
-    """Open the backbone of a setting with its decoder, on the weights of the open one that reads alone."""
-    assert setting.backbone is not None
-    network = opened_like(setting.backbone, setting.backbone.card.id, writes=True)
-    share_reading(network, setting.backbone)
-    return network
 
 
 def written_task(task: Task, longest: int) -> Task:

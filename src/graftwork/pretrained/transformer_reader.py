@@ -108,6 +108,14 @@ class TransformerReader:
         tokenizer.no_truncation()
         return tokenizer
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that end a text, as its config.json says."""
+        config: Any = self.module.config
+        stated = getattr(config, "eos_token_id", None)
+        listed = stated if isinstance(stated, list) else [stated]
+        return tuple(one for one in listed if isinstance(one, int) and 0 <= one < len(self.head.weight))
+
     @cached_property
     def _front(self) -> list[int]:
         """The special tokens before every text; those behind one are left out: the text goes on."""
@@ -122,6 +130,10 @@ class TransformerReader:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return first character and end of each token of a text; of special tokens (0, 0)."""
         return [(0, 0)] * len(self._front) + list(self._whole.encode(text, add_special_tokens=False).offsets)
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones."""
+        return str(self._whole.decode(list(tokens), skip_special_tokens=True))
 
     def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Pad on the right: (S, T) int64, and (S, T) bool, True where real."""

@@ -14,14 +14,28 @@ from graftwork.io.files import read_toml
 
 BY_SEED = "drawn"  # the name that stands for a built-in template drawn by the seed
 BUILT_IN = Path(__file__).with_suffix(".toml")
-FORMS: Mapping[str, tuple[str, ...]] = {"text": ("text",), "pair": ("text_a", "text_b"), "choice": ("text",)}
+ONE, TWO = ("text",), ("text_a", "text_b")
+FORMS: Mapping[str, tuple[str, ...]] = {  # what an example has and what is answered -> its texts
+    "text": ONE, "pair": TWO, "choice": ONE,
+    "number": ONE, "number_of_pair": TWO, "written": ONE, "written_of_pair": TWO,
+}  # fmt: skip
+TARGETS: Mapping[str, str] = {  # the field of the answer, if it is not a label's
+    "choice": "choice", "number": "number", "number_of_pair": "number", "written": "answer", "written_of_pair": "answer"
+}  # fmt: skip
+LISTINGS: Mapping[str, tuple[str, ...]] = {  # further fields: all labels, the least and the greatest number
+    "text": ("labels",), "pair": ("labels",), "number": ("least", "most"), "number_of_pair": ("least", "most")
+}  # fmt: skip
 KEYS = ("instruction", "example", "answer", "separator", "words")
+_MARK = "\0"  # in place of a text, to find what stands around it
 SEPARATOR = "\n\n"  # between the instruction, the shots and the example
 
 
 @dataclass(frozen=True)
 class Template:
-    """A template; its texts have fields: {text}, or {text_a} and {text_b}; {label} or {choice}; {labels}."""
+    """A template; its texts have fields: {text}, or {text_a} and {text_b}; {label}, {choice}, {number} or {answer}.
+
+    Where an answer is a label {labels} lists all of them, where it is a number there are {least} and {most}.
+    """
 
     form: str  # one of `FORMS`
     name: str
@@ -62,24 +76,44 @@ class Template:
             )
         return found
 
+    @property
+    def is_free(self) -> bool:
+        """True if the answer is a text that is written, none of some given ones."""
+        return TARGETS.get(self.form) == "answer"
+
+    @property
+    def lead(self) -> str:
+        """What of the answer stands in the prompt: of a text to be written what stands before it, without blanks."""
+        return self.answer.format(answer=_MARK).partition(_MARK)[0].rstrip() if self.is_free else ""
+
+    @property
+    def tail(self) -> str:
+        """What stands behind a text to be written, within the answer."""
+        return self.answer.format(answer=_MARK).partition(_MARK)[2] if self.is_free else ""
+
     def opening(self, words: Sequence[str]) -> str:
         """Return the instruction, as it stands in front."""
-        return self.instruction.format(labels=", ".join(words))
+        return self.instruction.format(**_listed(words))
 
-    def question(self, inputs: Mapping[str, str], words: Sequence[str]) -> str:
+    def question(self, inputs: Mapping[str, Any], words: Sequence[str]) -> str:
         """Return the question about an example with these texts."""
-        return self.example.format(**inputs, labels=", ".join(words))
+        return self.example.format(**{role: inputs[role] for role in FORMS[self.form]}, **_listed(words))
 
     def answered(self, word: str) -> str:
-        """Return what follows, with the word of a label, or a choice."""
-        return self.answer.format(label=word, choice=word)
+        """Return what follows, with the word of a label, a choice, a number or a text."""
+        return self.answer.format(**{TARGETS.get(self.form, "label"): word})
+
+
+def _listed(words: Sequence[str]) -> dict[str, str]:
+    return {"labels": ", ".join(words), "least": words[0] if words else "", "most": words[-1] if words else ""}
 
 
 def form_of(task: Task) -> str:
-    """Return which templates fit the examples of a task of texts: "text", "pair" or "choice"."""
-    if task.kind == "choice":
-        return "choice"
-    return "text" if task.text_a is None else "pair"
+    """Return which templates fit the examples of a task of texts, one of `FORMS`."""
+    one, two = {"regression": ("number", "number_of_pair"), "generation": ("written", "written_of_pair")}.get(
+        task.kind, ("text", "pair")
+    )
+    return "choice" if task.kind == "choice" else one if task.text_a is None else two
 
 
 def own_file(named: str) -> Path | None:
@@ -131,8 +165,9 @@ def _checked(name: str, told: Mapping[str, Any], form: str, where: str) -> Templ
     texts = {key: value for key, value in told.items() if key != "words"}
     if not (isinstance(words, dict) and all(isinstance(text, str) for text in (*texts.values(), *words.values()))):
         raise ConfigError("not a template", where=where, got=clip(str(dict(told))), expected="texts between quotes")
-    target = "choice" if form == "choice" else "label"
-    listing = () if form == "choice" else ("labels",)
+    target, listing = TARGETS.get(form, "label"), LISTINGS.get(form, ())
+    if words and target != "label":
+        raise ConfigError("only labels have words", where=where, got=f"words of the form {form}", do="leave them out")
     _require_fields(texts.get("instruction", ""), (), listing, f"{where}, instruction")
     _require_fields(texts.get("example", ""), FORMS[form], (*FORMS[form], *listing), f"{where}, example")
     _require_fields(texts.get("answer", ""), (target,), (target,), f"{where}, answer")

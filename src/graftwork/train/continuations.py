@@ -2,13 +2,13 @@
 
 The rule is that of lm-evaluation-harness (Gao et al. 2024, doi:10.5281/zenodo.12608602): a continuation is scored by
 the sum of log p over its tokens, which are those of context + continuation without those of the context; spaces at the
-end of the context belong to the continuation.
+end of the context belong to the continuation. Where a continuation's tokens begin those of another one, it would
+never be the less likely: there, what follows an answer is scored too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -16,33 +16,45 @@ import torch
 from torch import Tensor
 
 from graftwork.core.language_model import Earlier, NextTokenModel
-from graftwork.errors import ConfigError, IncompatibleModule, clip
+from graftwork.errors import ConfigError, clip
 from graftwork.machine.memory import answers_in_halves
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.asked import Asked, begins_another, require_numbers, without_tokens
 from graftwork.train.batches import by_length
 
 ROWS_AT_ONCE = 256  # of logits over the whole vocabulary
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A context and the ways in which it may go on, as tokens; none is empty."""
+def asked_of(
+    model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]], end: str = ""
+) -> list[Asked]:
+    """Tokenise contexts, each with its continuations.
 
-    context: list[int]
-    continuations: list[list[int]]
+    Where one continuation begins another, `end` stands behind each or, if it has no token, the one that ends texts.
+    Raises `ConfigError` for a continuation without a token, and where continuations need an end and there is none.
+    """
+    found = _tokenised(model, contexts, continuations)
+    unclear = [row for row, one in enumerate(found) if begins_another(one.continuations)]
+    if not unclear:
+        return found
+    ended = [[way + end for way in continuations[row]] for row in unclear]
+    for row, one in zip(unclear, _tokenised(model, [contexts[row] for row in unclear], ended), strict=True):
+        found[row] = _ended(model, found[row], continuations[row]) if begins_another(one.continuations) else one
+    return found
 
-    @property
-    def most(self) -> int:
-        """The number of tokens that are read at most."""
-        return len(self.context) + max(map(len, self.continuations)) - 1
 
-    def behind(self, shared: int) -> Asked:
-        """Leave out the first tokens of the context, which were read before."""
-        return Asked(self.context[shared:], self.continuations)
+def _ended(model: NextTokenModel, asked: Asked, ways: Sequence[str]) -> Asked:
+    if not model.ends:
+        raise ConfigError(
+            "an answer begins another one, and nothing tells where it ends",
+            got=", ".join(map(clip, ways[:3])),
+            expected="a text behind every answer",
+            do="give the template a separator, or end its answer in a full stop",
+        )
+    return Asked(asked.context, [[*way, model.ends[0]] for way in asked.continuations])
 
 
-def asked_of(model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]]) -> list[Asked]:
-    """Tokenise contexts, each with its continuations. Raises `ConfigError` for a continuation without a token."""
+def _tokenised(model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]]) -> list[Asked]:
     moved = [(context.rstrip(), context[len(context.rstrip()) :]) for context in contexts]
     heads = model.tokens([head for head, _ in moved])
     whole = iter(
@@ -54,8 +66,7 @@ def asked_of(model: NextTokenModel, contexts: Sequence[str], continuations: Sequ
     for head, ways in zip(heads, continuations, strict=True):
         followed = [next(whole)[len(head) :] for _ in ways]
         if not head or not all(followed):
-            what = "an answer adds no token to its prompt" if head else "a prompt has no token"
-            raise ConfigError(what, got=clip(ways[followed.index([])] if head else ""), expected="a word or more")
+            without_tokens("" if not head else ways[followed.index([])], prompt=not head)
         found.append(Asked(head, followed))
     return found
 
@@ -64,6 +75,32 @@ def asked_of(model: NextTokenModel, contexts: Sequence[str], continuations: Sequ
 def read_before(model: NextTokenModel, tokens: Sequence[int]) -> Earlier:
     """Read what prompts share."""
     return model.read(*model.padded([tokens]))[1]
+
+
+class DecoderCursor:
+    """A `Cursor` behind contexts, which follow what was read `before`."""
+
+    def __init__(self, model: NextTokenModel, contexts: Sequence[list[int]], before: Earlier | None):
+        self.model, self.rows, self.read = model, list(range(len(contexts))), [0] * len(contexts)
+        ids, real = model.padded(contexts)
+        states, self.kept = model.read(ids, real, before)
+        self.last = states[torch.arange(len(contexts), device=ids.device), real.sum(dim=1) - 1]  # (B, D)
+
+    def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
+        """Return (n, V) fp32: the logits of the token behind all that each of these rows has written."""
+        new = [list(tokens[self.read[row] :]) for row, tokens in zip(rows, written, strict=True)]
+        places = [self.rows.index(row) for row in rows]
+        if places != list(range(len(self.rows))):
+            self.rows, self.last, self.kept = list(rows), self.last[places], self.kept.some(places)
+        if any(new):
+            ids, real = self.model.padded(new)
+            states, self.kept = self.model.read(ids, real, self.kept)
+            counts = real.sum(dim=1)
+            found = states[torch.arange(len(rows), device=ids.device), (counts - 1).clamp(min=0)]
+            self.last = torch.where(counts[:, None] > 0, found, self.last)
+            for row, tokens in zip(rows, written, strict=True):
+                self.read[row] = len(tokens)
+        return self.model.logits(self.last)
 
 
 @torch.inference_mode()
@@ -82,12 +119,7 @@ def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earli
         rows = batch.tolist()
         for row, scores in zip(rows, chain.from_iterable(answers_in_halves(rows, answer)), strict=True):
             found[row] = scores
-    if not np.isfinite(list(chain.from_iterable(found))).all():
-        raise IncompatibleModule(
-            "the language model's probabilities are no numbers",
-            where=model.name,
-            do="open it with --precision fp32; if that does not help, its weights are damaged",
-        )
+    require_numbers(found, model.name)
     return found
 
 

@@ -7,54 +7,72 @@ from dataclasses import replace
 from typing import Any
 
 from graftwork.core.example import Example
-from graftwork.core.language_model import NextTokenModel
-from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.targets.prompts import Prompts
-from graftwork.train.continuations import Asked, asked_of
+from graftwork.train.asked import Asked, AskedModel, without_tokens
 
 
 def with_fitting_shots(
-    model: NextTokenModel, prompts: Prompts, drawn: Sequence[Example], task: Task, examples: Sequence[Example]
+    model: AskedModel,
+    prompts: Prompts,
+    drawn: Sequence[tuple[Example, str]],
+    examples: Sequence[Example],
+    reserve: int,
 ) -> tuple[Prompts, list[Example]]:
     """Return the prompts with those of the drawn shots that fit beside the longest of `examples`, and which these are.
 
-    An example counts as half the context at most: longer texts are cut. A shot that does not fit is left out, and the
+    A shot is an example of train with its right answer. `reserve` tokens of the context are kept for what is written;
+    an example counts as half of the rest at most: longer texts are cut. A shot that does not fit is left out, and the
     next ones are tried.
     """
-    contexts = [prompts.context(example.inputs) for example in examples]
-    asked = asked_of(model, contexts, [prompts.answers(example) for example in examples])
-    longest = max((one.most for one in asked), default=0)
-    opening = len(model.tokens([prompts.before])[0])
-    room = model.context - min(longest, opening + model.context // 2)
-    chosen: list[Example] = []
-    for example in drawn:
-        tried = _shown(prompts, [*chosen, example], task)
-        if len(model.tokens([tried.before + prompts.template.separator])[0]) - opening <= room:
-            chosen.append(example)
-    return _shown(prompts, chosen, task), chosen
+    reader = model.reader
+    context = reader.context - reserve
+    longest = max((one.most for one in asked_by(model, prompts, [example.inputs for example in examples])), default=0)
+    opening = len(reader.tokens([prompts.before])[0])
+    room = context - min(longest, opening + context // 2)
+    chosen: list[tuple[Example, str]] = []
+    for shot in drawn:
+        tried = _shown(prompts, [*chosen, shot])
+        if len(reader.tokens([tried.before + prompts.template.separator])[0]) - opening <= room:
+            chosen.append(shot)
+    return _shown(prompts, chosen), [example for example, _ in chosen]
 
 
-def _shown(prompts: Prompts, shots: Sequence[Example], task: Task) -> Prompts:
-    return replace(prompts, shots=tuple(prompts.shot(example, task) for example in shots))
+def _shown(prompts: Prompts, shots: Sequence[tuple[Example, str]]) -> Prompts:
+    return replace(prompts, shots=tuple(prompts.shot(example, word) for example, word in shots))
 
 
-def cut_to_fit(
-    model: NextTokenModel, prompts: Prompts, inputs: Mapping[str, Any], answers: Sequence[str], asked: Asked
-) -> Asked:
-    """Cut the longest text of an example at its end until the prompt fits. Raises `ConfigError` where none does."""
-    inputs = {role: given for role, given in inputs.items() if isinstance(given, str)}
-    while asked.most > model.context:
-        longest = max(inputs, key=lambda role: len(inputs[role]))
-        spans = model.spans(inputs[longest])
-        kept = spans[: max(0, len(spans) - (asked.most - model.context))]
+def asked_by(model: AskedModel, prompts: Prompts, inputs: Sequence[Mapping[str, Any]]) -> list[Asked]:
+    """Return the prompts for examples with these inputs, with their answers; of texts to be written there are none."""
+    contexts = [prompts.context(given) for given in inputs]
+    if not prompts.template.is_free:
+        return model.asked(contexts, [prompts.answers(given) for given in inputs], prompts.end)
+    tokens = model.reader.tokens(contexts)
+    if not all(tokens):
+        without_tokens("", prompt=True)
+    return [Asked(one, [], apart=True) for one in tokens]
+
+
+def require_room(model: AskedModel, prompts: Prompts, asked: Asked, inputs: Mapping[str, Any], reserve: int) -> Asked:
+    """Cut the longest text of an example at its end until its prompt leaves room for `reserve` tokens.
+
+    Raises `ConfigError` where none of it fits.
+    """
+    limit = model.reader.context - reserve
+    inputs = {role: given for role, given in inputs.items() if isinstance(given, str | tuple)}
+    texts = [role for role, given in inputs.items() if isinstance(given, str)]
+    while asked.most > limit:
+        longest = max(texts, key=lambda role: len(inputs[role]))
+        spans = model.reader.spans(inputs[longest])
+        kept = spans[: max(0, len(spans) - (asked.most - limit))]
         if not inputs[longest]:
             raise ConfigError(
                 "the prompt leaves no room for a text",
                 got=f"{asked.most:,} tokens without it",
-                expected=f"at most {model.context:,}, the context of the language model",
+                expected=f"at most {limit:,}: the context of the language model"
+                + (f", less {reserve} for the text that it writes" if reserve else ""),
                 do="choose fewer shots, a shorter template, or shorter choices",
             )
         inputs[longest] = inputs[longest][: kept[-1][1]] if kept else ""
-        (asked,) = asked_of(model, [prompts.context(inputs)], [answers])
+        (asked,) = asked_by(model, prompts, [inputs])
     return asked

@@ -1,0 +1,118 @@
+"""A left-to-right language model that is asked: the answers go on from the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from graftwork.core.language_model import Earlier, NextTokenModel
+from graftwork.core.writing import TextSearch
+from graftwork.machine.memory import answers_in_halves
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.asked import Asked, Text, require_numbers
+from graftwork.train.batches import by_length
+from graftwork.train.continuations import DecoderCursor, asked_of, log_likelihoods, read_before
+from graftwork.train.greedy_writing import margins_of, written_by
+
+R = TypeVar("R")
+
+
+class AskedDecoder:
+    """An `AskedModel`. What all prompts begin with is read once, and its keys and values are kept."""
+
+    def __init__(self, reader: NextTokenModel):
+        self.reader = reader
+        self.beginning: list[int] = []
+        self._kept: Earlier | None = None
+
+    def begin(self, shared: str, prompt: str) -> None:
+        """Note what all prompts begin with: where a text follows, the last tokens may be others."""
+        alone, followed = self.reader.tokens([shared, prompt])
+        same = [one == other for one, other in zip(alone, followed, strict=False)]
+        self.beginning, self._kept = alone[: [*same, False].index(False)], None
+
+    def read_beginning(self) -> None:
+        """Read what all prompts begin with, if that has not been done."""
+        if self._kept is None and self.beginning:
+            self._kept = read_before(self.reader, self.beginning)
+
+    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[Asked]:
+        """Tokenise prompts with their answers."""
+        return asked_of(self.reader, prompts, answers, end)
+
+    def likelihoods(self, asked: Sequence[Asked]) -> list[list[float]]:
+        """Return log p of every answer to each prompt."""
+        return self._parted(asked, lambda part, before: log_likelihoods(self.reader, part, before))
+
+    def margins(self, asked: Sequence[Asked]) -> list[list[float]]:
+        """Write one of the answers to each prompt."""
+        found = self._parted(asked, lambda part, before: self._batched(part, before, self._margins))
+        require_numbers(found, self.reader.name)
+        return found
+
+    def write(self, prompts: Sequence[list[int]], search: TextSearch, end: str) -> list[Text]:
+        """Write a text behind each prompt, greedily, up to the text `end` or the model's own end."""
+        reader = self.reader
+
+        def over(tokens: Sequence[int]) -> bool:
+            return bool(end) and end in reader.text_of(tokens)
+
+        def answer(part: Sequence[Asked], before: Earlier | None) -> list[Text]:
+            cursor = DecoderCursor(reader, [one.context for one in part], before)
+            found = written_by(cursor, len(part), search.longest, reader.ends, over)
+            texts = [reader.text_of([token for token in tokens if token not in reader.ends]) for tokens, _, _ in found]
+            cuts = [text.partition(end)[0] if end else text for text in texts]
+            return [(text.strip(), chance, cut) for text, (_, chance, cut) in zip(cuts, found, strict=True)]
+
+        asked = [Asked(prompt, []) for prompt in prompts]
+        written = self._parted(asked, lambda part, before: self._batched(part, before, answer))
+        require_numbers([[chance] for _, chance, _ in written], reader.name)
+        return written
+
+    def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str) -> list[float]:
+        """Return log p of a text behind each prompt, with its end, tokenised anew and apart from the prompt."""
+        reader, front = self.reader, len(self.reader.tokens([""])[0])
+        told = reader.tokens([f" {text}{end}" if text else end for text in texts])
+        last = [] if end else list(reader.ends[:1])
+        asked = [Asked(prompt, [[*tokens[front:], *last]]) for prompt, tokens in zip(prompts, told, strict=True)]
+        return [score for (score,) in self.likelihoods(asked)]
+
+    def reserve(self, search: TextSearch) -> int:
+        """Return the tokens of the longest text: it stands behind the prompt."""
+        return search.longest
+
+    def _margins(self, part: Sequence[Asked], before: Earlier | None) -> list[list[float]]:
+        cursor = DecoderCursor(self.reader, [one.context for one in part], before)
+        return margins_of(cursor, [one.continuations for one in part])
+
+    def _parted(self, asked: Sequence[Asked], work: Callable[[list[Asked], Earlier | None], list[R]]) -> list[R]:
+        """Work on prompts that begin as all do, behind what was read; on others, cut or tokenised otherwise, whole."""
+        self.read_beginning()
+        found: dict[int, R] = {}
+        shared = len(self.beginning)
+        begun = [bool(shared) and self.begins(one) for one in asked]
+        for kept in (True, False):
+            rows = [row for row, same in enumerate(begun) if same == kept]
+            part = [asked[row].behind(shared if kept else 0) for row in rows]
+            found |= dict(zip(rows, work(part, self._kept if kept else None), strict=True)) if rows else {}
+        return [found[row] for row in range(len(asked))]
+
+    def begins(self, asked: Asked) -> bool:
+        """Return whether a prompt goes on from what was read once."""
+        shared = len(self.beginning)
+        return len(asked.context) > shared and asked.context[:shared] == self.beginning
+
+    @torch.inference_mode()
+    def _batched(
+        self, asked: Sequence[Asked], before: Earlier | None, work: Callable[[list[Asked], Earlier | None], list[R]]
+    ) -> list[R]:
+        found: dict[int, R] = {}
+        sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
+        for batch in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+            rows = batch.tolist()
+            parts = answers_in_halves(rows, lambda some: work([asked[row] for row in some], before))
+            found |= dict(zip(rows, [one for part in parts for one in part], strict=True))
+        return [found[row] for row in range(len(asked))]

@@ -1,0 +1,45 @@
+"""The language model that a setting asks: a decoder with its head, or an encoder-decoder."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from graftwork.core.backbone import Backbone, BackboneCard, ContinuesTexts
+from graftwork.core.method import Setting
+from graftwork.core.writing import TextWriter, share_reading
+from graftwork.pretrained.open_backbone import can_write, opened_like
+from graftwork.train.asked import AskedModel
+from graftwork.train.asked_decoder import AskedDecoder
+from graftwork.train.asked_seq2seq import AskedSeq2Seq
+
+WITH_DECODER = "with the decoder"  # name of shared work: opening a network with its decoder
+
+
+def no_model(card: BackboneCard) -> str:
+    """Return the reason that a backbone cannot be asked; "" if it can."""
+    if card.continues or card.writes or can_write(card.id):
+        return ""
+    return f"{card.id} is no language model with its head: neither left to right, nor an encoder with a decoder"
+
+
+def asks_itself(backbone: Backbone) -> bool:
+    """Return whether this open backbone is asked; if not, the same network is opened with its decoder beside it."""
+    return backbone.card.continues or isinstance(backbone, TextWriter)
+
+
+def opened_to_write(setting: Setting) -> Backbone:
+    """Open the backbone of a setting with its decoder, on the weights of the open one that reads alone."""
+    assert setting.backbone is not None
+    network = opened_like(setting.backbone, setting.backbone.card.id, writes=True)
+    share_reading(network, setting.backbone)
+    return network
+
+
+def asked_model(network: Backbone) -> AskedModel:
+    """Return a network as a language model that is asked, with nothing read yet."""
+    if isinstance(network, ContinuesTexts):
+        return AskedDecoder(network.language_model())
+    from graftwork.pretrained.seq2seq_reader import Seq2SeqReader  # it needs transformers
+
+    assert isinstance(network, TextWriter), f"{network.card.id} is no language model"
+    return AskedSeq2Seq(Seq2SeqReader(cast(Any, network)))

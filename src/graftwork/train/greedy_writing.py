@@ -1,0 +1,73 @@
+"""Greedy writing: the likeliest token each time, of all or of those that one of some answers goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Cursor(Protocol):
+    """A batch of B prompts that were read, behind which tokens are written."""
+
+    def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
+        """Return (n, V) fp32: the logits of the token behind all that each of these rows has written.
+
+        From call to call the rows become fewer, or stay, and what they have written longer.
+        """
+
+
+def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
+    """Write one of its answers for each of B prompts; see `AskedModel.margins`. No answer may begin another one.
+
+    The network is asked only where answers differ: none is asked about a token that all go on with.
+    """
+    margins = [[0.0] * len(ways) for ways in answers]
+    left = [list(range(len(ways))) for ways in answers]
+    written: list[list[int]] = [[] for _ in answers]
+    rows = list(range(len(answers)))
+    while True:
+        for row in rows:
+            first = answers[row][left[row][0]]
+            while len(written[row]) < len(first) and len(_next(answers[row], left[row], len(written[row]))) == 1:
+                written[row].append(first[len(written[row])])
+        rows = [row for row in rows if len(written[row]) < len(answers[row][left[row][0]])]
+        if not rows:
+            return margins
+        logits = cursor.logits(rows, [written[row] for row in rows]).double().cpu()
+        for row, of_row in zip(rows, logits, strict=True):
+            place = len(written[row])
+            tokens = _next(answers[row], left[row], place)
+            found = dict(zip(tokens, of_row[tokens].tolist(), strict=True))
+            chosen = max(tokens, key=lambda token: found[token])
+            for way in left[row]:
+                margins[row][way] = found[answers[row][way][place]] - found[chosen]
+            left[row] = [way for way in left[row] if answers[row][way][place] == chosen]
+            written[row].append(chosen)
+
+
+def _next(answers: Sequence[list[int]], left: Sequence[int], place: int) -> list[int]:
+    """Return the different tokens at a place of the answers that are left."""
+    return list(dict.fromkeys(answers[way][place] for way in left))
+
+
+def written_by(
+    cursor: Cursor, rows: int, longest: int, ends: Collection[int], over: Callable[[Sequence[int]], bool]
+) -> list[tuple[list[int], float, bool]]:
+    """Write up to `longest` tokens behind each of B prompts, until a token of `ends` or until it is `over`.
+
+    Returns the tokens, the sum of their log-probabilities, and whether they were cut.
+    """
+    written: list[list[int]] = [[] for _ in range(rows)]
+    chances, cut, going = [0.0] * rows, [True] * rows, list(range(rows))
+    while going and len(written[going[0]]) < longest:
+        log_chances = cursor.logits(going, [written[row] for row in going]).log_softmax(dim=1)
+        best, tokens = torch.max(log_chances, dim=1)
+        for row, chance, token in zip(going, best.double().tolist(), tokens.tolist(), strict=True):
+            written[row].append(token)
+            chances[row] += chance
+            cut[row] = token not in ends and not over(written[row])
+        going = [row for row in going if cut[row]]
+    return list(zip(written, chances, cut, strict=True))

@@ -1,0 +1,128 @@
+"""What prompting leaves: a language model with a prompt, which scores given answers or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.example import Example
+from graftwork.core.method import Logits
+from graftwork.core.ragged import Ragged
+from graftwork.core.writing import TextSearch
+from graftwork.targets.prompts import Prompts
+from graftwork.targets.verbal_answers import VerbalAnswers
+from graftwork.targets.written_texts import written
+from graftwork.train.asked import Asked, AskedModel
+from graftwork.train.flops import counted
+from graftwork.train.prompt_room import asked_by, require_room
+
+
+@dataclass
+class Prompted:
+    """A language model with a prompt, whose answers are some given ones. Implements `Fitted`."""
+
+    model: AskedModel
+    prompts: Prompts
+    numbers: tuple[float, ...]  # what the words of a regression say, in the scale of its encoded targets
+    is_written: bool  # True: the logits are margins of the written answer, else log-likelihoods
+    normalise: str
+    content_free: NDArray[np.float64] | None  # (C,) log-probabilities of labels without content; None: not calibrated
+    facts: Mapping[str, Any]
+    trained_parameters: int = 0
+
+    def asked(self, examples: Sequence[Example]) -> tuple[list[Asked], int]:
+        """Return the prompts of examples with their answers, and how many had to be cut."""
+        return fitting(self.model, self.prompts, examples)
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """Return (N, C), (W, 1) for choices, (N, 1) of a regression.
+
+        That of an answer is its log-likelihood; if it is written, how far it is from being written. The number of a
+        regression is the mean of all, by their likelihoods, or the written one.
+        """
+        asked, _ = self.asked(examples)
+        found = self.model.margins(asked) if self.is_written else self.model.likelihoods(asked)
+        scores = [
+            [score / length for score, length in zip(row, self._lengths(example, one), strict=True)]
+            for row, example, one in zip(found, examples, asked, strict=True)
+        ]
+        if not self.prompts.words:
+            return Ragged.of([[(score,) for score in row] for row in scores], np.float64)
+        logits = np.array(scores, dtype=np.float64).reshape(len(examples), len(self.prompts.words))
+        if self.numbers:
+            logits = np.where(logits < 0, -np.inf, 0.0) if self.is_written else logits
+            return VerbalAnswers(self.prompts.words, self.numbers).logits(logits, examples)
+        return logits if self.content_free is None else logits - self.content_free
+
+    def _lengths(self, example: Example, asked: Asked) -> list[int]:
+        """Return what the log-likelihood of each answer is divided by."""
+        if self.normalise == "tokens":
+            return [len(way) for way in asked.continuations]
+        if self.normalise == "characters":
+            return [len(answer) for answer in self.prompts.answers(example.inputs)]
+        return [1] * len(asked.continuations)
+
+    def delta(self) -> dict[str, NDArray[np.float64]]:
+        """Return the calibration, if any; the prompt is in the facts."""
+        return {} if self.content_free is None else {"content_free": self.content_free}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Count the FLOPs of answering these, each with all of its prompt, as if none had been read before."""
+        return _flops(self, examples)
+
+
+@dataclass
+class PromptedWriter:
+    """A language model with a prompt, which writes texts. Implements `Fitted` and `ReadsBack`."""
+
+    model: AskedModel
+    prompts: Prompts
+    search: TextSearch
+    facts: Mapping[str, Any]
+    trained_parameters: int = 0
+
+    def asked(self, examples: Sequence[Example]) -> tuple[list[Asked], int]:
+        """Return the prompts of examples, and how many had to be cut."""
+        return fitting(self.model, self.prompts, examples, self.model.reserve(self.search))
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """Return (N,) of `WRITTEN`."""
+        asked, _ = self.asked(examples)
+        found = self.model.write([one.context for one in asked], self.search, self.prompts.end)
+        return written([text for text, _, _ in found], [chance for _, chance, _ in found], [cut for _, _, cut in found])
+
+    def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
+        """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, with their ends, tokenised anew."""
+        asked, _ = self.asked(examples)
+        texts = np.asarray(outputs)["text"].tolist()
+        return np.array(self.model.read_back([one.context for one in asked], texts, self.prompts.end))
+
+    def delta(self) -> dict[str, NDArray[np.float64]]:
+        """Return nothing; the prompt is in the facts."""
+        return {}
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Count the FLOPs of answering these, each with all of its prompt, as if none had been read before."""
+        return _flops(self, examples)
+
+
+def fitting(
+    model: AskedModel, prompts: Prompts, examples: Sequence[Example], reserve: int = 0
+) -> tuple[list[Asked], int]:
+    """Return the prompts of examples with their answers, and how many had to be cut to leave room for `reserve`."""
+    asked = asked_by(model, prompts, [example.inputs for example in examples])
+    long = [place for place, one in enumerate(asked) if one.most > model.reader.context - reserve]
+    for place in long:
+        asked[place] = require_room(model, prompts, asked[place], examples[place].inputs, reserve)
+    return asked, len(long)
+
+
+def _flops(fitted: Prompted | PromptedWriter, examples: Sequence[Example]) -> tuple[float, str]:
+    fitted.model.read_beginning()
+    found = counted(lambda: fitted.logits(examples))[1]
+    behind = sum(map(fitted.model.begins, fitted.asked(examples)[0]))
+    return found + behind * fitted.facts["flops_read_once"], "counter"
