@@ -14,7 +14,7 @@ from graftwork.core.progress import Progress
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.module.task_module import TaskModule
 from graftwork.ship.compression import Compression, CompressionData
-from graftwork.ship.rung_measure import ScoreLoss, RelativeSpeed, loss_of, pace, stored_with_backbone
+from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss, loss_of, pace, stored_with_backbone
 
 FEWER, FASTER = 0.99, 1.02  # a rung that changes the aim by less is not worth a loss
 NO_WORSE = 0.95  # an exact rung may be slower by this much: that is within the measurement
