@@ -38,7 +38,7 @@ ONLY_HERE = "students"  # the data's name in a store of frozen passes that one f
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Teaching:
     """How a student is taught."""
 
     epochs: int  # passes over labelled, unlabelled and invented texts
@@ -68,7 +68,7 @@ def unteachable(module: TaskModule) -> str:
     return f"a student reads texts, and this reads {media[0]}s" if media else ""
 
 
-def require_sense(lesson: Lesson) -> None:
+def require_sense(lesson: Teaching) -> None:
     """Raise `ConfigError` for settings that no training can have."""
     wrong = {
         "epochs": lesson.epochs < 1,
@@ -92,7 +92,7 @@ def taught(
     module: TaskModule,
     network: Backbone,
     data: CompressionData,
-    lesson: Lesson,
+    lesson: Teaching,
     *,
     seed: int,
     progress: Progress,
@@ -138,7 +138,7 @@ def taught(
 
 
 def _lessons(
-    module: TaskModule, network: Backbone, data: CompressionData, lesson: Lesson, seed: int
+    module: TaskModule, network: Backbone, data: CompressionData, lesson: Teaching, seed: int
 ) -> tuple[Split, TaughtLoss]:
     """Return what a student is trained on: texts with the teacher's answers, the labelled ones first; and the loss."""
     labelled, further = data.train.examples, data.unlabelled
@@ -161,7 +161,7 @@ def _lessons(
     return Split(data.train.name, (*labelled, *further), targets), loss
 
 
-def _comparable(module: TaskModule, network: Backbone, lesson: Lesson) -> bool:
+def _comparable(module: TaskModule, network: Backbone, lesson: Teaching) -> bool:
     """Return whether the student's head reads as many numbers of a sequence as the teacher's, a network that folds."""
     if not lesson.features or unfoldable(module) or module.backbone is None:
         return False
