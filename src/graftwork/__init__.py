@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from graftwork.pretrain.pretraining import pretrain
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
+    from graftwork.ship.compress import compress
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "climb",
     "compare",
     "compare_tasks",
+    "compress",
     "curve",
     "data_report",
     "doctor",
@@ -67,6 +69,7 @@ _HOMES = {
     "climb": "graftwork.budget.ladder",
     "compare": "graftwork.compare.leaderboard",
     "compare_tasks": "graftwork.compare.compare_tasks",
+    "compress": "graftwork.ship.compress",
     "curve": "graftwork.compare.curve",
     "data_report": "graftwork.run.data_report",
     "doctor": "graftwork.doctor.examine",

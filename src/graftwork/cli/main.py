@@ -50,7 +50,7 @@ Completion with TAB: add the line for your shell to its start-up file.
 COMPLETE = "_GRAFT_COMPLETE"  # click's variable: set while a shell asks for completions
 SECTIONS = {
     "Decide": ("compare", "train", "curve", "benchmark", "experience"),
-    "Use": ("predict", "score", "shift", "serve", "bank", "stream"),
+    "Use": ("predict", "score", "shift", "serve", "bank", "stream", "compress"),
     "Check": ("data", "ls", "show", "verify", "receipt", "cache", "doctor"),
     "Pre-train": ("pretrain", "vectors", "nearest"),
 }
@@ -59,6 +59,7 @@ _STOPPED = {
     "bank": "the bank is unchanged",
     "benchmark": _KEPT,
     "compare": _KEPT,
+    "compress": "nothing is written",
     "curve": _KEPT,
     "pretrain": "the last checkpoint is kept; the same command resumes from it",
     "stream": "trained tasks are kept; the same command resumes with the others",

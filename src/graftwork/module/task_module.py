@@ -303,6 +303,13 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
     write_json(folder / "module.json", read_json(folder / "module.json") | {"costs": costs})
 
 
+def add_to_description(folder: Path, found: Mapping[str, Any]) -> None:
+    """Add to `module.json`, or replace there, what became known after the module was saved; README.md tells it too."""
+    description = read_json(folder / "module.json") | dict(found)
+    write_json(folder / "module.json", description)
+    write_text(folder / "README.md", _card(description))
+
+
 def _card(description: Mapping[str, Any]) -> str:
     task, backbone = description["task"], description["backbone"]
     scores = named_scores(description["scores"], positive=task.get("positive"))

@@ -18,7 +18,7 @@ LEAST = 1e-12  # a smaller row counts as one of zeros
 
 def quantised(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return (N, in) as int8, and the scale (N, 1) in fp32 of each row. A row read from int8 gives the same int8."""
-    scale = (torch.linalg.vector_norm(rows.float(), float("inf"), dim=1, keepdim=True) / STEPS).clamp_min(LEAST)
+    scale = (rows.float().abs().amax(dim=1, keepdim=True) / STEPS).clamp_min_(LEAST)
     return (rows.float() / scale).round_().to(torch.int8), scale
 
 
@@ -58,8 +58,8 @@ class Int8Map(nn.Linear):
             return linear(input, self.weight, self.bias)
         matrix, scales = self._int8.of(self.weight)
         rows, own = quantised(input.reshape(-1, input.shape[-1]))
-        product = torch._int_mm(rows, matrix) * own  # (N, out) fp32
-        product = product.mul_(scales) if self.bias is None else torch.addcmul(self.bias, product, scales)
+        product = torch._int_mm(rows, matrix).float().mul_(own).mul_(scales)  # (N, out)
+        product = product if self.bias is None else product.add_(self.bias)
         return product.view(*input.shape[:-1], self.out_features)
 
 

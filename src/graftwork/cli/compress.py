@@ -1,0 +1,113 @@
+"""Make a task module smaller or faster, with a loss of score that is shown to be small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from graftwork.cli.completion import paths
+from graftwork.cli.options import Command, json_option, option, print_facts, progress_bar, seed_option
+from graftwork.units import metric_title, percent, several, show
+
+
+@click.command("compress", cls=Command)
+@click.argument("module", shell_complete=paths)
+@click.argument("folder", metavar="DIR", shell_complete=paths)
+@option(
+    "--allow",
+    type=float,
+    default=0.5,
+    show_default=True,
+    metavar="POINTS",
+    help="Largest loss on validation, in points of the headline metric, that must be shown not to be exceeded.",
+)
+@option(
+    "--for",
+    "aim",
+    type=click.Choice(["speed", "bytes", "joules"]),
+    default="speed",
+    show_default=True,
+    help="What is to improve.",
+)
+@option("--rungs", metavar="NAMES", help="Compressions to try, in this order, with commas.  [default: all]")
+@option("--data", metavar="FILE", help="New place of the training file, if it was moved.")
+@option("--texts", metavar="FILE", help="Further inputs without labels: what they use of the vocabulary is kept.")
+@seed_option("what is drawn where a network is trained again")
+@json_option("the table and the receipt as JSON")
+def command(
+    module: str,
+    folder: str,
+    allow: float,
+    aim: str,
+    rungs: str | None,
+    data: str | None,
+    texts: str | None,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Make MODULE smaller or faster, and write it to the new folder DIR, with a network of its own.
+
+    Compressions are tried one on top of the other. Each is kept if it improves what is asked for, and if its loss on
+    the validation rows is shown, with a certainty of 95 %, to be at most that allowed. The exit code is 1 if none is
+    kept: then nothing is written.
+    """
+    from graftwork.ship.compress import compress
+
+    with progress_bar(first="opening the module") as progress:
+        found = compress(
+            module,
+            folder,
+            allow=allow,
+            aim=aim,
+            rungs=rungs or (),
+            data=data,
+            texts=texts,
+            seed=seed,
+            progress=progress,
+        )
+    print_facts(found, compress_lines(found), as_json)
+    return 0 if found["module"] else 1
+
+
+def compress_lines(found: Mapping[str, Any]) -> list[str]:
+    """Format the table of rungs, and what came of it."""
+    metric, original = metric_title(found["metric"], found["positive"]), found["original"]
+    lines = [
+        f"{found['task']} · {original['method']}, {show(original['bytes'], 'bytes')} with its backbone"
+        f" · {several(found['rows'], 'row')} of validation, a loss of {found['allow']:g} points allowed",
+        "",
+        f"  {'rung':<28}{metric:<12}{'loss, at most':<16}{'speed':<9}{'bytes':<11}verdict",
+    ]
+    lines += [f"  {_row(one)}" for one in found["rungs"]]
+    return [*lines, "", *_outcome(found, metric)]
+
+
+def _row(one: Mapping[str, Any]) -> str:
+    if "score" not in one:
+        return f"{one['rung']:<28}{one['verdict']}"
+    loss = f"{100 * one['loss']:.1f}, {100 * one['loss_at_most']:.1f}"
+    measured = f"{percent(one['score']):<12}{loss:<16}{one['speed_ratio']:<9.2f}{show(one['bytes'], 'bytes'):<11}"
+    return f"{one['rung']:<28}{measured}{one['verdict']}"
+
+
+def _outcome(found: Mapping[str, Any], metric: str) -> list[str]:
+    """Say what was kept and written, or why nothing was."""
+    price = f"The search took {show(found['price']['cpu_seconds'], 's')} of processor time."
+    lines = []
+    needed = found["rows_needed"]
+    if needed is None or needed > found["rows"]:
+        most = "no loss at all" if needed is None else f"a loss of {found['allow']:g} points, of {needed:,} needed"
+        lines.append(f"{several(found['rows'], 'row')} of validation are too few to show {most}: allow more.")
+    if not found["module"]:
+        return [*lines, f"Nothing is written: {found['reason']}. {price}"]
+    test = found["test"]
+    span = f"[{percent(test['low'])}, {percent(test['high'])}]"
+    return [
+        *lines,
+        f"Kept: {', '.join(found['kept'])}. {price}",
+        f"On test: {metric} {percent(test['score'])} {span}, {100 * test['loss']:.1f} points less than the original, "
+        f"at most {100 * test['loss_at_most']:.1f}.",
+        f"Task module: {found['module']}, {show(found['bytes'], 'bytes')}, {found['speed_ratio']:.2f} times as fast",
+    ]

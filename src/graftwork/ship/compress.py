@@ -1,0 +1,192 @@
+"""Compression of a finished module: rungs are tried one on top of the other, and kept where the loss is shown small."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from graftwork.core.example import Example
+from graftwork.core.part_settings import chosen_settings, split_words
+from graftwork.core.progress import Progress, part_of, silent
+from graftwork.core.task import Dataset, positive_of
+from graftwork.data.readers.rejects import Bad
+from graftwork.errors import ConfigError, StorageError, UnknownName
+from graftwork.io.files import require_writable, storage_errors, sync_tree
+from graftwork.module.confidence import remembered
+from graftwork.module.inputs import OF_ROLES
+from graftwork.module.task_module import TaskModule, add_to_description
+from graftwork.module.trained_on import reopened
+from graftwork.registry import compressions, kinds
+from graftwork.ship.compression import Compression, CompressionData
+from graftwork.ship.rung_measure import evidence, loss_of, rows_needed
+from graftwork.ship.rung_search import RungSearch
+
+AIMS = ("speed", "bytes", "joules")
+
+
+def compress(
+    module: str | Path,
+    folder: str | Path,
+    *,
+    allow: float = 0.5,
+    aim: str = "speed",
+    rungs: str | Sequence[str] = (),
+    data: str | Path | None = None,
+    texts: str | Path | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Make the task module `module` (or a run's) smaller or faster, and write it to the new `folder`.
+
+    Rungs are tried in turn, each on the module that the kept ones before it have made: exact ones first. One is kept if
+    it improves the aim ("speed", "bytes" or "joules"), and if its loss on validation is shown to be at most `allow`
+    points of the headline metric: the upper end of the one-sided 95 % interval of the paired difference from the
+    original. The test split is looked at once, for the module that is written. `rungs` names compressions, as
+    "merge" or "vocabulary:common=8000"; by default all that are on the ladder. `data` is the new place of the training
+    file, if it was moved; `texts` a file of further inputs without labels.
+
+    Returns JSON: the rungs tried, the price of the search, scores on test, and "module", the folder, or None where no
+    rung was kept: then nothing is written. Raises `ConfigError` for settings and modules that do not fit, `DataError`,
+    `StorageError` for a folder that exists or can't be written.
+    """
+    target, chosen = Path(folder), ladder(rungs)
+    _require_settings(target, allow, aim)
+    opened = TaskModule.load(module, device="cpu")
+    if opened.backbone is None:
+        method = opened.description["method"]["name"]
+        raise ConfigError(f"{method} uses no network: there is nothing to compress", where=str(opened.folder))
+    dataset = _data_of(opened, data)
+    known = CompressionData(dataset.train, dataset.validation, tuple(_texts_of(opened, texts)))
+    require_writable(target.absolute().parent)
+    with _workplace(target) as work:
+        search = RungSearch(opened, known, allow / 100, aim, seed, work)
+        for place, (label, compression) in enumerate(chosen):
+            search.climb(label, compression, part_of(progress, place, len(chosen), label))
+        report = _told(search, allow)
+        if report["kept"]:
+            made = search.stage.module
+            on_test, scores, held = _tested(search, dataset)
+            report |= {"test": on_test}
+            source = {
+                name: opened.description[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")
+            }
+            record = {"of": source, **report}
+            add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
+            sync_tree(made.folder)
+            with storage_errors(target):
+                made.folder.rename(target)
+    return {"module": str(target) if report["kept"] else None, "of": str(module), **report}
+
+
+def ladder(rungs: str | Sequence[str]) -> list[tuple[str, Compression]]:
+    """Return label and compression of each rung named, as "merge" or "vocabulary:common=8000"; of none, of all.
+
+    Raises `UnknownName` or `ConfigError`.
+    """
+    named = [(words, *chosen_settings(words, compressions)) for words in split_words(rungs)]
+    if not named:
+        makers = sorted(((compressions.get(name), name) for name in compressions.names()), key=lambda one: one[0].ORDER)
+        named = [
+            (":".join([name, *(f"{key}={value}" for key, value in entry.items())]), name, dict(entry))
+            for make, name in makers
+            for entry in make.LADDER
+        ]
+    return [(label, cast(Any, compressions.get(name))(**settings)) for label, name, settings in named]
+
+
+def _require_settings(target: Path, allow: float, aim: str) -> None:
+    if not (math.isfinite(allow) and allow >= 0):
+        raise ConfigError("allow is a number of points, 0 or more", got=f"{allow:g}")
+    if aim not in AIMS:
+        raise UnknownName("aim", aim, AIMS)
+    if target.exists() or target.is_symlink():
+        raise StorageError("this folder exists already", where=str(target), do="name a new one")
+
+
+def _data_of(module: TaskModule, data: str | Path | None) -> Dataset:
+    """Return the data that the module was trained on. Raises `ConfigError` where it is not found unchanged."""
+    recorded = module.description.get("data")
+    if recorded is not None and data is not None:
+        recorded = recorded | {"files": recorded["files"] | {"data": str(data)}}
+    found, reason = reopened(recorded, module.task)
+    if found is None:
+        do = "" if recorded is None else "name the training file where it is now: --data FILE"
+        raise ConfigError(
+            "the module's own data is needed to measure a loss", where=str(module.folder), got=reason, do=do
+        )
+    return found
+
+
+def _texts_of(module: TaskModule, texts: str | Path | None) -> Iterator[Example]:
+    """Yield the inputs of a file without labels. Raises `DataError` for a bad row."""
+    if texts is None:
+        return
+    for row in OF_ROLES[module.roles].rows(Path(texts), module.task, {})():
+        if isinstance(row, Bad):
+            raise row.error
+        yield row
+
+
+@contextmanager
+def _workplace(target: Path) -> Iterator[Path]:
+    """Provide an empty folder beside `target`, on its disk, removed at the end whatever happens."""
+    with storage_errors(target.absolute().parent):
+        made = tempfile.TemporaryDirectory(
+            dir=target.absolute().parent, prefix=f".{target.name}.", ignore_cleanup_errors=True
+        )
+    with made as work:
+        yield Path(work)
+
+
+def _told(search: RungSearch, allow: float) -> dict[str, Any]:
+    """Return what was tried and what it cost, as JSON."""
+    kept = [one.rung for one in search.tried if one.kept]
+    spent, rows = search.watch.read(), len(search.data.validation.examples)
+    needed = rows_needed(search.allowed) if search.allowed else None
+    applied = [one for one in search.tried if one.loss is not None]
+    return {
+        "task": search.original.task.name,
+        "metric": search.original.task.metrics[0],
+        "positive": positive_of(search.original.task),
+        "allow": allow,
+        "aim": search.aim,
+        "rows": rows,
+        "rows_needed": needed,
+        "original": {"method": search.original.description["method"]["name"], "bytes": search.original_bytes},
+        "rungs": [one.told() for one in search.tried],
+        "kept": kept,
+        "speed_ratio": search.stage.pace.ratio,
+        "joules_ratio": search.stage.pace.joules_ratio,
+        "bytes": search.stage.bytes,
+        "price": {"wall_seconds": spent.wall_seconds, "cpu_seconds": spent.cpu_seconds},
+        "reason": _reason(kept, bool(applied)),
+    }
+
+
+def _reason(kept: Sequence[str], applied: bool) -> str:
+    if kept:
+        return f"{', '.join(kept)}: the best for the aim among the rungs whose loss was shown to be allowed"
+    return "no rung both helps and is shown to lose as little as allowed" if applied else "no rung applies"
+
+
+def _tested(search: RungSearch, dataset: Dataset) -> tuple[dict[str, Any], dict[str, float], Mapping[str, Any]]:
+    """Return, for the module that is written: test result, scores by metric, and what it remembers of held-out rows."""
+    from graftwork.core.method import Scorer, Setting
+
+    task, made = search.original.task, search.stage.module
+    kind = kinds.get(task.kind)
+    logits = {split.name: made.fitted.logits(split.examples) for split in (dataset.validation, dataset.test)}
+    before = search.original.fitted.logits(dataset.test.examples)
+    loss, own = loss_of(task, dataset.test, before, logits["test"]), evidence(task, dataset.test, logits["test"])[0]
+    low, high = own.interval
+    setting = Setting(task, kind, made.backbone)
+    scores = {metric: Scorer(metric, setting, dataset.test)(logits["test"]) for metric in task.metrics}
+    splits = (dataset.validation, dataset.test)
+    answers = [answer for split in splits for answer in kind.decode(logits[split.name], task, split.examples)]
+    held = remembered([example for split in splits for example in split.examples], answers)
+    told = loss.told() | {"low": low, "high": high, "rows": len(dataset.test.examples)}
+    return told, scores, held

@@ -1,0 +1,124 @@
+"""The search over compressions: each is tried on what the kept ones before it have made."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.meter import Stopwatch
+from graftwork.core.method import Logits
+from graftwork.core.progress import Progress
+from graftwork.errors import GraftworkError, StorageError
+from graftwork.module.task_module import TaskModule
+from graftwork.ship.compression import Compression, CompressionData
+from graftwork.ship.rung_measure import Loss, Pace, loss_of, pace, stored_with_backbone
+
+FEWER, FASTER = 0.99, 1.02  # a rung that changes the aim by less is not worth a loss
+NO_WORSE = 0.95  # an exact rung may be slower by this much: that is within the measurement
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A module on the ladder: the original, or one that was made by the rungs so far."""
+
+    module: TaskModule
+    pace: Pace
+    bytes: int  # with the backbone
+
+    def value(self, aim: str) -> float:
+        """Return what the aim is judged by; higher is better."""
+        if aim == "bytes":
+            return 1 / self.bytes
+        return self.pace.ratio if aim == "speed" else 1 / (self.pace.joules_ratio or 1.0)
+
+
+@dataclass(frozen=True)
+class RungTried:
+    """One line of the table."""
+
+    rung: str  # the compression with its settings, as typed
+    verdict: str  # "kept", or why it is not
+    kept: bool = False
+    loss: Loss | None = None  # None: it was not applied
+    stage: Stage | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def told(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        found: dict[str, Any] = {"rung": self.rung, "kept": self.kept, "verdict": self.verdict}
+        if self.loss is not None and self.stage is not None:
+            found |= self.loss.told() | {
+                "speed_ratio": self.stage.pace.ratio,
+                "joules_ratio": self.stage.pace.joules_ratio,
+                "bytes": self.stage.bytes,
+            }
+        return found | {"seconds": self.seconds, "facts": dict(self.facts)}
+
+
+@dataclass
+class RungSearch:
+    """A search in progress: the stage reached, and the rungs tried so far."""
+
+    original: TaskModule
+    data: CompressionData
+    allowed: float  # the largest loss, a fraction
+    aim: str  # "speed", "bytes" or "joules"
+    seed: int
+    work: Path  # an empty folder
+    tried: list[RungTried] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.before: Logits = self.original.fitted.logits(self.data.validation.examples)
+        self.watch = Stopwatch()
+        joules = 1.0 if self.aim == "joules" else None
+        self.original_bytes = stored_with_backbone(self.original)
+        self.stage = Stage(self.original, Pace(1.0, joules), self.original_bytes)
+
+    def climb(self, label: str, compression: Compression, progress: Progress) -> None:
+        """Try one rung on the stage reached; if it is kept, it is the new stage.
+
+        Raises `StorageError`; any other error of the compression is told as its verdict.
+        """
+        reason = compression.unfit(self.stage.module)
+        if reason:
+            self.tried.append(RungTried(label, f"does not apply: {reason}"))
+            return
+        progress(0.0, "applying")
+        folder = self.work / str(len(self.tried))
+        try:
+            done = compression.apply(self.stage.module, folder, self.data, seed=self.seed, progress=progress)
+            made = TaskModule.load(folder, device="cpu")
+        except StorageError:
+            raise
+        except GraftworkError as error:
+            self.tried.append(RungTried(label, f"failed: {error.what}"))
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        progress(0.9, "measuring")
+        validation = self.data.validation
+        after = made.fitted.logits(validation.examples)
+        loss = loss_of(self.original.task, validation, self.before, after)
+        stage = Stage(
+            made, pace(self.original, made, validation.examples, self.aim == "joules"), stored_with_backbone(made)
+        )
+        kept, verdict = self._judged(compression.EXACT, loss, stage)
+        self.tried.append(RungTried(label, verdict, kept, loss, stage, done.facts, done.seconds))
+        if kept:
+            self.stage = stage
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _judged(self, exact: bool, loss: Loss, stage: Stage) -> tuple[bool, str]:
+        if exact:
+            worse = stage.pace.ratio < NO_WORSE * self.stage.pace.ratio or stage.bytes > self.stage.bytes / NO_WORSE
+            return (False, "slower or larger") if worse else (True, "kept: no answer changes")
+        gain = stage.value(self.aim) / self.stage.value(self.aim)
+        if gain < (1 / FEWER if self.aim == "bytes" else FASTER):
+            return False, "no gain"
+        if loss.most <= self.allowed:
+            return True, "kept"
+        return False, "loss too large" if loss.mean > self.allowed else "loss not shown to be small"

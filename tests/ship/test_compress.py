@@ -1,0 +1,95 @@
+"""The ladder: what is kept, what is written, and what is refused before anything is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graftwork import compress
+from graftwork.errors import ConfigError, StorageError, UnknownName
+from graftwork.io.files import read_json, write_json
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import compressions
+from graftwork.ship.compress import ladder
+from graftwork.ship.compression import CompressionData
+
+Teacher = Callable[..., tuple[TaskModule, CompressionData]]
+ANY = 100.0  # points: every loss is allowed
+
+
+def test_rungs_that_help_are_kept_and_told(tmp_path: Path, teacher: Teacher) -> None:
+    module, _ = teacher()
+    texts = tmp_path / "texts.csv"
+    texts.write_text("text\nzqzq\n")
+    found = compress(
+        module.folder, tmp_path / "small", allow=ANY, aim="bytes", rungs="merge,vocabulary,half", texts=texts
+    )
+    assert found["kept"] == ["merge", "vocabulary", "half"] and found["module"] == str(tmp_path / "small")
+    sizes = [found["original"]["bytes"], *(rung["bytes"] for rung in found["rungs"])]
+    assert sizes == sorted(sizes, reverse=True)
+    made = TaskModule.load(tmp_path / "small")
+    told = made.description
+    assert told["scores"]["accuracy"] == pytest.approx(found["test"]["score"])
+    assert (
+        told["compression"]["of"]["run"] == module.description["run"] and told["compression"]["kept"] == found["kept"]
+    )
+    assert "accuracy" in (tmp_path / "small" / "README.md").read_text()
+    assert made.predict(["zqzq"])[0]["label"] == module.predict(["zqzq"])[0]["label"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["small", "texts.csv"]
+
+
+def test_what_is_not_shown_to_be_small_is_not_kept(tmp_path: Path, teacher: Teacher) -> None:
+    module, _ = teacher()
+    found = compress(module.folder, tmp_path / "small", allow=0.5, aim="bytes", rungs=["half"])
+    assert found["module"] is None and found["rungs"][0]["verdict"] == "loss not shown to be small"
+    assert found["rows_needed"] == 598 and [*tmp_path.iterdir()] == []
+
+
+def test_a_rung_that_does_not_help_is_not_kept(tmp_path: Path, teacher: Teacher) -> None:
+    module, _ = teacher()
+    found = compress(module.folder, tmp_path / "small", allow=ANY, aim="bytes", rungs="merge,vocabulary:common=9999")
+    assert [rung["verdict"] for rung in found["rungs"]] == ["kept: no answer changes", "no gain"]
+
+
+def test_exact_rungs_come_first_and_every_one_has_a_place() -> None:
+    labels = [label for label, _ in ladder(())]
+    assert labels[0] == "merge" and labels.index("vocabulary:common=8000") < labels.index("vocabulary")
+    assert {label.partition(":")[0] for label in labels} <= set(compressions.names())
+    with pytest.raises(UnknownName, match="merge"):
+        ladder("merg")
+
+
+def test_settings_and_places_are_checked_first(tmp_path: Path, teacher: Teacher) -> None:
+    module, _ = teacher()
+    for allow in (-1.0, float("nan")):
+        with pytest.raises(ConfigError, match="allow is a number"):
+            compress(module.folder, tmp_path / "small", allow=allow)
+    with pytest.raises(UnknownName, match="aim"):
+        compress(module.folder, tmp_path / "small", aim="bites")
+    with pytest.raises(StorageError, match="exists already"):
+        compress(module.folder, tmp_path)
+    with pytest.raises(StorageError):
+        compress(module.folder, Path("/proc/small"), rungs="merge")
+
+
+def test_data_that_was_moved_is_named(tmp_path: Path, teacher: Teacher) -> None:
+    module, _ = teacher()
+    folder = Path(shutil.copytree(module.folder, tmp_path / "module"))
+    told = read_json(folder / "module.json")
+    data = Path(told["data"]["files"]["data"])
+    told["data"]["files"]["data"] = str(tmp_path / "gone.csv")
+    write_json(folder / "module.json", told)
+    with pytest.raises(ConfigError, match="own data is needed") as refused:
+        compress(folder, tmp_path / "small", rungs="merge")
+    assert "--data FILE" in refused.value.do
+    shutil.copy(data, tmp_path / "moved.csv")
+    assert compress(folder, tmp_path / "small", rungs="merge", data=tmp_path / "moved.csv")["kept"] == ["merge"]
+
+
+def test_a_method_without_a_network_has_nothing_to_compress(tmp_path: Path, teacher: Teacher) -> None:
+    module, _ = teacher(method="majority")
+    with pytest.raises(ConfigError, match="uses no network"):
+        compress(module.folder, tmp_path / "small")
