@@ -82,7 +82,7 @@ class Distil:
         began = time.monotonic()
         network, made = self._network(module, data)
         rate = self.learning_rate or (STATIC_RATE if self.student == STATIC else RATE)
-        lesson = Teaching(self.epochs, rate, 1.0, self.temperature, self.teacher, self.features, self.invented)
+        lesson = Teaching(self.epochs, rate, self.temperature, self.teacher, self.features, self.invented)
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)
         return Compressed(made | dict(student.facts), time.monotonic() - began)

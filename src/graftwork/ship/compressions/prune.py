@@ -63,9 +63,7 @@ class Prune:
         scores = importance(whole, module.task, data.train)
         kept = max(1, round(self.columns * len(scores[0])))
         lost = 1 - sum(float(one.topk(kept).values.sum()) for one in scores) / sum(float(one.sum()) for one in scores)
-        lesson = Teaching(
-            self.epochs, self.learning_rate, 1.0, self.temperature, self.teacher, self.features, self.invented
-        )
+        lesson = Teaching(self.epochs, self.learning_rate, self.temperature, self.teacher, self.features, self.invented)
         network = without_columns(whole.backbone, scores, kept)
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)
