@@ -99,7 +99,8 @@ def taught(
 ) -> Student:
     """Train all weights of a copy of `network` and a linear head towards the answers of `module`.
 
-    The teacher answers every text once, before training. The epoch that is best on validation is kept. Raises `ConfigError` or `Diverged`.
+    The teacher answers every text once, before training. The epoch that is best on validation is kept. Raises
+    `ConfigError` or `Diverged`.
     """
     require_sense(lesson)
     progress(0.0, "the teacher answers")
