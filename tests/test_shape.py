@@ -191,10 +191,14 @@ def test_method_cards_have_their_headings_and_true_defaults(name: str) -> None:
     assert dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, flags=re.MULTILINE)) == defaults
 
 
-@pytest.mark.parametrize("name", registry.objectives.names())
-def test_objective_cards_have_true_defaults(name: str) -> None:
-    text = (CHECKOUT / "docs" / "cards" / "objectives" / f"{name}.md").read_text()
-    defaults = {item.name: str(item.default) for item in dataclasses.fields(cast(Any, registry.objectives.get(name)))}
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [(folder, name) for folder in ("objectives", "compressions") for name in getattr(registry, folder).names()],
+)
+def test_cards_have_true_defaults(folder: str, name: str) -> None:
+    text = (CHECKOUT / "docs" / "cards" / folder / f"{name}.md").read_text()
+    part = getattr(registry, folder).get(name)
+    defaults = {item.name: str(item.default) for item in dataclasses.fields(cast(Any, part))}
     assert dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, flags=re.MULTILINE)) == defaults
 
 

@@ -14,7 +14,7 @@ from graftwork.units import metric_title, percent, several, show
 
 @click.command("compress", cls=Command)
 @click.argument("module", shell_complete=paths)
-@click.argument("folder", metavar="DIR", shell_complete=paths)
+@click.argument("dir", shell_complete=paths)
 @option(
     "--allow",
     type=float,
@@ -38,7 +38,7 @@ from graftwork.units import metric_title, percent, several, show
 @json_option("the table and the receipt as JSON")
 def command(
     module: str,
-    folder: str,
+    dir: str,
     allow: float,
     aim: str,
     rungs: str | None,
@@ -58,7 +58,7 @@ def command(
     with progress_bar(first="opening the module") as progress:
         found = compress(
             module,
-            folder,
+            dir,
             allow=allow,
             aim=aim,
             rungs=rungs or (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import Backbone
 from graftwork.errors import ConfigError
 from graftwork.io.files import write_json, write_tensors, write_text
+from graftwork.nn.bert import BertShape
 from graftwork.pretrained.model_folder import OWN_SETTINGS, WEIGHTS
 from graftwork.pretrained.stored_bits import STORED_AS, stored
 from graftwork.pretrained.transformer import TransformerBackbone
@@ -73,8 +74,7 @@ def _before(backbone: TransformerBackbone) -> str:
 def config_of(backbone: TransformerBackbone) -> dict[str, Any]:
     """Return the network's configuration, as config.json has it."""
     config: Any = backbone.module.config
-    told: dict[str, Any] = asdict(config) if is_dataclass(config) and not hasattr(config, "to_dict") else {}
-    told = told or json.loads(json.dumps(config.to_dict()))
+    told = asdict(config) if isinstance(config, BertShape) else json.loads(json.dumps(config.to_dict()))
     plain = {key: value for key, value in told.items() if not key.startswith("_") and value is not None}
     return plain | {"architectures": [ARCHITECTURES.get(told["model_type"], type(backbone.module).__name__)]}
 

@@ -58,7 +58,11 @@ def compress(
     opened = TaskModule.load(module, device="cpu")
     if opened.backbone is None:
         method = opened.description["method"]["name"]
-        raise ConfigError(f"{method} uses no network: there is nothing to compress", where=str(opened.folder))
+        raise ConfigError(
+            f"{method} uses no network: there is nothing to compress",
+            where=str(opened.folder),
+            expected="a module on a backbone",
+        )
     dataset = _data_of(opened, data)
     known = CompressionData(dataset.train, dataset.validation, tuple(_texts_of(opened, texts)))
     require_writable(target.absolute().parent)

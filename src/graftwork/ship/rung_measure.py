@@ -30,7 +30,7 @@ BATCH, REPEATS, ROWS_TIMED = 32, 5, 256
 
 
 @dataclass(frozen=True)
-class Loss:
+class ScoreLoss:
     """What a compression costs in score, as fractions: positive where the compressed module is worse."""
 
     score: float  # of the compressed module
@@ -43,14 +43,14 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Pace:
+class RelativeSpeed:
     """The speed of a module beside that of the one it was made of, measured in turn on the same texts."""
 
     ratio: float  # predictions per processor second, as a multiple of the original's
     joules_ratio: float | None = None  # energy of a prediction, as a share of the original's; None: not read
 
 
-def loss_of(task: Task, split: Split, before: Logits, after: Logits) -> Loss:
+def loss_of(task: Task, split: Split, before: Logits, after: Logits) -> ScoreLoss:
     """Return the loss by the headline metric, from a paired bootstrap over the rows.
 
     Rows that are all answered alike do not show that no other would be: of N rows without a loss the bound is
@@ -59,7 +59,7 @@ def loss_of(task: Task, split: Split, before: Logits, after: Logits) -> Loss:
     first, second = evidence(task, split, before, after)
     drawn = float(np.percentile(first.draws - second.draws, 100 * CERTAINTY))
     least = 1 - (1 - CERTAINTY) ** (1 / len(split.examples))
-    return Loss(second.score, first.score - second.score, max(drawn, least))
+    return ScoreLoss(second.score, first.score - second.score, max(drawn, least))
 
 
 def evidence(task: Task, split: Split, *logits: Logits) -> list[Evidence]:
@@ -74,7 +74,9 @@ def rows_needed(allowed: float) -> int:
     return 1 if allowed >= 1 else int(np.ceil(np.log(1 - CERTAINTY) / np.log(1 - allowed)))
 
 
-def pace(original: TaskModule, compressed: TaskModule, examples: Sequence[Example], joules: bool = False) -> Pace:
+def pace(
+    original: TaskModule, compressed: TaskModule, examples: Sequence[Example], joules: bool = False
+) -> RelativeSpeed:
     """Time both on the same texts in turn, one thread, in batches of 32 texts of near-equal lengths.
 
     Time is that of the processor, which other programs do not change; of five repeats the median ratio is taken. With
@@ -97,7 +99,7 @@ def pace(original: TaskModule, compressed: TaskModule, examples: Sequence[Exampl
             ratios.append(first / max(second, 1e-9))
             energies.append(drawn_second / drawn_first if joules and drawn_first and drawn_second else None)
     read = [one for one in energies if one is not None]
-    return Pace(statistics.median(ratios), statistics.median(read) if read else None)
+    return RelativeSpeed(statistics.median(ratios), statistics.median(read) if read else None)
 
 
 def _spent(module: TaskModule, batches: Sequence[Sequence[Example]]) -> tuple[float, float | None]:

@@ -14,7 +14,7 @@ from graftwork.core.progress import Progress
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.module.task_module import TaskModule
 from graftwork.ship.compression import Compression, CompressionData
-from graftwork.ship.rung_measure import Loss, Pace, loss_of, pace, stored_with_backbone
+from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss, loss_of, pace, stored_with_backbone
 
 FEWER, FASTER = 0.99, 1.02  # a rung that changes the aim by less is not worth a loss
 NO_WORSE = 0.95  # an exact rung may be slower by this much: that is within the measurement
@@ -25,7 +25,7 @@ class Stage:
     """A module on the ladder: the original, or one that was made by the rungs so far."""
 
     module: TaskModule
-    pace: Pace
+    pace: RelativeSpeed
     bytes: int  # with the backbone
 
     def value(self, aim: str) -> float:
@@ -42,7 +42,7 @@ class RungTried:
     rung: str  # the compression with its settings, as typed
     verdict: str  # "kept", or why it is not
     kept: bool = False
-    loss: Loss | None = None  # None: it was not applied
+    loss: ScoreLoss | None = None  # None: it was not applied
     stage: Stage | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
@@ -76,7 +76,7 @@ class RungSearch:
         self.watch = Stopwatch()
         joules = 1.0 if self.aim == "joules" else None
         self.original_bytes = stored_with_backbone(self.original)
-        self.stage = Stage(self.original, Pace(1.0, joules), self.original_bytes)
+        self.stage = Stage(self.original, RelativeSpeed(1.0, joules), self.original_bytes)
 
     def climb(self, label: str, compression: Compression, progress: Progress) -> None:
         """Try one rung on the stage reached; if it is kept, it is the new stage.
@@ -112,7 +112,7 @@ class RungSearch:
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _judged(self, exact: bool, loss: Loss, stage: Stage) -> tuple[bool, str]:
+    def _judged(self, exact: bool, loss: ScoreLoss, stage: Stage) -> tuple[bool, str]:
         if exact:
             worse = stage.pace.ratio < NO_WORSE * self.stage.pace.ratio or stage.bytes > self.stage.bytes / NO_WORSE
             return (False, "slower or larger") if worse else (True, "kept: no answer changes")

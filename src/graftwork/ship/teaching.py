@@ -38,12 +38,11 @@ ONLY_HERE = "students"  # the data's name in a store of frozen passes that one f
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Teaching:
     """How a student is taught."""
 
     epochs: int  # passes over labelled, unlabelled and invented texts
     learning_rate: float  # peak of the schedule
-    decay: float  # learning rate of a block as a share of that of the block above
     temperature: float  # of teacher and student in the loss
     teacher: float  # share of the teacher in the loss of a row with a label, 0 … 1
     features: float  # factor of the loss of what the head reads, towards what the teacher's head reads; 0: not learnt
@@ -61,6 +60,8 @@ class Student:
 
 def unteachable(module: TaskModule) -> str:
     """Return why no student can learn from the module's answers, or an empty string."""
+    if module.backbone is None:
+        return "it uses no network, and answers faster than a student would"
     kind = kinds.get(module.task.kind)
     if not isinstance(kind, LearnsFromLogits):
         return f"a student learns from probabilities of labels or from numbers, and this answers {module.task.kind}"
@@ -68,12 +69,11 @@ def unteachable(module: TaskModule) -> str:
     return f"a student reads texts, and this reads {media[0]}s" if media else ""
 
 
-def require_sense(lesson: Lesson) -> None:
+def require_sense(lesson: Teaching) -> None:
     """Raise `ConfigError` for settings that no training can have."""
     wrong = {
         "epochs": lesson.epochs < 1,
         "learning_rate": lesson.learning_rate <= 0,
-        "decay": not 0 < lesson.decay <= 1,
         "temperature": lesson.temperature <= 0,
         "teacher": not 0 <= lesson.teacher <= 1,
         "features": lesson.features < 0,
@@ -84,7 +84,7 @@ def require_sense(lesson: Lesson) -> None:
             raise ConfigError(
                 f"{name} of a student's training is out of range",
                 got=repr(getattr(lesson, name)),
-                expected="epochs, learning_rate and temperature above 0, decay and teacher at most 1, none below 0",
+                expected="epochs, learning_rate and temperature above 0, teacher at most 1, none below 0",
             )
 
 
@@ -92,16 +92,15 @@ def taught(
     module: TaskModule,
     network: Backbone,
     data: CompressionData,
-    lesson: Lesson,
+    lesson: Teaching,
     *,
     seed: int,
     progress: Progress,
-    towards: float = 1.0,
 ) -> Student:
     """Train all weights of a copy of `network` and a linear head towards the answers of `module`.
 
-    The teacher answers every text once, before training. The epoch that is best on validation is kept. `towards` is
-    the fraction of the whole work at which this ends, for `progress`. Raises `ConfigError` or `Diverged`.
+    The teacher answers every text once, before training. The epoch that is best on validation is kept. Raises
+    `ConfigError` or `Diverged`.
     """
     require_sense(lesson)
     progress(0.0, "the teacher answers")
@@ -122,10 +121,10 @@ def taught(
         order=partial(epoch_batches, recipe, derive(seed, "order")),
         passes=FrozenStore().of(network, ONLY_HERE),
         score=Scorer(module.task.metrics[0], setting, data.validation),
-        progress=lambda done, text: progress(done * towards, text),
+        progress=progress,
         taught=loss,
     )
-    fitted = Full(decay=lesson.decay).fit(bench)
+    fitted = Full(decay=1.0).fit(bench)
     thresholds = thresholds_of(setting, fitted.logits(data.validation.examples), data.validation.targets)
     model, out = fitted.model, fitted.model.head.out
     model.network.requires_grad_(False)
@@ -138,7 +137,7 @@ def taught(
 
 
 def _lessons(
-    module: TaskModule, network: Backbone, data: CompressionData, lesson: Lesson, seed: int
+    module: TaskModule, network: Backbone, data: CompressionData, lesson: Teaching, seed: int
 ) -> tuple[Split, TaughtLoss]:
     """Return what a student is trained on: texts with the teacher's answers, the labelled ones first; and the loss."""
     labelled, further = data.train.examples, data.unlabelled
@@ -161,7 +160,7 @@ def _lessons(
     return Split(data.train.name, (*labelled, *further), targets), loss
 
 
-def _comparable(module: TaskModule, network: Backbone, lesson: Lesson) -> bool:
+def _comparable(module: TaskModule, network: Backbone, lesson: Teaching) -> bool:
     """Return whether the student's head reads as many numbers of a sequence as the teacher's, a network that folds."""
     if not lesson.features or unfoldable(module) or module.backbone is None:
         return False

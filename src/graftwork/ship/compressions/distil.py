@@ -23,7 +23,7 @@ from graftwork.ship.fewer_blocks import spread, with_blocks
 from graftwork.ship.folding import folded, unfoldable
 from graftwork.ship.standalone import save_standalone
 from graftwork.ship.static_vectors import static_backbone
-from graftwork.ship.teaching import Lesson, taught, unteachable
+from graftwork.ship.teaching import Teaching, taught, unteachable
 
 OWN, STATIC = "own", "static"
 RATE, STATIC_RATE = 5e-4, 1e-2  # learning rates, where none is given
@@ -47,7 +47,7 @@ class Distil:
 
     EXACT: ClassVar[bool] = False
     ORDER: ClassVar[int] = 50
-    LADDER: ClassVar[Entries] = ({}, {"layers": 1}, {"student": STATIC})
+    LADDER: ClassVar[Entries] = ({}, {"student": STATIC})
 
     def unfit(self, module: TaskModule) -> str:
         """Return why no such student can be made of `module`."""
@@ -82,7 +82,7 @@ class Distil:
         began = time.monotonic()
         network, made = self._network(module, data)
         rate = self.learning_rate or (STATIC_RATE if self.student == STATIC else RATE)
-        lesson = Lesson(self.epochs, rate, 1.0, self.temperature, self.teacher, self.features, self.invented)
+        lesson = Teaching(self.epochs, rate, self.temperature, self.teacher, self.features, self.invented)
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)
         return Compressed(made | dict(student.facts), time.monotonic() - began)

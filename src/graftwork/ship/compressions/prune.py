@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from graftwork.core.method import Entries
+from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
@@ -18,7 +18,7 @@ from graftwork.ship.compression import Compressed, CompressionData
 from graftwork.ship.fewer_columns import importance, unprunable, without_columns
 from graftwork.ship.folding import folded, unfoldable
 from graftwork.ship.standalone import save_standalone
-from graftwork.ship.teaching import Lesson, taught, unteachable
+from graftwork.ship.teaching import Teaching, taught, unteachable
 
 
 @compressions.register("prune")
@@ -36,7 +36,7 @@ class Prune:
 
     EXACT: ClassVar[bool] = False
     ORDER: ClassVar[int] = 60
-    LADDER: ClassVar[Entries] = ({"columns": 0.75}, {}, {"columns": 0.25})
+    LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, module: TaskModule) -> str:
         """Return why columns can't be removed from `module`."""
@@ -63,9 +63,7 @@ class Prune:
         scores = importance(whole, module.task, data.train)
         kept = max(1, round(self.columns * len(scores[0])))
         lost = 1 - sum(float(one.topk(kept).values.sum()) for one in scores) / sum(float(one.sum()) for one in scores)
-        lesson = Lesson(
-            self.epochs, self.learning_rate, 1.0, self.temperature, self.teacher, self.features, self.invented
-        )
+        lesson = Teaching(self.epochs, self.learning_rate, self.temperature, self.teacher, self.features, self.invented)
         network = without_columns(whole.backbone, scores, kept)
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)

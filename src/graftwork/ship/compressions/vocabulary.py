@@ -23,9 +23,10 @@ from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.smaller_vocabulary import fewer_tokens
 from graftwork.pretrained.tokenising import TextReader
 from graftwork.pretrained.transformer import TransformerBackbone
-from graftwork.pretrained.write_folder import as_transformer
+from graftwork.pretrained.write_folder import as_transformer, config_of
 from graftwork.registry import compressions
 from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.fewer_blocks import tell
 from graftwork.ship.folding import own_network, unchangeable
 from graftwork.ship.standalone import save_standalone
 
@@ -93,8 +94,9 @@ def _other_tables(network: TransformerBackbone) -> str:
     (path, table), *_ = network.sites("embedding").items()
     if not isinstance(table, nn.Embedding):
         return "its tokens are embedded by no table"
-    rows, whole = table.num_embeddings, f"{path}.weight"
-    odd = [name for name, one in network.module.named_parameters() if rows in one.shape and name != whole]
+    rows, known = table.num_embeddings, (f"{path}.", *(f"{block}." for block in network.sites("block")))
+    named = network.module.named_parameters()
+    odd = [name for name, one in named if one.shape[:1] == (rows,) and not name.startswith(known)]
     return f"{odd[0]} has a row for each token too" if odd else ""
 
 
@@ -105,13 +107,7 @@ def _with_tokens(network: TransformerBackbone, tokenizer: Tokenizer, kept: list[
     table.weight = nn.Parameter(table.weight.detach()[torch.tensor(kept)].clone(), requires_grad=False)
     table.num_embeddings = len(kept)
     table.padding_idx = None if table.padding_idx is None else new[table.padding_idx]
-    module: Any = network.module
-    told = dataclasses.asdict(module.config) if dataclasses.is_dataclass(module.config) else vars(module.config)
-    numbers = {name: new[one] for name, one in told.items() if name.endswith("_token_id") and one in new}
-    sizes = {"vocab_size": len(kept)} | numbers
-    if dataclasses.is_dataclass(module.config) and not hasattr(module.config, "to_dict"):
-        module.config = dataclasses.replace(module.config, **sizes)
-    else:
-        for name, value in sizes.items():
-            setattr(module.config, name, value)
+    told = config_of(network).items()
+    numbers = {name: new[one] for name, one in told if name.endswith("_token_id") and type(one) is int and one in new}
+    tell(network.module, {"vocab_size": len(kept)} | numbers)
     return dataclasses.replace(network, tokenizer=tokenizer, pad_id=new[network.pad_id])
