@@ -78,6 +78,7 @@ from graftwork.nn.sites import site_size
 from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.write_folder import write_backbone
 from graftwork.registry import kinds
 from graftwork.testing import check_backbone, tiny_dataset
 
@@ -267,6 +268,23 @@ def test_every_listed_architecture_is_tested() -> None:
 
 def test_the_contract(backbone: TransformerBackbone) -> None:
     check_backbone(backbone, absent=backbone.card.lacks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stored_as", [None, "int8"])
+def test_written_as_a_folder_it_opens_alike(
+    backbone: TransformerBackbone, tmp_path: Path, stored_as: str | None
+) -> None:
+    write_backbone(backbone, tmp_path / "again", stored_as=stored_as)
+    again = open_backbone(f"hf:{tmp_path / 'again'}", precision="fp32")
+    for examples in (EXAMPLES, PAIR):
+        found = []
+        for one in (backbone, again):
+            encoded = one.encode(examples)
+            with torch.inference_mode():
+                found.append(one.features(one.collate(encoded, range(len(encoded.ids)))).pooled)
+        alike = torch.cosine_similarity(*found, dim=-1).min() > 0.98
+        assert alike if stored_as else torch.equal(*found)
 
 
 def test_of_an_encoder_decoder_the_encoder_alone_is_kept(

@@ -170,7 +170,7 @@ def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrained
     """Load the network of a folder. Raises `IncompatibleModule` where tensors are missing."""
     module, missing_keys = weighted(auto_class(config), folder, config, torch.bfloat16 if bf16 else torch.float32)
     unused = (*UNUSED, "decoder") if has_decoder(config) else UNUSED
-    missing = sorted(key for key in missing_keys if key.partition(".")[0] not in unused)
+    missing = sorted(key for key in missing_keys if not any(f"{key}.".startswith(f"{path}.") for path in unused))
     require_whole(missing, folder)
     return in_bf16(module) if bf16 else module
 

@@ -93,8 +93,9 @@ def _other_tables(network: TransformerBackbone) -> str:
     (path, table), *_ = network.sites("embedding").items()
     if not isinstance(table, nn.Embedding):
         return "its tokens are embedded by no table"
-    rows, whole = table.num_embeddings, f"{path}.weight"
-    odd = [name for name, one in network.module.named_parameters() if rows in one.shape and name != whole]
+    rows, known = table.num_embeddings, (f"{path}.", *(f"{block}." for block in network.sites("block")))
+    named = network.module.named_parameters()
+    odd = [name for name, one in named if one.shape[:1] == (rows,) and not name.startswith(known)]
     return f"{odd[0]} has a row for each token too" if odd else ""
 
 
