@@ -104,8 +104,8 @@ class WordVectorBackbone:
     @property
     def vectors(self) -> WordVectors:
         """The words and their vectors, in fp32, without the row of unknown words."""
-        table = self.sites(EMBEDDING)[EMBEDDING].weight[:-1]
-        return WordVectors([*self.known.vocabulary], torch.as_tensor(table).detach().float().cpu().numpy())
+        table = self.module.get_parameter(f"{EMBEDDING}.weight")[:-1]
+        return WordVectors([*self.known.vocabulary], table.detach().float().cpu().numpy())
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Encode texts as rows of known words; each text of a pair, and each choice, is a sequence of its own."""

@@ -29,7 +29,7 @@ def with_blocks(backbone: TransformerBackbone, kept: Sequence[int]) -> Transform
     return changed(backbone, {"blocks": list(kept)}, blocks=len(kept))
 
 
-def tell(network: Any, sizes: dict[str, int]) -> None:
+def tell(network: Any, sizes: dict[str, Any]) -> None:
     """Write changed sizes to the network's configuration."""
     if isinstance(network.config, BertShape):
         network.config = dataclasses.replace(network.config, **sizes)

@@ -28,7 +28,7 @@ ROWS = 512  # examples that the importance is measured on, at most
 
 def unprunable(backbone: TransformerBackbone) -> str:
     """Return why columns can't be removed from the feed-forward parts of a network, or an empty string."""
-    ups, downs = (list(backbone.sites(role).values()) for role in (UP, DOWN))
+    ups, downs = _maps(backbone, UP), _maps(backbone, DOWN)
     if not ups or len(ups) != len(downs):
         return f"the blocks of {backbone.card.id} have no feed-forward part of two linear maps"
     if backbone.card.shared_blocks or backbone.layout.time_first:
@@ -41,6 +41,11 @@ def unprunable(backbone: TransformerBackbone) -> str:
     return ""
 
 
+def _maps(backbone: TransformerBackbone, role: str) -> list[Any]:
+    """Return the linear maps of a role, block by block."""
+    return list(backbone.sites(role).values())
+
+
 def _gated(backbone: TransformerBackbone, columns: int) -> bool:
     blocks, up = backbone.sites("block").values(), {id(site) for site in backbone.sites(UP).values()}
     linear = (part for block in blocks for part in block.modules() if isinstance(part, nn.Linear))
@@ -49,7 +54,7 @@ def _gated(backbone: TransformerBackbone, columns: int) -> bool:
 
 
 def _size_name(backbone: TransformerBackbone) -> str:
-    columns = next(iter(backbone.sites(UP).values())).weight.shape[0]
+    columns = _maps(backbone, UP)[0].weight.shape[0]
     config: Any = backbone.module.config
     return next((name for name in SIZES if getattr(config, name, None) == columns), "")
 
@@ -65,9 +70,9 @@ def importance(network: FoldedNetwork, task: Task, train: Split) -> list[Tensor]
     model.head.out.load_state_dict({"weight": network.head.weight, "bias": network.head.bias})
     examples = train.examples[:ROWS]
     encoded, targets = backbone.encode(examples), torch.from_numpy(flat(train.targets[: len(examples)]))
-    downs = list(backbone.sites(DOWN).values())
+    downs = _maps(backbone, DOWN)
     found = [torch.zeros(down.weight.shape[1]) for down in downs]
-    first = next(iter(backbone.sites(UP).values())).requires_grad_(True)  # so that all that is behind it has a gradient
+    first = _maps(backbone, UP)[0].requires_grad_(True)  # so that all that is behind it has a gradient
     entering: list[tuple[int, Tensor]] = []
 
     def keep(number: int, given: Sequence[Tensor]) -> None:
@@ -100,7 +105,7 @@ def importance(network: FoldedNetwork, task: Task, train: Split) -> list[Tensor]
 def without_columns(backbone: TransformerBackbone, scores: Sequence[Tensor], kept: int) -> TransformerBackbone:
     """Return `backbone` with the `kept` columns of the highest scores in each feed-forward part, changed in place."""
     name = _size_name(backbone)
-    for up, down, score in zip(backbone.sites(UP).values(), backbone.sites(DOWN).values(), scores, strict=True):
+    for up, down, score in zip(_maps(backbone, UP), _maps(backbone, DOWN), scores, strict=True):
         rows = score.topk(kept).indices.sort().values
         _keep(up, up.weight[rows], None if up.bias is None else up.bias[rows])
         _keep(down, down.weight[:, rows], down.bias)
