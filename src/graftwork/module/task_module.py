@@ -127,6 +127,10 @@ class TaskModule:
         task = Task.from_question(question["name"], question)
         return cls(folder, task, fitted_of_export(folder, description), description, None)
 
+    def require_tested(self, stored: Mapping[str, Any]) -> None:
+        """Raise `IncompatibleModule` unless it gives the logits and answers of this self-test."""
+        self.difference = self._self_test(stored, self.folder)
+
     def in_fp32(self) -> TaskModule:
         """Return this module on the CPU in fp32, whatever it was trained in; its self-test is not repeated."""
         if self.description["backbone"] is None:
