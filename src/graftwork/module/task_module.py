@@ -194,13 +194,15 @@ class TaskModule:
                 difference, largest = self._logits_apart(outputs, expected, kind.outputs(self.task))
                 require_answers(stored, self.task, examples, folder)
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, largest)
+        exported = self.backbone is None and self.description["backbone"] is not None
+        again = "export the task again" if exported else "train the module again"
         if not difference <= allowed:
             raise IncompatibleModule(
                 what,
                 where=str(self.folder),
                 got=f"a difference of {difference:.3g}",
                 expected=f"at most {allowed:.3g}",
-                do="train the module again: the backbone or a library computes something else now",
+                do=f"{again}: the backbone or a library computes something else now",
             )
         return difference
 
