@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from graftwork.bank.bank_folder import BankFolder, unknown_task
 from graftwork.bank.integrity import BankFinding, examine
 from graftwork.bank.mixed_batch import Mixture
-from graftwork.bank.task_version import BankState, TaskEntry, require_digest
+from graftwork.bank.task_version import BankChanges, BankState, TaskEntry, require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
@@ -25,16 +25,6 @@ from graftwork.pretrained.open_backbone import PRECISIONS, lasting_card, open_ba
 
 Answer = dict[str, Any]
 Row = tuple[str, GivenInputs]  # task name, and the inputs to answer
-
-
-@dataclass(frozen=True)
-class BankChanges:
-    """Tasks that changed in a bank since it was last read."""
-
-    added: tuple[str, ...] = ()
-    updated: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)  # task -> error message; its old version keeps answering
 
 
 @dataclass(frozen=True)

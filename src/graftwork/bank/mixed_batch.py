@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from graftwork.bank.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.bank.stacked_adapters import Chunks, Shelf, Stretch, hung, shape_of
 from graftwork.core.backbone import Backbone, Features
 from graftwork.core.example import Example
@@ -34,6 +33,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds
 from graftwork.train.answer import states_up_to
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
+from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import by_length
 
 

@@ -76,6 +76,16 @@ class TaskEntry:
         }
 
 
+@dataclass(frozen=True)
+class BankChanges:
+    """Tasks that changed in a bank since it was last read."""
+
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)  # task -> error message; its old version keeps answering
+
+
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:
     """Copy the files of `module` and the leaderboard of `board` (file or folder) to `folder`, synced to disk."""
     with storage_errors(module):

@@ -74,7 +74,9 @@ def tasks_of_bank(ctx: click.Context, param: click.Parameter, incomplete: str) -
     """Complete the names of the tasks in BANK; without a bank, or with a damaged one, files and folders."""
     bank = ctx.params.get("bank") or ctx.params.get("module")
     try:
-        tasks = sorted(read_json(Path(str(bank)) / "bank.json")["tasks"])
+        exported = Path(str(bank)) / "graftwork_bank.json"
+        told = read_json(exported)["export"] if exported.is_file() else read_json(Path(str(bank)) / "bank.json")
+        tasks = sorted(told["tasks"])
     except (GraftworkError, KeyError, TypeError):
         tasks = []
     return _begun(tasks, incomplete) or paths(ctx, param, incomplete)

@@ -1,38 +1,81 @@
-"""Export a task module to the files of another tool, such as ONNX."""
+"""Export a task module, or the tasks of a bank, to the files of another tool, such as ONNX."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from graftwork.cli.completion import paths
+from graftwork.cli.given_modules import is_bank
 from graftwork.cli.options import Command, json_option, option, print_facts, progress_bar, threads_option, use_threads
+from graftwork.errors import ConfigError
 from graftwork.units import percent, several, show
+
+if TYPE_CHECKING:
+    from graftwork.core.progress import Progress
 
 
 @click.command("export", cls=Command)
 @click.argument("module", shell_complete=paths)
 @click.argument("folder", metavar="DIR", shell_complete=paths)
-@option("--to", required=True, metavar="EXPORTER", help="Format to write: onnx, … `graft ls exporters` lists them.")
+@option("--to", required=True, metavar="EXPORTER", help="Format to write; `graft ls exporters` lists them.")
+@option(
+    "--task", "tasks", multiple=True, metavar="TASK", help="Of a bank, the task to export. Repeatable.  [default: all]"
+)
 @option("--int8", is_flag=True, help="Convert weights to 8-bit integers; tells how many predictions that changes.")
 @threads_option
 @json_option("what was written and compared as JSON")
-def command(module: str, folder: str, to: str, int8: bool, threads: int | None, as_json: bool) -> None:
-    """Export MODULE, a task module or a run's folder, to the new folder DIR.
+def command(
+    module: str, folder: str, to: str, tasks: tuple[str, ...], int8: bool, threads: int | None, as_json: bool
+) -> None:
+    """Export MODULE, a task module, a run's folder or a bank, to the new folder DIR.
 
     The files are run by the other tool's library on the self-test and on rows of the module's data, and refused unless
     they give the logits of the module. DIR/README.md shows how to use them without Graftwork. What is exported to onnx
-    opens like a task module too: graft predict DIR "a text".
+    opens like a task module too, or like a bank: graft predict DIR "a text".
+
+    The tasks of a bank share one backbone; a single --task of it is exported like a task module.
     """
+    if tasks and not is_bank(module):
+        raise ConfigError("--task is for banks", where=module, do="omit it")
     with progress_bar(first="opening the module") as progress:
         use_threads(threads)
-        from graftwork.ship.export import export
+        told = (
+            _bank(module, tasks, folder, to, int8, progress)
+            if is_bank(module)
+            else _one(module, folder, to, int8, progress)
+        )
+    print_facts(told, _lines(told), as_json)
 
-        told = export(module, folder, to=to, int8=int8, progress=progress)
-    lines = [f"{folder}: {told['task']}, for {to}, {show(told['bytes'], 'B')}; see README.md there"]
-    texts, known = several(told["texts"], "text"), told["known_rows"]
-    apart = f"differ by at most {told['largest_difference']:.2g} from those of the module in fp32"
-    lines.append(f"its logits of {texts}, {known} of them from the module's data, {apart}")
+
+def _one(module: Any, folder: str, to: str, int8: bool, progress: Progress) -> dict[str, Any]:
+    from graftwork.ship.export import export
+
+    return export(module, folder, to=to, int8=int8, progress=progress)
+
+
+def _bank(bank: str, tasks: tuple[str, ...], folder: str, to: str, int8: bool, progress: Progress) -> dict[str, Any]:
+    from graftwork.bank.bank import Bank
+    from graftwork.ship.export_bank import export_bank
+
+    opened = Bank.open(bank, device="cpu")
+    if len(tasks) == 1:
+        return _one(opened.module(tasks[0]), folder, to, int8, progress)
     if int8:
+        raise ConfigError("--int8 is for one task", where=bank, do="name it with --task, or omit --int8")
+    modules = {name: opened.module(name) for name in tasks or opened.tasks}
+    return export_bank(modules, folder, to=to, progress=progress)
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    what = told["task"] if "task" in told else several(told["tasks"], "task")
+    lines = [f"{told['folder']}: {what}, for {told['to']}, {show(told['bytes'], 'B')}; see README.md there"]
+    texts = several(told["texts"], "text")
+    known = f", {told['known_rows']} of them from the module's data," if "known_rows" in told else ""
+    apart = f"differ by at most {told['largest_difference']:.2g} from those in fp32"
+    lines.append(f"the logits of {texts}{known} {apart}")
+    if "int8" in told:
         share, of = told["int8"]["changed_predictions"], several(told["int8"]["predictions"], "prediction")
         lines.append(f"8-bit integers change {percent(share)} % of {of}")
-    print_facts(told, lines, as_json)
+    return lines

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from graftwork.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graftwork.bank.bank import Bank
+    from graftwork.bank.exported_bank import ExportedBank
     from graftwork.module.task_module import TaskModule
 
 
 def is_bank(module: str | Path) -> bool:
-    """Return whether `module` is the folder of a bank."""
-    return (Path(module) / "bank.json").is_file()
+    """Return whether `module` is the folder of a bank, or of an exported one."""
+    return any((Path(module) / name).is_file() for name in ("bank.json", "graftwork_bank.json"))
 
 
 def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tuple[str, ...], str]:
@@ -29,15 +31,26 @@ def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tupl
     return tuple(given[:-1]), given[-1]
 
 
+def opened_bank(folder: str | Path, device: str) -> Bank | ExportedBank:
+    """Open a bank, or an exported one."""
+    from graftwork.module.exported_folder import is_exported_bank
+
+    if is_exported_bank(Path(folder)):
+        from graftwork.bank.exported_bank import ExportedBank
+
+        return ExportedBank.open(folder)
+    from graftwork.bank.bank import Bank
+
+    return Bank.open(folder, device=device)
+
+
 def opened_modules(module: str | Path, others: Sequence[str], device: str) -> list[TaskModule]:
     """Open `module` and `others`. Of a bank, `others` are its tasks; those after the first may be modules' folders."""
     from graftwork.module.task_module import TaskModule
 
     if not is_bank(module):
         return [TaskModule.load(folder, device=device) for folder in (str(module), *others)]
-    from graftwork.bank.bank import Bank
-
-    bank = Bank.open(module, device=device)
+    bank = opened_bank(module, device)
     return [
         TaskModule.load(name, device=device) if place and name not in bank.tasks else bank.module(name)
         for place, name in enumerate(others)

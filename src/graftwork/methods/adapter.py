@@ -48,8 +48,8 @@ class Bottleneck(nn.Module):
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
         """Apply K bottlenecks: (K, N, in), (K, N, out) -> (K, N, out)."""
-        inner = gelu(torch.baddbmm(weights["d"][:, None], y, weights["D"].mT))
-        return y + torch.baddbmm(weights["u"][:, None], inner, weights["U"].mT)
+        inner = gelu(torch.baddbmm(weights["d"][:, None], y, weights["D"].transpose(1, 2)))
+        return y + torch.baddbmm(weights["u"][:, None], inner, weights["U"].transpose(1, 2))
 
 
 class Rescale(nn.Module):

@@ -17,6 +17,7 @@ from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.registry import exporters, kinds
 
 EXPORTED = "graftwork.json"  # the content of module.json, and "export": format, files and their hashes
+EXPORTED_BANK = "graftwork_bank.json"  # the same of many tasks; the content of module.json stands in tasks/NAME.json
 FORMAT_OF_EXPORT = 1
 ANSWERS = "answers"  # in selftest.json: the predictions that its logits mean
 
@@ -31,14 +32,28 @@ def read_export(folder: Path) -> dict[str, Any]:
 
     Raises `StorageError` for an invalid file, or a link in the folder; `IncompatibleModule` for a changed file.
     """
+    return _read(folder, EXPORTED)
+
+
+def is_exported_bank(folder: Path) -> bool:
+    """Return whether `graft export` wrote this folder from a bank."""
+    return (folder / EXPORTED_BANK).is_file()
+
+
+def read_exported_bank(folder: Path) -> dict[str, Any]:
+    """As `read_export`, of the tasks of a bank."""
+    return _read(folder, EXPORTED_BANK)
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
     require_plain_folder(folder)
-    told = read_json(inside(folder, EXPORTED), MODULE)
+    told = read_json(inside(folder, name), MODULE)
     export = told.get("export") if isinstance(told, dict) else None
     if not isinstance(export, dict) or not isinstance(export.get("files"), dict):
-        raise StorageError("not a description of an export", where=str(folder / EXPORTED), expected='{"export": {…}}')
+        raise StorageError("not a description of an export", where=str(folder / name), expected='{"export": {…}}')
     if export.get("format") != FORMAT_OF_EXPORT:
         got, expected = repr(export.get("format")), f"format {FORMAT_OF_EXPORT}"
-        raise IncompatibleModule("unknown format", where=str(folder / EXPORTED), got=got, expected=expected)
+        raise IncompatibleModule("unknown format", where=str(folder / name), got=got, expected=expected)
     for name, sha in export["files"].items():
         found = file_digest(inside(folder, name))
         if found != sha:

@@ -130,6 +130,10 @@ class TaskModule:
         task = Task.from_question(question["name"], question)
         return cls(folder, task, fitted_of_export(folder, description), description, None)
 
+    def require_tested(self, stored: Mapping[str, Any]) -> None:
+        """Raise `IncompatibleModule` unless it gives the logits and answers of this self-test."""
+        self.difference = self._self_test(stored, self.folder)
+
     def in_fp32(self) -> TaskModule:
         """Return this module on the CPU in fp32, whatever it was trained in; its self-test is not repeated."""
         if self.description["backbone"] is None:
@@ -193,13 +197,15 @@ class TaskModule:
                 difference, largest = self._logits_apart(outputs, expected, kind.outputs(self.task))
                 require_answers(stored, self.task, examples, folder)
         allowed = TOLERANCE[self.description["precision"]] * max(1.0, largest)
+        exported = self.backbone is None and self.description["backbone"] is not None
+        again = "export the task again" if exported else "train the module again"
         if not difference <= allowed:
             raise IncompatibleModule(
                 what,
                 where=str(self.folder),
                 got=f"a difference of {difference:.3g}",
                 expected=f"at most {allowed:.3g}",
-                do="train the module again: the backbone or a library computes something else now",
+                do=f"{again}: the backbone or a library computes something else now",
             )
         return difference
 

@@ -34,7 +34,7 @@ class LowRank(nn.Module):
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
         """Apply K maps at once: (K, N, in), (K, N, out) -> (K, N, out)."""
-        return y + torch.bmm(torch.bmm(x, weights["a"].mT), weights["b"].mT)
+        return y + torch.bmm(torch.bmm(x, weights["a"].transpose(1, 2)), weights["b"].transpose(1, 2))
 
     def fold(self, site: nn.Module, at: str) -> str:
         """Add the map to the weight of `site`."""

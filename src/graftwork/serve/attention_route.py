@@ -8,7 +8,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graftwork.bank.bank import Bank
 from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.pretrained.attention_weights import attention_weights
@@ -16,7 +15,7 @@ from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.serve.http_bodies import AttentionQuestion, checked, read_json
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.predict_route import read_body, to_json
-from graftwork.serve.service import Service, without_places
+from graftwork.serve.service import ServedTasks, Service, without_places
 
 MOST_WORDS = 128  # more do not fit in the picture
 
@@ -44,7 +43,7 @@ class Attending:
         return Response(to_json(found), media_type="application/json")
 
 
-def attention(bank: Bank, asked: AttentionQuestion) -> dict[str, Any]:
+def attention(bank: ServedTasks, asked: AttentionQuestion) -> dict[str, Any]:
     """Return the attention weights of a text in one head of the backbone, as JSON.
 
     `words` as in the text, which of them were `added` by the tokeniser, `weights` (words, words) whose rows sum to 1,

@@ -26,7 +26,7 @@ from graftwork.serve.app import application
 from graftwork.serve.connection_limits import Door
 from graftwork.serve.request_log import Records
 from graftwork.serve.server_limits import ServerLimits, connections_within
-from graftwork.serve.service import Service, Watcher
+from graftwork.serve.service import ServedTasks, Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and closing the socket, so that load balancers notice
 END_SECONDS = 5.0  # then, in total, for the running batch and a bank change being loaded
@@ -213,12 +213,10 @@ def serve_bank(
 
     `say` is called with the port when it is ready. Before that no connection is accepted, and these signals end the
     process at once. A task that can't be opened is logged and listed as failed; the others are served. Raises as
-    `bind`, `Bank.open` and `Server.start`.
+    `bind`, `served` and `Server.start`.
     """
-    from graftwork.bank.bank import Bank
-
     keep_few_kernels()
-    service = Service(Bank.open(folder, device=device), limits, Records(sys.stderr), log_texts=log_texts)
+    service = Service(served(folder, device), limits, Records(sys.stderr), log_texts=log_texts)
     with bind(*address) as listener, quick_turns():
         service.renew()
         server = Server(service, token, listener)
@@ -228,6 +226,19 @@ def serve_bank(
             while not (wanted.wait(0.5) or server.ended.is_set()):
                 pass
             server.stop()
+
+
+def served(folder: Path, device: str) -> ServedTasks:
+    """Open what is served: a bank, or one that was exported. Raises as `Bank.open`."""
+    from graftwork.module.exported_folder import is_exported_bank
+
+    if is_exported_bank(folder):
+        from graftwork.bank.exported_bank import ExportedBank
+
+        return ExportedBank.open(folder)
+    from graftwork.bank.bank import Bank
+
+    return Bank.open(folder, device=device)
 
 
 @contextlib.contextmanager

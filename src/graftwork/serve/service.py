@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
 
-from graftwork.bank.bank import Bank
+from graftwork.bank.task_version import BankChanges, TaskEntry
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.example import Example
 from graftwork.errors import GraftworkError
+from graftwork.module.input_format import GivenInputs
 from graftwork.serve.batching import Batcher
 from graftwork.serve.catalogue import Catalogue
 from graftwork.serve.http_errors import HttpRefusal
@@ -20,11 +25,46 @@ from graftwork.serve.server_limits import ServerLimits
 RETRY_SECONDS = 30.0  # between two attempts to open a task that failed
 
 
+class ServedTasks(Protocol):
+    """A bank, as the server uses it."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+
+    @property
+    def tasks(self) -> Mapping[str, TaskEntry]:
+        """The tasks that it answers, by name."""
+
+    @property
+    def card(self) -> BackboneCard | None:
+        """The backbone's card."""
+
+    @property
+    def precision(self) -> str | None:
+        """The precision of the backbone."""
+
+    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
+        """Answer rows of any tasks, in order."""
+
+    def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
+        """Return, per row, whether it is truncated."""
+
+    def refresh(self) -> BankChanges:
+        """Load the changes of the folder."""
+
+    def load_all(self) -> Mapping[str, str]:
+        """Open all tasks; return task -> message of those that can't be opened."""
+
+    def open_backbone(self) -> Backbone:
+        """Return the backbone. Raises `ConfigError` where there is none to look into."""
+
+
 @dataclass(eq=False)
 class Service:
     """The bank, its request queue, and their state and measures."""
 
-    bank: Bank  # answers in the thread of batches while the watcher's thread refreshes it
+    bank: ServedTasks  # answers in the thread of batches while the watcher's thread refreshes it
     limits: ServerLimits
     records: Records
     log_texts: bool = False

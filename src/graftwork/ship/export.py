@@ -58,7 +58,8 @@ def export(
         progress(0.5, "comparing")
         examples, known = _compared(exact)
         logits = exact.fitted.logits(examples)
-        told = _exact(exporter, made, exact, examples, logits, to) | {"known_rows": known}
+        difference = require_logits(exact, exporter.logits(made, exact, examples), logits, to)
+        told: dict[str, Any] = {"texts": len(examples), "largest_difference": difference, "known_rows": known}
         if int8:
             assert isinstance(exporter, Quantizes)
             progress(0.7, "converting to 8-bit integers")
@@ -91,10 +92,10 @@ def _compared(module: TaskModule) -> tuple[list[Example], int]:
         else [*data.splits["validation"].examples[:CHECKED], *data.splits["train"].examples[:CHECKED]]
     )
     known = [replace(one, target=None) for one in rows[:CHECKED]]
-    return [*tested, _long(tested[0]), *known], len(known)
+    return [*tested, long_example(tested[0]), *known], len(known)
 
 
-def _long(example: Example) -> Example:
+def long_example(example: Example) -> Example:
     """Return an example whose text is longer than any network reads, so that truncation is compared too."""
     role = next(role for role in ("text", "text_a", "words") if role in example.inputs)
     given = example.inputs[role]
@@ -103,11 +104,8 @@ def _long(example: Example) -> Example:
     return Example("selftest/long", dict(example.inputs) | {role: many}, source=source)
 
 
-def _exact(
-    exporter: Exporter, folder: Path, module: TaskModule, examples: Sequence[Example], expected: Logits, to: str
-) -> dict[str, Any]:
-    """Compare the logits. Raises `IncompatibleModule` where they differ by more than rounding."""
-    found = exporter.logits(folder, module, examples)
+def require_logits(module: TaskModule, found: Logits, expected: Logits, to: str) -> float:
+    """Return the largest difference of exported logits. Raises `IncompatibleModule` if it is more than rounding."""
     difference, largest = _apart(module, found, expected, to)
     if not difference <= ALLOWED * max(1.0, largest):
         raise IncompatibleModule(
@@ -117,7 +115,7 @@ def _exact(
             expected=f"at most {ALLOWED * max(1.0, largest):.3g}, as fp32 rounds",
             do="keep the module: its network is not one that this format holds",
         )
-    return {"texts": len(examples), "largest_difference": difference}
+    return difference
 
 
 def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tuple[float, float]:
@@ -164,14 +162,19 @@ def _seal(
     folder: Path, module: TaskModule, examples: Sequence[Example], exporter: Exporter, told: dict[str, Any], int8: bool
 ) -> None:
     """Write the self-test of what was exported, and the hashes of all files into graftwork.json."""
-    logits = (exporter.logits(folder, module, examples) if int8 else module.fitted.logits(examples)).tolist()
+    logits = exporter.logits(folder, module, examples) if int8 else module.fitted.logits(examples)
+    write_json(folder / SELF_TEST, self_test_of(module, examples, logits.tolist()))
+    described = read_json(folder / EXPORTED)
+    files = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != EXPORTED}
+    export_told = {"format": FORMAT_OF_EXPORT, **described["export"], "compared": told, "files": files}
+    write_json(folder / EXPORTED, described | {"export": export_told})
+
+
+def self_test_of(module: TaskModule, examples: Sequence[Example], logits: list[Any]) -> dict[str, Any]:
+    """Return a self-test with these logits as JSON, and where answers are labels the answers that they mean."""
     test: dict[str, Any] = {"inputs": [stored_inputs(example) for example in examples], "logits": logits}
     if any(example.source is not None for example in examples):
         test["sources"] = [example.source for example in examples]
     if kinds.get(module.task.kind).has_labels:
         test[ANSWERS] = predictions_of(logits, module.task, examples)
-    write_json(folder / SELF_TEST, test)
-    described = read_json(folder / EXPORTED)
-    files = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != EXPORTED}
-    export_told = {"format": FORMAT_OF_EXPORT, **described["export"], "compared": told, "files": files}
-    write_json(folder / EXPORTED, described | {"export": export_told})
+    return test

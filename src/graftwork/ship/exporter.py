@@ -43,6 +43,20 @@ class Opens(Protocol):
 
 
 @runtime_checkable
+class ExportsBanks(Protocol):
+    """An exporter that writes many tasks on one backbone, which they share."""
+
+    def unfit_in_bank(self, module: TaskModule) -> str:
+        """Return why `module` can't share a backbone with others in this format, or an empty string."""
+
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path) -> None:
+        """Write the tasks by name, as `write` does one."""
+
+    def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
+        """Return each task's logits of its examples, whose rows share batches, run by the other tool's library."""
+
+
+@runtime_checkable
 class Quantizes(Protocol):
     """An exporter whose folders can be converted to 8-bit integers."""
 

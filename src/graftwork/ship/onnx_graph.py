@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import torch
@@ -38,15 +40,23 @@ class TracedTask(nn.Module):
         return self.fitted.read(Seen(self.backbone, inputs, states, self.towers))
 
 
-def write_graph(network: nn.Module, inputs: Inputs, outputs: Mapping[str, Sequence[str]], path: Path) -> None:
+def write_graph(
+    network: nn.Module,
+    inputs: Inputs,
+    outputs: Mapping[str, Sequence[str]],
+    path: Path,
+    others: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     """Write `network` as a graph, traced on `inputs`: of their dimensions all but rows and length are fixed.
 
-    `outputs` are the names of its outputs, in order, and those of their free dimensions, from the first on. Raises
-    `ConfigError` where the network computes something that ONNX has no operator for.
+    `outputs` are the names of its outputs, in order, and those of their free dimensions, from the first on; `others`
+    are those of inputs that have other free dimensions than rows and length. Raises `ConfigError` where the network
+    computes something that ONNX has no operator for.
     """
     free = {name: {0: ROWS, 1: LENGTH} for name in inputs}
-    free |= {name: dict(enumerate(dimensions)) for name, dimensions in outputs.items()}
-    with torch.no_grad(), traced(), warnings.catch_warnings():
+    free |= {name: dict(enumerate(dimensions)) for name, dimensions in [*outputs.items(), *(others or {}).items()]}
+    told = io.StringIO()  # the whole graph, where it can't be written
+    with torch.no_grad(), traced(), warnings.catch_warnings(), redirect_stdout(told), redirect_stderr(told):
         warnings.simplefilter("ignore")  # about the values of shapes, which the comparison of logits checks
         try:
             torch.onnx.export(

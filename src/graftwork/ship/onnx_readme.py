@@ -111,3 +111,28 @@ def readme_of(module: TaskModule) -> str:
         "tokenizer.json. JavaScript: `onnxruntime-node` or `onnxruntime-web` (64-bit integers: `BigInt64Array`) and\n"
         "`@huggingface/tokenizers`. Both then truncate as tokenizer.json says; pad each batch to its longest row.\n"
     )
+
+
+def bank_readme_of(module: TaskModule, tasks: list[str]) -> str:
+    """Return README.md of an exported bank; `module` is any of its tasks."""
+    card = module.description["backbone"]
+    return dedent(f"""\
+        # {len(tasks)} tasks on {card["id"]}, for ONNX
+
+        - `model.onnx`: the backbone, once. Adapters are inputs of the graph: `shelf_N|place|weight`, stacked over tasks
+          with slot 0 all zero, and `slot_N`, the slot of each row's task. It gives `pooled_D` (rows, width) or, for
+          words, `states_D` (rows, length, width) after D blocks.
+        - `tokenizer.json`: for the library tokenizers; it truncates at {card["max_length"]} tokens, and pads nothing
+        - `tasks/NAME.json`: labels, roles, thresholds, scores; `tasks/NAME.safetensors`: head and adapters
+        - `graftwork_bank.json`: slots of the tasks, what was compared, and the hash of each file
+
+        With Graftwork it opens like a bank: `graft predict FOLDER TASK "…"`, `graft serve FOLDER`. Without, the logits
+        of a task are, for features x (rows, width) and the arrays of its file:
+
+        ```python
+        x = sum(share * unit(pooled[depth]) for depth, share in enumerate(arrays["head.shares"]) if share)
+        logits = x @ arrays["head.weight"].T + arrays["head.bias"]  # unit(p) = p / |p| * width ** 0.5
+        ```
+
+        Of a pair that is read apart, as u and v, the features are |u - v| and u * v, one behind the other.
+        """)

@@ -68,7 +68,23 @@ class OnnxNetwork:
 
 def open_network(folder: Path, description: Mapping[str, Any]) -> OnnxNetwork:
     """Open the graph and the tokenizer of an exported folder. Raises `IncompatibleModule`, `MissingExtra`."""
-    told = description["export"]["reader"]
+    session = open_session(folder / GRAPH)
+    reader = open_reader(folder, description["export"]["reader"])
+    return OnnxNetwork(session, reader, description["facts"], int(description["trained_parameters"]))
+
+
+def reader_told(reader: TextReader) -> dict[str, Any]:
+    """Return what `open_reader` needs besides the tokenizer, as JSON."""
+    return {
+        "max_length": reader.max_length,
+        "pad_id": reader.pad_id,
+        "towers": reader.towers,
+        "token_types": reader.token_types,
+    }
+
+
+def open_reader(folder: Path, told: Mapping[str, Any]) -> TextReader:
+    """Open the tokenizer of an exported folder. Raises `IncompatibleModule`, `StorageError`."""
     tokenizer = read_tokenizer(folder / TOKENIZER)
     length = (tokenizer.truncation or {}).get("max_length")
     if length != told["max_length"]:
@@ -79,9 +95,7 @@ def open_network(folder: Path, description: Mapping[str, Any]) -> OnnxNetwork:
             expected=str(told["max_length"]),
             do="export the task again",
         )
-    reader = TextReader(tokenizer, told["pad_id"], told["max_length"], told["towers"], told["token_types"])
-    session = open_session(folder / GRAPH)
-    return OnnxNetwork(session, reader, description["facts"], int(description["trained_parameters"]))
+    return TextReader(tokenizer, told["pad_id"], told["max_length"], told["towers"], told["token_types"])
 
 
 def open_session(graph: Path) -> InferenceSession:

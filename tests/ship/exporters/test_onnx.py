@@ -37,7 +37,11 @@ ROWS: dict[str, Callable[[int], Any]] = {
         "answers": [{"text": "Ann", "answer_start": 0}],
     },
     "choice": lambda i: {"text": f"a {i}", "choices": ["good", "bad", f"c{i}"], "label": i % 3},
-    "ranking": lambda i: {"text": f"a {i}", "choices": ["good", "bad", f"c{i}"], "label": [int(i % 3 == j) for j in range(3)]},
+    "ranking": lambda i: {
+        "text": f"a {i}",
+        "choices": ["good", "bad", f"c{i}"],
+        "label": [int(i % 3 == j) for j in range(3)],
+    },
 }
 
 

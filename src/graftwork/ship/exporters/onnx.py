@@ -11,18 +11,19 @@ from graftwork.core.kind import OwnOutputs
 from graftwork.core.method import Logits, ReadsStates
 from graftwork.io.extras import extra
 from graftwork.io.files import read_json, write_bytes, write_json, write_text
-from graftwork.module.exported_folder import EXPORTED
+from graftwork.module.exported_folder import EXPORTED, EXPORTED_BANK
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters, kinds
 from graftwork.ship.onnx_readme import DOCKERFILE, example_of, readme_of
-from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, OnnxNetwork, open_network
+from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, OnnxNetwork, open_network, reader_told
+from graftwork.ship.onnx_tasks import open_tasks
 
 EXAMPLE = "example.py"
 VNNI = ("avx512_vnni", "avx_vnni")  # without them, sums of 8-bit products may overflow in 16 bits
 
 
 class Onnx:
-    """Implements `Exporter`, `Opens` and `Quantizes`."""
+    """Implements `Exporter`, `Opens`, `ExportsBanks` and `Quantizes`."""
 
     def unfit(self, module: TaskModule) -> str:
         """Return a reason unless the module is a transformer encoder of texts with a head that gives logits."""
@@ -58,16 +59,7 @@ class Onnx:
         network = TracedTask(fitted, backbone, encoded.towers, list(inputs))
         write_graph(network, inputs, {"logits": [ANSWERS]}, folder / GRAPH)
         write_bytes(folder / TOKENIZER, backbone.tokenizer.to_str().encode())
-        reader = backbone.reader
-        told = {
-            "to": "onnx",
-            "reader": {
-                "max_length": reader.max_length,
-                "pad_id": reader.pad_id,
-                "towers": reader.towers,
-                "token_types": reader.token_types,
-            },
-        }
+        told = {"to": "onnx", "reader": reader_told(backbone.reader)}
         write_json(folder / EXPORTED, dict(module.description) | {"precision": "fp32", "export": told})
         write_text(folder / EXAMPLE, example_of(module))
         write_text(folder / "Dockerfile", DOCKERFILE)
@@ -91,6 +83,24 @@ class Onnx:
     def logits(self, folder: Path, module: TaskModule, examples: Sequence[Example]) -> Logits:
         """Return the logits that onnxruntime computes."""
         return open_network(folder, read_json(folder / EXPORTED)).logits(examples)
+
+    def unfit_in_bank(self, module: TaskModule) -> str:
+        """Return a reason unless the module is a probe, or adapters with a linear head, on a transformer of texts."""
+        from graftwork.ship.onnx_bank import unfit_in_bank
+
+        return self.unfit(module) or unfit_in_bank(module)
+
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path) -> None:
+        """Write model.onnx, tokenizer.json, graftwork_bank.json, README.md, and two files of each task in tasks/."""
+        with extra("onnx", "the export to ONNX"):
+            import onnx  # noqa: F401
+        from graftwork.ship.onnx_bank import write_bank
+
+        write_bank(modules, folder)
+
+    def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
+        """Return the logits that onnxruntime computes, in joint batches."""
+        return open_tasks(folder, read_json(folder / EXPORTED_BANK)).logits(wanted)
 
 
 def has_vnni() -> bool:

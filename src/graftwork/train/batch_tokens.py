@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.backbone import Backbone, Encoded, WordPlaces
+from graftwork.core.backbone import Encoded, WordPlaces
 from graftwork.core.example import Example
 
 Route = tuple[int, int] | None  # shelf and slot of the adapters of a row; None: no adapters
 Roles = tuple[str, ...]
+
+
+class Encodes(Protocol):
+    """What tokenises: a backbone, or its reader alone."""
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Tokenise."""
 
 
 @dataclass
@@ -64,7 +71,7 @@ class TaskTokens:
 
 
 def tokens_of(
-    backbone: Backbone,
+    backbone: Encodes,
     wanted: Mapping[str, Sequence[Example]],
     roles: Mapping[str, Roles],
     routes: Mapping[str, Route],

@@ -1,0 +1,157 @@
+"""An exported bank, which predicts and serves like a bank, through onnxruntime. Imports no torch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from graftwork.bank.bank_folder import unknown_task
+from graftwork.bank.task_version import BankChanges, TaskEntry
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.method import Logits
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError, GraftworkError
+from graftwork.io.files import read_json
+from graftwork.io.json_limits import MODULE
+from graftwork.module.exported_folder import read_exported_bank
+from graftwork.module.input_format import GivenInputs
+from graftwork.module.inputs import example_of_given
+from graftwork.module.predict_many import windows
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import kinds
+from graftwork.ship.onnx_tasks import TASKS, GraphOfTasks, open_tasks
+
+Answer = dict[str, Any]
+
+
+@dataclass
+class TaskOfGraph:
+    """One task of the graph. Implements `Fitted` and `CountsCut`."""
+
+    graph: GraphOfTasks
+    name: str
+    facts: Mapping[str, Any]
+    trained_parameters: int
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """Return (N, C), or (W, C)."""
+        return self.graph.logits({self.name: examples})[self.name]
+
+    def cut(self, examples: Sequence[Example]) -> int:
+        """Return how many of these are truncated."""
+        return self.graph.reader.encode(examples).cut if examples else 0
+
+    def delta(self) -> NoReturn:
+        """Raise `ConfigError`."""
+        raise ConfigError("a task of an exported bank has no delta", do="use the bank that it was exported from")
+
+    def flops(self, examples: Sequence[Example]) -> NoReturn:
+        """Raise `ConfigError`: onnxruntime counts no operations."""
+        raise ConfigError("the FLOPs of an exported task are not known", do="see those of its task module")
+
+
+class ExportedBank:
+    """The tasks of an exported folder, each self-tested on first use. Thread-safe. Implements `ServedTasks`."""
+
+    precision = "fp32"
+
+    def __init__(self, path: Path, description: Mapping[str, Any]):
+        self.path = path
+        self.card = BackboneCard(**description["backbone"])
+        self.failed: Mapping[str, str] = {}
+        self._graph = open_tasks(path, description)
+        self._lock = threading.RLock()
+        self._entries: dict[str, TaskEntry] = {}
+        self._tests: dict[str, Mapping[str, Any]] = {}  # those that did not run yet
+        self._modules: dict[str, TaskModule] = {}
+        for name in description["export"]["tasks"]:
+            told = read_json(path / TASKS / f"{name}.json", MODULE)
+            self._tests[name] = told.pop("selftest")
+            fitted = TaskOfGraph(self._graph, name, told["facts"], int(told["trained_parameters"]))
+            task = Task.from_question(name, told["task"])
+            self._modules[name] = TaskModule(path, task, fitted, told, None)
+            files = [path / TASKS / f"{name}{suffix}" for suffix in (".json", ".safetensors")]
+            size = sum(file.stat().st_size for file in files)
+            digest = description["export"]["files"][f"{TASKS}/{name}.safetensors"]
+            shown = {key: value for key, value in told.items() if key != "facts"}
+            self._entries[name] = TaskEntry(name, 1, digest, size, "", path / TASKS, shown, has_board=False)
+
+    @classmethod
+    def open(cls, path: str | Path) -> ExportedBank:
+        """Open the folder. Raises `StorageError` where there is none, `IncompatibleModule` for a changed file."""
+        return cls(Path(path), read_exported_bank(Path(path)))
+
+    @property
+    def tasks(self) -> Mapping[str, TaskEntry]:
+        """The tasks by name."""
+        return MappingProxyType(self._entries)
+
+    def module(self, name: str) -> TaskModule:
+        """Return a task on its own, self-tested. Raises `UnknownName`, `IncompatibleModule`."""
+        if name not in self._modules:
+            raise unknown_task(name, self._entries, self.path)
+        with self._lock:
+            if name in self._tests:
+                self._modules[name].require_tested(self._tests[name])
+                del self._tests[name]
+        return self._modules[name]
+
+    def predict(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[Answer]:
+        """Answer each row of a task's name and inputs, all in joint batches. Raises as `Bank.predict`."""
+        return self.answers(self._examples(rows))
+
+    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
+        """As `predict`, for rows that are examples already."""
+        modules = {name: self.module(name) for name in dict.fromkeys(name for name, _ in rows)}
+        found: list[Answer] = []
+        for window in _windows(rows):
+            asked: dict[str, list[int]] = {}
+            for place, (name, _) in enumerate(window):
+                asked.setdefault(name, []).append(place)
+            wanted = {name: [window[place][1] for place in places] for name, places in asked.items()}
+            answered: dict[int, Answer] = {}
+            for name, logits in self._graph.logits(wanted).items():
+                task = modules[name].task
+                decoded = kinds.get(task.kind).decode(logits, task, wanted[name])
+                answered |= zip(asked[name], decoded, strict=True)
+            found += [answered[place] for place in range(len(window))]
+        return found
+
+    def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
+        """Return, per row, whether it is truncated."""
+        return [self._graph.reader.encode([example]).cut > 0 for _, example in self._examples(rows)]
+
+    def refresh(self) -> BankChanges:
+        """Return no changes: an exported folder stays as it is."""
+        return BankChanges()
+
+    def load_all(self) -> Mapping[str, str]:
+        """Run the self-tests that did not run yet; return task -> message of those that failed."""
+        for name in list(self._tests):
+            try:
+                self.module(name)
+            except GraftworkError as error:
+                self.failed = {**self.failed, name: error.message}
+        return self.failed
+
+    def open_backbone(self) -> NoReturn:
+        """Raise `ConfigError`: there is only a graph."""
+        raise ConfigError("an exported bank has no network that can be looked into", where=str(self.path))
+
+    def _examples(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[tuple[str, Example]]:
+        return [
+            (name, example_of_given(self.module(name).roles, number, given))
+            for number, (name, given) in enumerate(rows, 1)
+        ]
+
+
+def _windows(rows: Sequence[tuple[str, Example]]) -> Iterator[Sequence[tuple[str, Example]]]:
+    start = 0
+    for window in windows(example for _, example in rows):
+        yield rows[start : start + len(window)]
+        start += len(window)

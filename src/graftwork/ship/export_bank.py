@@ -1,0 +1,84 @@
+"""Export of many tasks on one backbone: written once, each task's logits compared in joint batches, put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.progress import Progress, silent
+from graftwork.errors import ConfigError
+from graftwork.io.files import file_digest, read_json, write_json
+from graftwork.io.new_folder import new_folder
+from graftwork.module.exported_folder import EXPORTED_BANK, FORMAT_OF_EXPORT
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import exporters
+from graftwork.ship.export import long_example, require_logits, self_test_of
+from graftwork.ship.exporter import ExportsBanks
+
+LISTED = 5  # unfit tasks at most that a message names
+
+
+def export_bank(
+    modules: Mapping[str, TaskModule], folder: str | Path, *, to: str, progress: Progress = silent
+) -> dict[str, Any]:
+    """Export task modules on one backbone, by name, to the new or empty `folder`: the backbone is written once.
+
+    The logits of every task's self-test are compared, all tasks in joint batches. Raises as `export`, and `ConfigError`
+    for a task that can't share a backbone, for tasks on different ones, and for none.
+    """
+    exporter = exporters.get(to)
+    if not isinstance(exporter, ExportsBanks):
+        able = [name for name in exporters.names() if isinstance(exporters.get(name), ExportsBanks)]
+        raise ConfigError(f"{to} holds no bank", do=f"export a task of it, or export to {', '.join(able)}")
+    _require_fit(modules, exporter, to)
+    with new_folder(Path(folder)) as made:
+        exact = {name: module.in_fp32() for name, module in modules.items()}
+        progress(0.2, "writing")
+        exporter.write_bank(exact, made)
+        progress(0.6, "comparing")
+        examples = {name: one.self_test_examples() for name, one in exact.items()}
+        examples = {name: [*own, long_example(own[0])] for name, own in examples.items()}
+        found = exporter.bank_logits(made, examples)
+        largest = 0.0
+        tests: dict[str, Any] = {}
+        for name, module in exact.items():
+            logits = module.fitted.logits(examples[name])
+            largest = max(largest, require_logits(module, found[name], logits, f"{to}, of task {name!r},"))
+            tests[name] = self_test_of(module, examples[name], logits.tolist())
+        texts = sum(map(len, examples.values()))
+        told = {"tasks": len(modules), "texts": texts, "largest_difference": largest}
+        _seal(made, tests, told)
+    size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return {"folder": str(folder), "to": to, "bytes": size} | told
+
+
+def _require_fit(modules: Mapping[str, TaskModule], exporter: ExportsBanks, to: str) -> None:
+    if not modules:
+        raise ConfigError("the bank has no task", do="add one: graft bank add BANK MODULE")
+    unfit = {name: why for name, module in modules.items() if (why := exporter.unfit_in_bank(module))}
+    if unfit:
+        listed = [f"{name}: {why}" for name, why in list(unfit.items())[:LISTED]]
+        more = [f"and {len(unfit) - LISTED} more"] if len(unfit) > LISTED else []
+        raise ConfigError(
+            f"tasks of this bank can't share a graph in {to}",
+            got="; ".join([*listed, *more]),
+            do="name the others with --task, and export these one by one: graft export BANK DIR --task TASK",
+        )
+    revisions = {module.description["backbone"]["revision"] for module in modules.values()}
+    if len(revisions) > 1:
+        raise ConfigError(
+            "these tasks are on different backbones", got=", ".join(sorted(one[:16] for one in revisions))
+        )
+
+
+def _seal(folder: Path, tests: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Write the self-tests into the tasks' files, and the hashes of all files into graftwork_bank.json."""
+    for name, test in tests.items():
+        path = folder / "tasks" / f"{name}.json"
+        write_json(path, read_json(path) | {"selftest": test})
+    described = read_json(folder / EXPORTED_BANK)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != EXPORTED_BANK)
+    files = {path.relative_to(folder).as_posix(): file_digest(path) for path in paths}
+    export = {"format": FORMAT_OF_EXPORT, **described["export"], "compared": dict(told), "files": files}
+    write_json(folder / EXPORTED_BANK, described | {"export": export})

@@ -1,0 +1,209 @@
+"""Many tasks on one backbone as one ONNX graph: adapters are inputs of it, heads stand beside it.
+
+The graph takes a row of tokens, the slot of each row's task, and the stacked weights of all tasks' adapters; at an
+adapted place every row passes the weights of its own slot. It gives pooled features, or the states of words, at the
+depths that the tasks' heads read. Slot 0 has weights of zero, which change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.method import Hangs, ReadsStates
+from graftwork.core.model import Stacks, hook_into, site_of
+from graftwork.io.files import write_bytes, write_json, write_tensors, write_text
+from graftwork.module.exported_folder import EXPORTED_BANK
+from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.registry import kinds
+from graftwork.ship.onnx_graph import LENGTH, ROWS, write_graph
+from graftwork.ship.onnx_readme import bank_readme_of
+from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, reader_told
+from graftwork.ship.onnx_tasks import (
+    BIAS,
+    SHARES,
+    TASKS,
+    WEIGHT,
+    Arrays,
+    output_name,
+    slot_name,
+    stack_name,
+)
+from graftwork.targets.linear_head import PooledHead
+from graftwork.train.answer import states_up_to
+from graftwork.train.probe import Probe
+
+
+def unfit_in_bank(module: TaskModule) -> str:
+    """Return why a task can't share a graph with others, or an empty string."""
+    fitted, backbone, name = module.fitted, module.backbone, module.description["method"]["name"]
+    if isinstance(fitted, Probe):
+        return ""
+    if not isinstance(fitted, Hangs) or not isinstance(fitted, ReadsStates):
+        return f"{name} has no head on the states of the shared backbone"
+    if not fitted.adapters or not all(isinstance(one, Stacks) for one in fitted.adapters.values()):
+        return f"{name} has weights of its own in place of the shared backbone's: it needs a graph of its own"
+    if backbone is None or not backbone.rows_apart:
+        return "rows of the backbone's batches can't be told apart, so adapters can't be chosen row by row"
+    if type(fitted.head) is not PooledHead:
+        return f"the head of {name} is not one linear layer"
+    return ""
+
+
+@dataclass
+class ShelfPlan:
+    """The places and shapes that the adapters of some tasks have in common."""
+
+    number: int
+    how: dict[str, type[Stacks]]  # place -> class of adapters
+    shapes: dict[str, tuple[int, ...]]  # "place|weight" -> shape
+    tasks: list[str] = field(default_factory=list)
+
+
+def weights_of(adapters: Mapping[str, Any]) -> Arrays:
+    """Return "place|weight" -> weights of adapters in fp32."""
+    return {
+        f"{place}|{name}": weight.detach().float().cpu().numpy()
+        for place, adapter in adapters.items()
+        for name, weight in adapter.weights().items()
+    }
+
+
+def shelves_of(modules: Mapping[str, TaskModule]) -> list[ShelfPlan]:
+    """Group the tasks with adapters by the shapes of these."""
+    plans: dict[Any, ShelfPlan] = {}
+    for task, module in modules.items():
+        if isinstance(module.fitted, Probe):
+            continue
+        assert isinstance(module.fitted, Hangs)
+        adapters = dict(module.fitted.adapters)
+        arrays = weights_of(adapters)
+        key = (*((place, type(one)) for place, one in adapters.items()), *((k, v.shape) for k, v in arrays.items()))
+        if key not in plans:
+            shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+            how: dict[str, Any] = {place: type(one) for place, one in adapters.items()}
+            plans[key] = ShelfPlan(len(plans), how, shapes)
+        plans[key].tasks.append(task)
+    return list(plans.values())
+
+
+def head_of(module: TaskModule) -> Arrays:
+    """Return the head: weight (C, P), bias (C,), and the shares (L + 1,) of the depths it reads."""
+    fitted, backbone = module.fitted, module.backbone
+    assert backbone is not None
+    if isinstance(fitted, Probe):
+        found = {WEIGHT: fitted.weight, BIAS: fitted.bias, SHARES: fitted.shares}
+    else:
+        assert isinstance(fitted, Hangs) and isinstance(fitted.head, PooledHead)
+        shares = torch.zeros(backbone.card.blocks + 1)
+        shares[-1] = 1.0
+        found = {WEIGHT: fitted.head.out.weight, BIAS: fitted.head.out.bias, SHARES: shares}
+    return {name: tensor.detach().float().cpu().numpy() for name, tensor in found.items()}
+
+
+def outputs_of(modules: Mapping[str, TaskModule]) -> list[tuple[int, bool]]:
+    """Return the (depth, whether states of words) pairs that the heads read."""
+    return sorted(
+        {
+            (int(depth), kinds.get(module.task.kind).per_word)
+            for module in modules.values()
+            for depth in np.flatnonzero(head_of(module)[SHARES])
+        }
+    )
+
+
+class BankNetwork(nn.Module):
+    """The backbone, with places where each row passes the adapters of its slot."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        shelves: Sequence[ShelfPlan],
+        outputs: Sequence[tuple[int, bool]],
+        names: Sequence[str],
+    ):
+        super().__init__()
+        self.backbone, self.outputs, self.names = backbone.twin(), outputs, tuple(names)
+        self.network = self.backbone.module
+        self._given: dict[str, Tensor] = {}
+        sites = dict(self.network.named_modules())
+        for shelf in shelves:
+            for place, how in shelf.how.items():
+                site, at = site_of(place)
+                hook_into(sites[site], RowAdapters(self._given, shelf, place, how), at)
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Compute the outputs: pooled (S, R), or states (S, T, D)."""
+        given = dict(zip(self.names, tensors, strict=True))
+        self._given.clear()
+        self._given |= {name: tensor for name, tensor in given.items() if not name.endswith(("_ids", "_mask"))}
+        inputs = {name: tensor for name, tensor in given.items() if name not in self._given}
+        states = states_up_to(self.backbone, inputs, max(depth for depth, _ in self.outputs))
+        mask = inputs["attention_mask"].bool()
+        return tuple(
+            states[depth] if words else self.backbone.pool(states[depth], mask) for depth, words in self.outputs
+        )
+
+
+class RowAdapters(nn.Module):
+    """At one place, the adapters that the rows' slots choose from a shelf that is an input of the graph."""
+
+    def __init__(self, given: dict[str, Tensor], shelf: ShelfPlan, place: str, how: type[Stacks]):
+        super().__init__()
+        self.given, self.shelf, self.place, self.how = given, shelf, place, how
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Adapt (S, …, in), (S, …, out) -> (S, …, out)."""
+        slot = self.given[slot_name(self.shelf.number)]  # (S,)
+        weights = {
+            name.partition("|")[2]: self.given[stack_name(self.shelf.number, name)][slot]
+            for name in self.shelf.shapes
+            if name.partition("|")[0] == self.place
+        }
+        rows = slot.shape[0]
+        x3, y3 = x.reshape(rows, -1, x.shape[-1]), y.reshape(rows, -1, y.shape[-1])
+        return self.how.adapt(x3, y3, weights).reshape(y.shape)
+
+
+def write_bank(modules: Mapping[str, TaskModule], folder: Path) -> None:
+    """Write the graph of all tasks, the tokenizer, and of each task its description and its weights."""
+    first = next(iter(modules.values()))
+    backbone = first.backbone
+    assert isinstance(backbone, TransformerBackbone)
+    shelves, outputs = shelves_of(modules), outputs_of(modules)
+    encoded = backbone.encode(first.self_test_examples()[:4])
+    inputs = backbone.collate(encoded, range(len(encoded.ids)))
+    inputs.pop("words", None)
+    others: dict[str, list[str]] = {}
+    for shelf in shelves:
+        inputs[slot_name(shelf.number)] = torch.zeros(len(encoded.ids), dtype=torch.int64)
+        others[slot_name(shelf.number)] = [ROWS]
+        for name, shape in shelf.shapes.items():
+            inputs[stack_name(shelf.number, name)] = torch.zeros(2, *shape)
+            others[stack_name(shelf.number, name)] = [f"slots_{shelf.number}"]
+    network = BankNetwork(backbone, shelves, outputs, list(inputs))
+    free = {output_name(*one): [ROWS, LENGTH] if one[1] else [ROWS] for one in outputs}
+    write_graph(network, inputs, free, folder / GRAPH, others)
+    write_bytes(folder / TOKENIZER, backbone.tokenizer.to_str().encode())
+    (folder / TASKS).mkdir()
+    for name, module in modules.items():
+        assert isinstance(module.fitted, Hangs | Probe)
+        adapters = {} if isinstance(module.fitted, Probe) else weights_of(module.fitted.adapters)
+        write_tensors(folder / TASKS / f"{name}.safetensors", head_of(module) | adapters)
+        write_json(folder / TASKS / f"{name}.json", dict(module.description) | {"precision": "fp32"})
+    told = {
+        "to": "onnx",
+        "reader": reader_told(backbone.reader),
+        "shelves": [shelf.tasks for shelf in shelves],
+        "tasks": list(modules),
+    }
+    write_json(folder / EXPORTED_BANK, {"backbone": first.description["backbone"], "export": told})
+    write_text(folder / "README.md", bank_readme_of(first, list(modules)))

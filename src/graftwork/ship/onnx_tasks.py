@@ -1,0 +1,174 @@
+"""Many tasks of one ONNX graph, answered in joint batches by onnxruntime. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.backbone import Encoded
+from graftwork.core.example import Example
+from graftwork.core.method import Logits
+from graftwork.errors import IncompatibleModule
+from graftwork.io.files import read_json
+from graftwork.io.json_limits import MODULE
+from graftwork.io.number_arrays import load_arrays
+from graftwork.io.plain_files import inside
+from graftwork.pretrained.tokenising import TextReader
+from graftwork.ship.onnx_runtime import GRAPH, open_reader, open_session
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
+from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
+from graftwork.train.batches import by_length
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+Arrays = dict[str, NDArray[Any]]
+WEIGHT, BIAS, SHARES = "head.weight", "head.bias", "head.shares"  # in the file of a task
+HEAD = (WEIGHT, BIAS, SHARES)
+TASKS = "tasks"  # the folder of the tasks' files: NAME.json and NAME.safetensors
+TINY = 1e-12  # smallest length that a feature is divided by, as torch's `normalize`
+
+
+def slot_name(shelf: int) -> str:
+    """Return the name of the graph's input with the slot of each row on a shelf, (S,)."""
+    return f"slot_{shelf}"
+
+
+def stack_name(shelf: int, weight: str) -> str:
+    """Return the name of the input with the stacked weights "place|weight" of a shelf, (K, …)."""
+    return f"shelf_{shelf}|{weight}"
+
+
+def output_name(depth: int, words: bool) -> str:
+    """Return the name of an output: pooled features (S, R) at a depth, or states (S, T, D)."""
+    return f"{'states' if words else 'pooled'}_{depth}"
+
+
+@dataclass(frozen=True)
+class GraphTask:
+    """A task: its head, and the shelf and slot of its adapters; -1 and 0 without any."""
+
+    roles: tuple[str, ...]
+    facts: Mapping[str, Any]
+    head: Arrays
+    shelf: int = -1
+    slot: int = 0
+
+    def logits(self, read: Mapping[str, NDArray[Any]], towers: int, words: bool) -> NDArray[np.float64]:
+        """Return (B, C), or (W, C), from the features (S, R) or (W, D) of its rows at the depths that it reads."""
+        shares = self.head[SHARES]
+        depths = np.flatnonzero(shares).tolist()
+        joined = sum(float(shares[depth]) * _joined(read[output_name(depth, words)], towers) for depth in depths)
+        found: NDArray[np.float64] = np.float64(joined @ self.head[WEIGHT].T + self.head[BIAS])
+        return found
+
+
+def _joined(pooled: NDArray[Any], towers: int) -> NDArray[Any]:
+    """As `core.model.join_towers`."""
+    length = np.maximum(np.linalg.norm(pooled, axis=-1, keepdims=True), TINY)
+    unit: NDArray[Any] = pooled / length * np.float32(pooled.shape[-1] ** 0.5)
+    if towers == 1:
+        return unit
+    return np.concatenate([np.abs(unit[0::2] - unit[1::2]), unit[0::2] * unit[1::2]], axis=-1)
+
+
+class GraphOfTasks:
+    """The open graph, the stacked adapters of all tasks, and their heads."""
+
+    def __init__(self, session: InferenceSession, reader: TextReader, tasks: Mapping[str, GraphTask], stacks: Arrays):
+        self.session, self.reader, self.tasks, self.stacks = session, reader, tasks, stacks
+        self._inputs = [given.name for given in session.get_inputs()]
+        self._outputs = [given.name for given in session.get_outputs()]
+        self._shelves = sorted({int(name[6:].partition("|")[0]) for name in stacks})
+
+    def logits(self, wanted: Mapping[str, Sequence[Example]]) -> dict[str, Logits]:
+        """Return each task's logits of its examples; rows of all tasks share batches."""
+        routes = {name: (one.shelf, one.slot) if one.slot else None for name, one in self.tasks.items()}
+        tokens = tokens_of(self.reader, wanted, {name: one.roles for name, one in self.tasks.items()}, routes)
+        parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
+        order: dict[str, list[int]] = {name: [] for name in wanted}  # units answered by each part
+        for batch in by_length(tokens.sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+            units = [tokens.units[number] for number in sorted(batch.tolist())]
+            for name, (found, answered) in self._answer(tokens, units).items():
+                parts[name].append(found)
+                order[name] += answered
+        whole = {}
+        for name in wanted:
+            encoded, places, asked = tokens.answered(name, order[name])
+            logits = finished(self.tasks[name].facts, encoded, np.concatenate(parts[name]), places)
+            whole[name] = logits if asked is None else logits[asked]
+        return whole
+
+    def _answer(self, tokens: TaskTokens, units: Sequence[Unit]) -> dict[str, tuple[NDArray[np.float64], list[int]]]:
+        """Run one batch; return each task's logits and the numbers of the units answered."""
+        own = [list(tokens.sequences(unit)) for unit in units]
+        sequences = [sequence for listed in own for sequence in listed]
+        arrays: Arrays = dict(self.reader.arrays(tokens.merged, sequences))
+        for shelf in self._shelves:
+            tasks = [self.tasks[unit.tasks[0]] for unit in units]
+            slots = [one.slot if one.shelf == shelf else 0 for one in tasks]
+            arrays[slot_name(shelf)] = np.repeat(np.array(slots, np.int64), [len(listed) for listed in own])
+        given = {name: self.stacks[name] if name in self.stacks else arrays[name] for name in self._inputs}
+        read = dict(zip(self._outputs, self.session.run(self._outputs, given), strict=True))
+        starts = np.cumsum([0, *map(len, own)]).tolist()
+        asked: dict[str, list[int]] = {}
+        for place, unit in enumerate(units):
+            for name in unit.tasks:
+                asked.setdefault(name, []).append(place)
+        found = {}
+        for name, places in asked.items():
+            rows = [row for place in places for row in range(starts[place], starts[place + 1])]
+            encoded = tokens.of_task(name)
+            some = _features(read, rows, [sequences[row] for row in rows], tokens.merged, encoded.words is not None)
+            logits = self.tasks[name].logits(some, encoded.towers, encoded.words is not None)
+            found[name] = logits, [units[place].number for place in places]
+        return found
+
+
+def _features(
+    read: Mapping[str, NDArray[Any]], rows: Sequence[int], sequences: Sequence[int], merged: Encoded, words: bool
+) -> Arrays:
+    """Return the features of these rows of a batch: pooled (S, R), or those of each word (W, D)."""
+    if not words:
+        return {name: one[list(rows)] for name, one in read.items() if one.ndim == 2}
+    assert merged.words is not None
+    owners = [row for row, own in zip(rows, sequences, strict=True) for _ in merged.words.first[own]]
+    places = [place for own in sequences for place in merged.words.first[own]]
+    return {name: one[owners, places] for name, one in read.items() if one.ndim == 3}
+
+
+def open_tasks(folder: Path, description: Mapping[str, Any]) -> GraphOfTasks:
+    """Open the graph and all tasks of an exported bank. Raises `IncompatibleModule`, `StorageError`, `MissingExtra`."""
+    export = description["export"]
+    session, reader = open_session(folder / GRAPH), open_reader(folder, export["reader"])
+    shapes = {given.name: tuple(given.shape[1:]) for given in session.get_inputs()}
+    stacks: Arrays = {}
+    tasks: dict[str, GraphTask] = {}
+    places = {task: (n, slot) for n, own in enumerate(export["shelves"]) for slot, task in enumerate(own, 1)}
+    for shelf, own in enumerate(export["shelves"]):
+        named = [name for name in shapes if name.startswith(stack_name(shelf, ""))]
+        stacks |= {name: np.zeros((len(own) + 1, *shapes[name]), np.float32) for name in named}
+    for name in export["tasks"]:
+        arrays = load_arrays(inside(folder, f"{TASKS}/{name}.safetensors"))
+        told = read_json(inside(folder, f"{TASKS}/{name}.json"), MODULE)
+        shelf, slot = places.get(name, (-1, 0))
+        for weight, array in arrays.items():
+            if weight in HEAD:
+                continue
+            stack = stacks.get(stack_name(shelf, weight))
+            if stack is None or stack.shape[1:] != array.shape:
+                raise IncompatibleModule(
+                    f"{TASKS}/{name}.safetensors holds other adapters than the graph takes",
+                    where=str(folder),
+                    got=f"{weight} {array.shape}",
+                    do="export the bank again",
+                )
+            stack[slot] = array
+        head = {part: arrays[part] for part in HEAD}
+        tasks[name] = GraphTask(tuple(told["roles"]), told["facts"], head, shelf, slot)
+    return GraphOfTasks(session, reader, tasks, stacks)

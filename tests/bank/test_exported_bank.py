@@ -1,0 +1,98 @@
+"""A bank exported to ONNX answers rows of any tasks as the bank does, from one graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graftwork.bank.bank import Bank
+from graftwork.bank.exported_bank import ExportedBank
+from graftwork.cli.main import main
+from graftwork.core.named_methods import parse_method
+from graftwork.core.run import Recipe
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
+from graftwork.run.execute import execute
+from graftwork.run.session import Session
+from graftwork.ship.export_bank import export_bank
+
+OpenSession = Callable[..., Session]
+TEXTS = ["good film", "a bad one, and long, and dull", "x"]
+METHODS = ("linear_probe", "lora", "lora:rank=2", "adapter:size=4", "bitfit")
+UNFIT = "full"
+
+
+@pytest.fixture
+def bank(open_tiny: OpenSession, tmp_path: Path) -> Bank:
+    """Tasks by several methods, and one over pairs."""
+    made = Bank.create(tmp_path / "bank", backbone="tiny_text", precision="fp32")
+    session = open_tiny("classification", False)
+    for number, method in enumerate(METHODS):
+        result, _ = execute(session, parse_method(method), Recipe(epochs=1), 0, lambda done, text: None)
+        made.add(session.store.root / result.id / "module", f"t{number}")
+    result, _ = execute(
+        open_tiny("multilabel", True), parse_method("lora"), Recipe(epochs=1), 0, lambda done, text: None
+    )
+    made.add(tmp_path / "runs" / result.id / "module", "pairs")
+    return made
+
+
+@pytest.mark.slow
+def test_rows_of_all_tasks_are_answered_as_in_the_bank(bank: Bank, tmp_path: Path) -> None:
+    told = export_bank({name: bank.module(name) for name in bank.tasks}, tmp_path / "out", to="onnx")
+    assert told["tasks"] == len(METHODS) + 1 and told["largest_difference"] < 1e-4
+    opened = ExportedBank.open(tmp_path / "out")
+    assert opened.load_all() == {} and list(opened.tasks) == list(bank.tasks)
+    rows = [(f"t{number}", text) for text in TEXTS for number in range(len(METHODS))]
+    rows += [("pairs", (one, one[::-1])) for one in TEXTS]
+    for found, expected in zip(opened.predict(rows), bank.predict(rows), strict=True):
+        assert found["label"] == expected["label"]
+        assert found["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-4)
+    assert opened.cut([("t0", "long " * 1000), ("t0", "short")]) == [True, False]
+    with pytest.raises(UnknownName, match="t9"):
+        opened.predict([("t9", "a")])
+    with pytest.raises(ConfigError, match="no network that can be looked into"):
+        opened.open_backbone()
+    one = opened.module("t1")
+    assert np.allclose(
+        one.fitted.logits(one.examples(TEXTS)), bank.module("t1").fitted.logits(one.examples(TEXTS)), atol=1e-4
+    )
+    assert main(["predict", str(tmp_path / "out"), "t1", "good film"]) == 0
+
+
+@pytest.mark.slow
+def test_files_of_another_task_are_refused(bank: Bank, tmp_path: Path) -> None:
+    names = ["t1", "t2"]
+    export_bank({name: bank.module(name) for name in names}, tmp_path / "out", to="onnx")
+    path = tmp_path / "out" / "graftwork_bank.json"
+    told = json.loads(path.read_text())
+    first, second = (tmp_path / "out" / "tasks" / f"{name}.safetensors" for name in names)
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(IncompatibleModule, match=r"tasks/t1.safetensors has changed"):
+        ExportedBank.open(tmp_path / "out")
+    told["export"]["files"]["tasks/t1.safetensors"] = told["export"]["files"]["tasks/t2.safetensors"]
+    path.write_text(json.dumps(told))
+    with pytest.raises(IncompatibleModule, match=r"tasks/t1.safetensors holds other adapters"):
+        ExportedBank.open(tmp_path / "out")
+    path.write_text("[]")
+    with pytest.raises(StorageError, match="not a description of an export"):
+        ExportedBank.open(tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_tasks_that_need_a_graph_of_their_own_are_named(
+    open_tiny: OpenSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = open_tiny("classification", False)
+    result, _ = execute(session, parse_method("full"), Recipe(epochs=1), 0, lambda done, text: None)
+    bank = Bank.create(tmp_path / "bank", backbone="tiny_text", precision="fp32")
+    bank.add(session.store.root / result.id / "module", "whole")
+    with pytest.raises(ConfigError, match="whole: full has weights of its own"):
+        export_bank({"whole": bank.module("whole")}, tmp_path / "out", to="onnx")
+    with pytest.raises(ConfigError, match="the bank has no task"):
+        export_bank({}, tmp_path / "out", to="onnx")
+    assert main(["export", str(tmp_path / "bank"), str(tmp_path / "out"), "--to", "onnx", "--task", "whole"]) == 0
+    assert "see README.md there" in capsys.readouterr().out
