@@ -64,7 +64,7 @@ class GraphTask:
         shares = self.head[SHARES]
         depths = np.flatnonzero(shares).tolist()
         joined = sum(float(shares[depth]) * _joined(read[output_name(depth, words)], towers) for depth in depths)
-        found: NDArray[np.float64] = np.float64(joined @ self.head[WEIGHT].T + self.head[BIAS])
+        found: NDArray[np.float64] = np.asarray(joined @ self.head[WEIGHT].T + self.head[BIAS], dtype=np.float64)
         return found
 
 
