@@ -13,7 +13,7 @@ BART_NORMS = {"attention.norm": "self_attn_layer_norm", "mlp.norm": "final_layer
 NO_NORMS: Mapping[str, str] = {}  # they come first
 
 
-def _of_t5() -> Seq2SeqLayout:
+def _of_t5() -> tuple[Layout, Seq2SeqLayout]:
     maps = {role: path.replace("layer.1.", "layer.2.") for role, path in T5_ROLES.items()}
     across = {
         role: path.replace("layer.0.SelfAttention", "layer.1.EncDecAttention")
@@ -21,18 +21,18 @@ def _of_t5() -> Seq2SeqLayout:
         if role.startswith("attention.")
     }
     table = "block.0.layer.0.SelfAttention.relative_attention_bias"
-    return Seq2SeqLayout(
+    reading = Layout("block.*", "embed_tokens", T5_ROLES, skipped=("embed_tokens",), pooling="mean")
+    return reading, Seq2SeqLayout(
         encoder="encoder",
         decoder="decoder",
         embedding="shared",
-        reading=Layout("block.*", "embed_tokens", T5_ROLES, skipped=("embed_tokens",), pooling="mean"),
         writing=Layout("block.*", "embed_tokens", maps),
         crossing=Layout("block.*", "embed_tokens", across),
         learns_like={f"encoder.{table}": "shared", f"decoder.{table}": "shared"},  # shared by all blocks
     )
 
 
-def _of_bart(norms: Mapping[str, str]) -> Seq2SeqLayout:
+def _of_bart(norms: Mapping[str, str]) -> tuple[Layout, Seq2SeqLayout]:
     across = {
         role: path.replace("self_attn", "encoder_attn")
         for role, path in MBART_ROLES.items()
@@ -40,18 +40,19 @@ def _of_bart(norms: Mapping[str, str]) -> Seq2SeqLayout:
     }
     halves = ("model.encoder", "model.decoder")
     beside = ("embed_positions", "layernorm_embedding")  # registered behind the other half or behind the blocks
-    return Seq2SeqLayout(
+    roles = {**MBART_ROLES, **norms}
+    reading = Layout("layers.*", "embed_tokens", roles, skipped=("embed_tokens",), pooling="mean")
+    return reading, Seq2SeqLayout(
         encoder="model.encoder",
         decoder="model.decoder",
         embedding="model.shared",
-        reading=Layout("layers.*", "embed_tokens", {**MBART_ROLES, **norms}, skipped=("embed_tokens",), pooling="mean"),
-        writing=Layout("layers.*", "embed_tokens", {**MBART_ROLES, **norms}),
+        writing=Layout("layers.*", "embed_tokens", roles),
         crossing=Layout("layers.*", "embed_tokens", across),
         learns_like={f"{half}.{name}": "model.shared" for half in halves for name in beside},
     )
 
 
-LAYOUTS: Mapping[str, Seq2SeqLayout] = {
+LAYOUTS: Mapping[str, tuple[Layout, Seq2SeqLayout]] = {  # of the encoder, and of both halves
     "t5": _of_t5(),
     "mt5": _of_t5(),
     "bart": _of_bart(BART_NORMS),
