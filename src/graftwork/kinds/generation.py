@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 METRICS = ("chrf", "bleu", "rougel", "exact_match")
+HEARD = ("word_accuracy", "character_accuracy", "exact_match")  # where a sound is written down
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Generation:
 
         texts = [references[0] for references in targets]
         unspaced = 2 * sum(APART.search(text) is not None for text in texts) > len(texts)
+        if task.reads == "sound":
+            return task.resolved(metrics=HEARD[1:] if unspaced else HEARD)
         counted = {"bleu": not unspaced, "rougel": not unspaced and 2 * sum(map(counts_in_rouge, texts)) > len(texts)}
         return task.resolved(metrics=tuple(name for name in METRICS if counted.get(name, True)))
 

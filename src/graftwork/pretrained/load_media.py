@@ -169,7 +169,9 @@ def of_whisper(opened: ReadNetwork) -> ChainedBackbone:
     """Return the encoder of a Whisper as a backbone: it reads log-mel frames of 30 seconds, silence included."""
     extractor = _extractor(opened.folder)
     use_linear_maps(opened.module)
-    frames = torch.zeros(1, extractor.feature_size, extractor.nb_max_frames, dtype=next(opened.module.parameters()).dtype)
+    frames = torch.zeros(
+        1, extractor.feature_size, extractor.nb_max_frames, dtype=next(opened.module.parameters()).dtype
+    )
     positions = opened.module.config.max_source_positions
     sample = {FEATURES: frames, "attention_mask": torch.ones(1, positions)}
     reader = SpectrogramReader(extractor, positions, longest=extractor.n_samples, called=FEATURES)

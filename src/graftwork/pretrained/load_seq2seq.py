@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from tokenizers import Tokenizer
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig
+from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel
 
 from graftwork.core.backbone import ROLES
 from graftwork.errors import ConfigError

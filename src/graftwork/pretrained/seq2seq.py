@@ -130,9 +130,7 @@ class Seq2SeqBackbone:
         return self._over(copy.deepcopy(self.module, shared))
 
     def _over(self, module: PreTrainedModel) -> Seq2SeqBackbone:
-        return Seq2SeqBackbone(
-            self.card, module, self.read_by, self.tokenizer, self.layout, self.special, self.most
-        )
+        return Seq2SeqBackbone(self.card, module, self.read_by, self.tokenizer, self.layout, self.special, self.most)
 
     def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
         """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""

@@ -49,4 +49,3 @@ class Compression(Protocol):
 
         Raises `GraftworkError`; the caller removes what was written then.
         """
-
