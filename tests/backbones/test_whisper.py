@@ -83,7 +83,7 @@ def same_texts(ours: Seq2SeqBackbone, folder: Path | str, encoded: Encoded, sear
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize("name", [*SPOKEN])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "german")) for name in SPOKEN])
 def test_frames_states_losses_and_texts_are_those_of_transformers(
     name: str, tmp_path: Path, sounds: list[Path]
 ) -> None:
@@ -114,6 +114,7 @@ def test_frames_states_losses_and_texts_are_those_of_transformers(
         assert backbone.special.banned_first == (1, 7) and backbone.special.banned == ((4,), (5,))
 
 
+@pytest.mark.slow
 def test_the_encoder_by_itself_serves_other_tasks(folder: Path) -> None:
     writer, encoder = opened(folder), open_backbone(f"hf:{folder}", precision="fp32")
     assert reading_part(writer).card == encoder.card and not encoder.card.writes and encoder.card.blocks == 2
