@@ -180,9 +180,9 @@ def test_what_the_folder_says_wrongly_is_told(said: dict[str, object], told: str
 
 @pytest.mark.real
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
-def test_whisper_tiny_writes_what_transformers_writes() -> None:
+def test_whisper_tiny_writes_what_transformers_writes(shared: Path) -> None:
     folder = Path.home() / ".cache" / "graftwork-fixtures" / "whisper-tiny.en"
-    digits = Path(__file__).parents[2].parent / "shared" / "data" / "free_spoken_digits" / "recordings"
+    digits = shared / "data" / "free_spoken_digits" / "recordings"
     if not (folder.is_dir() and digits.is_dir()):
         pytest.skip("no whisper-tiny.en or no free_spoken_digits here")
     backbone = opened(folder)

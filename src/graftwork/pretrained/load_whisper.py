@@ -62,7 +62,7 @@ class WhisperFamily:
             else:
                 module = fresh_of_folder(folder, config, random_seed, bf16, AutoModelForSpeechSeq2Seq)
         module.eval().requires_grad_(False)
-        part = module.get_submodule(self.layout.encoder)
+        part: Any = module.get_submodule(self.layout.encoder)
         encoder = of_whisper(ReadNetwork(folder, f"hf:{source}", part, WHISPER_ENCODER, random_seed))
         return writing_backbone(encoder, partial(_as_encoder, encoder), module, tokenizer, self.layout, special)
 

@@ -176,9 +176,9 @@ class Seq2SeqBackbone:
     def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
         """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
         special, begun = self.special, self._begun(states, mask)  # (S, K)
-        network: Any = self.module
-        found = GenerationMixin.generate(  # not Whisper's own, which reads the sound again
-            network,
+        generate: Any = GenerationMixin.generate  # not Whisper's own, which reads the sound again
+        found = generate(
+            self.module,
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
             decoder_input_ids=begun,
