@@ -82,7 +82,8 @@ def spoken(special: SpecialTokens, folder: Path, vocabulary: int) -> SpecialToke
 
     def numbers(name: str) -> dict[str, int]:
         table = stated.get(name)
-        return {key: _token(one, folder, name, vocabulary) for key, one in table.items()} if _is_map(table) else {}
+        told = table if isinstance(table, Mapping) else {}
+        return {key: _token(one, folder, name, vocabulary) for key, one in told.items()}
 
     known, tasks = numbers("lang_to_id"), numbers("task_to_id")
     language, task = stated.get("language"), stated.get("task")
@@ -105,10 +106,6 @@ def spoken(special: SpecialTokens, folder: Path, vocabulary: int) -> SpecialToke
         begun.append(_token(times, folder, "no_timestamps_token_id", vocabulary))
     detected = tuple(known.values()) if language is None and forced[:1] in ([], [None]) else ()
     return replace(special, start=(*special.start, *begun), languages=detected, lead=LEAD)
-
-
-def _is_map(table: object) -> bool:
-    return isinstance(table, Mapping)
 
 
 def _code(language: object) -> str:
