@@ -48,12 +48,16 @@ SETTINGS = {  # of methods whose defaults name no place in two blocks
     "adapterhub": "adapterhub:parts=attention+mlp:size=4",
     "peft_lora": "peft_lora:maps=attention.query+mlp.down:rank=2",
 }
-METHODS = [SETTINGS.get(name, name) for name in registry.methods.names() if registry.methods.get(name)().uses_backbone]
+METHODS = [
+    SETTINGS.get(name, name)
+    for name in registry.methods.names()
+    if registry.methods.get(name)().uses_backbone and name != "zero_shot"  # it answers with texts
+]
 NETWORKS = {"prompt": "hf_decoder", "verbalised": "hf_seq2seq"}  # of methods that need a language model
 QUICK = ("full", "lora", "linear_probe")  # of these every change is tested
 KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice", "ranking")
 FAMILIES = [  # minilm is `hf_text` with other weights; what writes has tests of its own
-    name for name in registry.backbones.names() if name not in ("minilm", "hf_seq2seq")
+    name for name in registry.backbones.names() if name not in ("minilm", "hf_seq2seq", "hf_speech_to_text")
 ]
 QUICK_KINDS = ("tagging", "choice")  # a head of words and one of choices; the others have one of texts, or of both
 QUICK_FAMILIES = ("hf_text", "hf_decoder", "hf_image")

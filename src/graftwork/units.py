@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from graftwork.errors import ConfigError, clip
 
 OF_ONE_CLASS = ("f1",)  # metrics that are a score of the positive class alone
+ERROR_RATES = {"word_accuracy": "wer", "character_accuracy": "cer"}  # metrics that people know by 1 - score
 LONGEST_CLASS = 40  # characters of its name beside a score
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}  # powers of 1,000, or of 1,024 with an i
@@ -75,6 +76,11 @@ def metric_title(metric: str, positive: str | None) -> str:
     return f"{metric} of {clip(positive, LONGEST_CLASS)}" if metric in OF_ONE_CLASS and positive is not None else metric
 
 
+def error_rate(metric: str, score: float) -> str:
+    """Return ` (wer 12.3)` for a metric that people know by its error rate, in points; "" for any other."""
+    return f" ({ERROR_RATES[metric]} {percent(1 - score)})" if metric in ERROR_RATES else ""
+
+
 def named_scores(
     scores: Mapping[str, float], interval: Sequence[float] | None = None, *, positive: str | None = None
 ) -> str:
@@ -85,7 +91,8 @@ def named_scores(
     told = [f"{metric_title(metric, positive)} {percent(score)}" for metric, score in scores.items()]
     if interval:
         told[0] += f" [{', '.join(map(percent, interval))}]"
-    return ", ".join(told)
+    rates = [error_rate(metric, score) for metric, score in scores.items()]
+    return ", ".join(map("".join, zip(told, rates, strict=True)))
 
 
 def read_amount(words: str) -> tuple[float, str]:

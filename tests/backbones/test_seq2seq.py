@@ -73,7 +73,7 @@ def test_losses_states_and_texts_are_those_of_transformers(name: str, tmp_path: 
         states, mask = backbone.features(inputs).sequence, inputs["attention_mask"]
         expected = theirs.get_encoder()(**{key: given[key] for key in ("input_ids", "attention_mask")})[0]
         torch.testing.assert_close(states[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=1e-5)
-        start = torch.tensor([[backbone.special.start]]).expand(4, 1)
+        start = torch.tensor([backbone.special.start]).expand(4, 1)
         before = torch.cat([start, tokens[:, :-1].masked_fill(tokens[:, :-1] < 0, backbone.special.pad)], dim=1)
         loss = theirs(input_ids=given["input_ids"], attention_mask=mask, decoder_input_ids=before, labels=tokens).loss
         ours = backbone.log_probabilities(states, mask, tokens)

@@ -10,7 +10,7 @@ from graftwork.pretrained.seq2seq import Seq2SeqLayout
 from graftwork.registry import backbones
 
 
-def _of_t5() -> Seq2SeqLayout:
+def _of_t5() -> tuple[Layout, Seq2SeqLayout]:
     maps = {role: path.replace("layer.1.", "layer.2.") for role, path in T5.roles.items()}
     across = {
         role: path.replace("layer.0.SelfAttention", "layer.1.EncDecAttention")
@@ -18,18 +18,17 @@ def _of_t5() -> Seq2SeqLayout:
         if role.startswith("attention")
     }
     table = "block.0.layer.0.SelfAttention.relative_attention_bias"
-    return Seq2SeqLayout(
+    return T5, Seq2SeqLayout(
         encoder="encoder",
         decoder="decoder",
         embedding="shared",
-        reading=T5,
         writing=Layout("block.*", "embed_tokens", maps),
         crossing=Layout("block.*", "embed_tokens", across),
         learns_like={f"encoder.{table}": "shared", f"decoder.{table}": "shared"},  # shared by all blocks
     )
 
 
-def _of_bart(reading: Layout) -> Seq2SeqLayout:
+def _of_bart(reading: Layout) -> tuple[Layout, Seq2SeqLayout]:
     across = {
         role: path.replace("self_attn", "encoder_attn")
         for role, path in reading.roles.items()
@@ -37,18 +36,17 @@ def _of_bart(reading: Layout) -> Seq2SeqLayout:
     }
     halves = ("model.encoder", "model.decoder")
     beside = ("embed_positions", "layernorm_embedding")  # registered behind the other half or behind the blocks
-    return Seq2SeqLayout(
+    return reading, Seq2SeqLayout(
         encoder="model.encoder",
         decoder="model.decoder",
         embedding="model.shared",
-        reading=reading,
         writing=Layout("layers.*", "embed_tokens", reading.roles),
         crossing=Layout("layers.*", "embed_tokens", across),
         learns_like={f"{half}.{name}": "model.shared" for half in halves for name in beside},
     )
 
 
-LAYOUTS: Mapping[str, Seq2SeqLayout] = {
+LAYOUTS: Mapping[str, tuple[Layout, Seq2SeqLayout]] = {  # of the encoder, and of both halves
     "t5": _of_t5(),
     "mt5": _of_t5(),
     "bart": _of_bart(BART),

@@ -13,6 +13,7 @@ from graftwork.core.backbone import Inputs
 from graftwork.pretrained.chained_network import Architecture, Chain, alone
 from graftwork.pretrained.layout import VIT_ROLES
 from graftwork.pretrained.load_media import SoundFamily
+from graftwork.pretrained.whisper_encoder import WHISPER_ENCODER
 from graftwork.registry import backbones
 
 MLP_ROLES: Mapping[str, str] = {
@@ -127,6 +128,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "hubert": Architecture(wav2vec2, "feature_extractor", WAV2VEC2_ROLES, "mean"),
     # Its attention uses the projections' weights directly, so hooks on them do not run.
     "wavlm": Architecture(wavlm, "feature_extractor", MLP_ROLES, "mean", splits_rows=True),
+    "whisper": WHISPER_ENCODER,
     "audio-spectrogram-transformer": Architecture(spectrogram_transformer, "embeddings", VIT_ROLES, "first two"),
 }
 

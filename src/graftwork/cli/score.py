@@ -22,7 +22,7 @@ from graftwork.cli.options import (
     threads_option,
     use_threads,
 )
-from graftwork.units import metric_title, percent, several
+from graftwork.units import error_rate, metric_title, percent, several
 
 ENOUGH_ROWS = 20  # an interval over fewer rows is rough
 
@@ -96,7 +96,7 @@ def score_lines(found: Mapping[str, Any]) -> list[str]:
             own = (module["own_test"] or {}).get(metric)
             title, held = metric_title(metric, positive), "–" if own is None else percent(own)
             told = (_with_interval(one["score"], one), percent(found["majority"][metric]))
-            lines.append(f"  {title:<{wide}}{told[0]:<22}{told[1]:<11}{held}")
+            lines.append(f"  {title:<{wide}}{told[0]:<22}{told[1]:<11}{held}{error_rate(metric, one['score'])}")
     return [*lines, "", *_remarks(found, names)]
 
 

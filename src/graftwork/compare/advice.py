@@ -10,7 +10,7 @@ from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.leaderboard_data import ENOUGH_RUNS
 from graftwork.compare.sentences import Board, cost, few_runs, scored, title_of
 from graftwork.run.data_report import UNREADABLE, unreadable
-from graftwork.units import percent, several, show
+from graftwork.units import error_rate, percent, several, show
 
 _MOST_RIVALS = 2  # rivals that are named
 NOTHING_KNOWN = 0.5  # width of an interval, a fraction, above which it is uninformative
@@ -80,7 +80,9 @@ def _use(row: Mapping[str, Any], board: Board) -> str:
 def _score(row: Mapping[str, Any], board: Board) -> str:
     score = row["scores"][board["headline_metric"]]
     low, high = percent(score["low"]), percent(score["high"])
-    return f"{title_of(board, board['headline_metric'])} {percent(score['mean'])} on test ({low} … {high})"
+    metric = board["headline_metric"]
+    rate = error_rate(metric, score["mean"])
+    return f"{title_of(board, metric)} {percent(score['mean'])}{rate} on test ({low} … {high})"
 
 
 def _disagreeing(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:

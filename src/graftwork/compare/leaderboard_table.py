@@ -24,7 +24,7 @@ from graftwork.compare.sentences import (
     warnings,
 )
 from graftwork.compare.written_report import written_lines
-from graftwork.units import percent
+from graftwork.units import ERROR_RATES, percent
 
 FAILED = "Not finished"
 Row = Mapping[str, Any]
@@ -83,6 +83,8 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
         Column("method", 0, lambda row: _marks(row, board) + str(row["method"])),
         Column(title_of(board, headline), 1, lambda row: _score(row, headline), left=True),
     ]
+    if headline in ERROR_RATES:
+        columns.append(Column(ERROR_RATES[headline], 1, _rate_cell(headline)))
     if any(row["n_failed"] and row["n_seeds"] for row in board["rows"]):
         columns.append(Column("runs", 1, _runs_cell))
     columns += [Column(title_of(board, name), 5 + 5 * at, _metric_cell(name)) for at, name in enumerate(others)]
@@ -111,6 +113,10 @@ def _runs_cell(row: Row) -> str:
 
 def _metric_cell(name: str) -> Callable[[Row], str]:
     return lambda row: percent(row["scores"][name]["mean"]) if name in row["scores"] else "–"
+
+
+def _rate_cell(name: str) -> Callable[[Row], str]:
+    return lambda row: percent(1 - row["scores"][name]["mean"]) if name in row["scores"] else "–"
 
 
 def _cost_cell(name: str) -> Callable[[Row], str]:

@@ -45,7 +45,7 @@ from graftwork.errors import ConfigError, DataError, clip, nearest
 from graftwork.io.files import canonical
 from graftwork.registry import kinds, metrics
 from graftwork.targets.labels import is_number, labels_of
-from graftwork.units import several
+from graftwork.units import ERROR_RATES, several
 
 FRACTIONS = {"test": 0.2, "validation": 0.1}  # shares of the training file's rows drawn where no file is given
 FEWEST_ROWS = 10  # fewest rows to draw splits from
@@ -77,6 +77,8 @@ def load(task: Task, checked: bool = True) -> Dataset:
     cannot be read.
     """
     kind = kinds.get(task.kind)
+    accuracies = {rate: metric for metric, rate in ERROR_RATES.items()}  # what is named by its error rate
+    task = task.resolved(metrics=tuple(accuracies.get(name, name) for name in task.metrics))
     for name in task.metrics:
         metrics.get(name)
     task = with_splits(with_split_files(task))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 METRICS = ("chrf", "bleu", "rougel", "exact_match")
 MUCH_SHORTER = 0.5  # words of a target relative to those of its source, at most, in the median row of summaries
+HEARD = ("word_accuracy", "character_accuracy", "exact_match")  # where a sound is written down
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,15 @@ class Generation:
     def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
         """Return the metrics that can count most of the targets: chrF first, but ROUGE-L where texts are summed up.
 
-        ChrF counts recall twice, so that of a target that is much shorter than its source a long copy scores best.
+        Where sounds are written down they are accuracies of words and characters. ChrF counts recall twice, so that of a target that is much shorter than its source a long copy scores best.
         """
         from graftwork.targets.text_scores import counts_in_rouge
         from graftwork.targets.words import APART
 
         texts = [references[0] for references in targets]
         unspaced = 2 * sum(APART.search(text) is not None for text in texts) > len(texts)
+        if inputs and "sound" in inputs[0]:
+            return HEARD[1:] if unspaced else HEARD
         counted = {"bleu": not unspaced, "rougel": not unspaced and 2 * sum(map(counts_in_rouge, texts)) > len(texts)}
         found = tuple(name for name in METRICS if counted.get(name, True))
         first = "rougel" if counted["rougel"] and _much_shorter(inputs, texts) else METRICS[0]

@@ -16,6 +16,7 @@ from graftwork.core.media import Media
 from graftwork.pretrained.media_files import KeptArrays, decode_sound
 
 FRAME, HOP = 400, 160  # samples of a spectrogram frame, and between frame starts
+ALIKE = "input_values"  # what most networks call their input
 MOST_SECONDS = 30  # read of a recording: attention cost grows with the square
 
 
@@ -81,10 +82,12 @@ class WaveReader:
 
 @dataclass
 class SpectrogramReader:
-    """A `Reader` for networks that take a spectrogram of a fixed number of frames."""
+    """A `Reader` for networks that take a spectrogram of a fixed number of frames; what is shorter ends in silence."""
 
     extractor: Any  # a transformers feature extractor
     positions: int  # T of a recording
+    longest: int  # samples of the longest recording that is read whole
+    called: str = ALIKE  # the name of the network's input
     kept: KeptArrays = field(default_factory=KeptArrays, repr=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SpectrogramReader:
@@ -102,16 +105,15 @@ class SpectrogramReader:
         for one in media:
             self._frames(one)
         row = [0] * self.positions
-        longest = FRAME + HOP * self.extractor.max_length  # fewest samples with one frame too many
-        cut = sum(one.size[0] / one.size[1] * self.rate >= longest for one in media)
+        cut = sum(one.size[0] / one.size[1] * self.rate > self.longest for one in media)
         return Encoded(ids=[row] * len(media), types=[row] * len(media), towers=1, cut=cut, media=media)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Return `input_values` (S, frames, bands)."""
+        """Return the input, (S, frames, bands) or, of Whisper, (S, bands, frames)."""
         assert encoded.media is not None
         frames = [self._frames(encoded.media[row]) for row in sequences]
         return {
-            "input_values": torch.from_numpy(np.stack(frames)),
+            self.called: torch.from_numpy(np.stack(frames)),
             "attention_mask": torch.ones(len(frames), self.positions, dtype=torch.int64),
         }
 
@@ -120,6 +122,6 @@ class SpectrogramReader:
             samples = decode_sound(sound.path, self.rate)
             samples = np.pad(samples, (0, max(0, FRAME - len(samples))))
             found = self.extractor(samples, sampling_rate=self.rate, return_tensors="np")
-            return np.asarray(found["input_values"][0], dtype=np.float32)
+            return np.asarray(found[self.called][0], dtype=np.float32)
 
         return self.kept.get(sound, made)

@@ -14,15 +14,25 @@ from transformers import AutoFeatureExtractor, PreTrainedModel
 from graftwork.core.backbone import ROLES, BackboneCard, Inputs
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest
-from graftwork.pretrained.audio import MOST_SECONDS, SpectrogramReader, WaveReader
+from graftwork.nn.packed_linear import use_linear_maps
+from graftwork.pretrained.audio import FRAME, HOP, MOST_SECONDS, SpectrogramReader, WaveReader
 from graftwork.pretrained.build_backbone import drop_unused
 from graftwork.pretrained.chained_network import Architecture, ChainedBackbone, Reader, shapes_of
 from graftwork.pretrained.images import PATCH, PREPARED, ImageReader, Preparation
-from graftwork.pretrained.load_folder import fresh_of_folder, in_bf16, pretrained, transformers_errors
+from graftwork.pretrained.load_folder import (
+    encoder_of,
+    fresh_of_folder,
+    has_decoder,
+    in_bf16,
+    pretrained,
+    transformers_errors,
+)
 from graftwork.pretrained.model_folder import locate, model_file, model_type, reading_files, weight_digests
 from graftwork.pretrained.model_json import checked_sizes
 from graftwork.pretrained.network_config import configuration
 from graftwork.pretrained.tokenizer_folder import checked_copy
+
+WHISPER, FEATURES = "whisper", "input_features"  # its model_type, and the name of its input
 
 
 @dataclass(frozen=True)
@@ -80,10 +90,13 @@ def open_network(
     folder = locate(source)
     with transformers_errors(folder):
         config = configuration(folder)
+        if has_decoder(config):
+            config.decoder_layers = 0  # Whisper's is built beside the encoder
         if random_seed is None:
             module = pretrained(folder, config, bf16=False)
         else:
             module = fresh_of_folder(folder, config, random_seed, bf16=False)
+    module = encoder_of(module) if has_decoder(config) else module
     drop_unused(module)
     for part in [part for part in module.modules() if parametrize.is_parametrized(part)]:
         for name, _ in list(part.get_submodule("parametrizations").named_children()):
@@ -131,6 +144,8 @@ class SoundFamily:
         stated = _stated(opened.folder)
         config = opened.module.config
         dtype = next(opened.module.parameters()).dtype
+        if config.model_type == WHISPER:
+            return of_whisper(opened)
         if not hasattr(config, "conv_kernel"):
             return _of_spectrograms(opened, dtype)
         reader = WaveReader(
@@ -150,18 +165,37 @@ class SoundFamily:
         return opened.backbone(reader, "sound", reading, sample, max_length=longest, rate=reader.rate)
 
 
+def of_whisper(opened: ReadNetwork) -> ChainedBackbone:
+    """Return the encoder of a Whisper as a backbone: it reads log-mel frames of 30 seconds, silence included."""
+    extractor = _extractor(opened.folder)
+    use_linear_maps(opened.module)
+    frames = torch.zeros(
+        1, extractor.feature_size, extractor.nb_max_frames, dtype=next(opened.module.parameters()).dtype
+    )
+    positions = opened.module.config.max_source_positions
+    sample = {FEATURES: frames, "attention_mask": torch.ones(1, positions)}
+    reader = SpectrogramReader(extractor, positions, longest=extractor.n_samples, called=FEATURES)
+    reading = {"rate": reader.rate, "frames": extractor.nb_max_frames}
+    return opened.backbone(reader, "sound", reading, sample, rate=reader.rate)
+
+
 def _of_spectrograms(opened: ReadNetwork, dtype: torch.dtype) -> ChainedBackbone:
-    with transformers_errors(opened.folder):
-        checked_sizes(model_file(opened.folder, PREPARED))
-        with checked_copy(opened.folder) as copy:
-            extractor = AutoFeatureExtractor.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
+    extractor = _extractor(opened.folder)
     frames = torch.zeros(1, extractor.max_length, extractor.num_mel_bins, dtype=dtype)
     sample = {"input_values": frames, "attention_mask": torch.ones(1, 1)}
     positions = shapes_of(opened.architecture.unroll(opened.module), sample)[0][0]
     sample["attention_mask"] = torch.ones(1, positions)
-    reader = SpectrogramReader(extractor, positions)
+    most = FRAME + HOP * extractor.max_length - 1  # one more would be a frame too many
+    reader = SpectrogramReader(extractor, positions, longest=most)
     reading = {"rate": reader.rate, "frames": extractor.max_length}
     return opened.backbone(reader, "sound", reading, sample, rate=reader.rate)
+
+
+def _extractor(folder: Path) -> Any:
+    """Return transformers' feature extractor of a folder. Raises `ConfigError` where its settings are missing."""
+    _stated(folder)
+    with transformers_errors(folder), checked_copy(folder) as copy:
+        return AutoFeatureExtractor.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
 
 
 def _stated(folder: Path) -> dict[str, Any]:

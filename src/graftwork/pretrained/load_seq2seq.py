@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig
+from torch import nn
+from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel
 
 from graftwork.core.backbone import ROLES
 from graftwork.errors import ConfigError, clip
@@ -18,6 +20,7 @@ from graftwork.io.files import digest
 from graftwork.nn.attention_interface import with_our_attention
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.build_backbone import assemble
+from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.load_folder import (
     fresh_of_folder,
     in_bf16,
@@ -37,7 +40,8 @@ from graftwork.pretrained.model_folder import (
 )
 from graftwork.pretrained.model_json import checked_json, require_modest
 from graftwork.pretrained.network_config import configuration
-from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens, encoder_alone
+from graftwork.pretrained.seq2seq import Reading, Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens, encoder_alone
+from graftwork.pretrained.transformer import TransformerBackbone
 
 
 class Seq2SeqFamily:
@@ -45,7 +49,7 @@ class Seq2SeqFamily:
 
     writes: Literal[True] = True
 
-    def __init__(self, layouts: Mapping[str, Seq2SeqLayout]):
+    def __init__(self, layouts: Mapping[str, tuple[Layout, Seq2SeqLayout]]):
         self.layouts = layouts
         self.model_types = tuple(layouts)
 
@@ -56,8 +60,8 @@ class Seq2SeqFamily:
         ones, `ConfigError` where the folder does not say how a text begins and ends.
         """
         folder = locate(source)
-        layout = self.layouts[model_type(folder)]
-        reading, max_length = read_as_trained(folder, layout.reading)
+        of_encoder, layout = self.layouts[model_type(folder)]
+        reading, max_length = read_as_trained(folder, of_encoder)
         identity: dict[str, Any] = {"files": reading_files(folder)}
         if random_seed is None:
             identity["weights"] = weight_digests(folder)
@@ -84,29 +88,46 @@ class Seq2SeqFamily:
             random_seed=random_seed,
             identity=identity,
         )
-        use_linear_maps(with_our_attention(module))
-        module.eval().requires_grad_(False)
-        most = getattr(config, "max_position_embeddings", None)
-        writing = {"reading": encoder.card.revision, "special": repr(special)}
-        card = replace(
-            encoder.card,
-            revision=digest(writing),
-            blocks=config.num_hidden_layers + _decoder_blocks(config),
-            parameters=sum(parameter.numel() for parameter in module.parameters()),
-            biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
-            writes=True,
-        )
-        opened = Seq2SeqBackbone(card, module, encoder.card, tokenizer, whole, layout, special, most)
-        opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
-        return opened
+        with_our_attention(module)
+        return writing_backbone(encoder, partial(_as_encoder, encoder), module, whole, layout, special)
+
+
+def writing_backbone(
+    encoder: Reading,
+    read_by: Callable[[Any], Reading],
+    module: PreTrainedModel,
+    tokenizer: Tokenizer,
+    layout: Seq2SeqLayout,
+    special: SpecialTokens,
+) -> Seq2SeqBackbone:
+    """Freeze a network whose encoder is a backbone already, and write its card; `read_by` makes one of its copies."""
+    use_linear_maps(module)
+    module.eval().requires_grad_(False)
+    config = module.config
+    most = getattr(config, "max_position_embeddings", None) or getattr(config, "max_target_positions", None)
+    card = replace(
+        encoder.card,
+        revision=digest({"reading": encoder.card.revision, "special": repr(special)}),
+        blocks=encoder.card.blocks + _decoder_blocks(config),
+        parameters=sum(parameter.numel() for parameter in module.parameters()),
+        biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),
+        writes=True,
+    )
+    room = most - len(special.start) - bool(special.languages) + 1 if most else None
+    opened = Seq2SeqBackbone(card, module, read_by, tokenizer, layout, special, room)
+    opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
+    return opened
+
+
+def _as_encoder(opened: TransformerBackbone, module: nn.Module) -> TransformerBackbone:
+    """Return another network that is read as `opened` is."""
+    return TransformerBackbone(opened.card, module, opened.tokenizer, opened.pad_id, opened.layout)
 
 
 def _configuration(folder: Path) -> PreTrainedConfig:
     """Return the configuration; T5's head is scaled where config.json says that it is the embedding."""
-    config = configuration(folder)
+    config = modest_configuration(folder)
     content = checked_json(model_file(folder, "config.json"))
-    require_modest({"num_hidden_layers": _decoder_blocks(config)}, folder / "config.json")
-    require_modest({"num_hidden_layers": config.num_hidden_layers}, folder / "config.json")
     if hasattr(config, "scale_decoder_outputs"):
         tied = content.get("tie_word_embeddings") is not False
         config.scale_decoder_outputs = content.get("scale_decoder_outputs", tied) is True
@@ -120,9 +141,25 @@ def _configuration(folder: Path) -> PreTrainedConfig:
     return config
 
 
+def modest_configuration(folder: Path) -> PreTrainedConfig:
+    """Return the configuration of a folder. Raises `StorageError` where it states more blocks than any network has."""
+    config = configuration(folder)
+    for blocks in (_decoder_blocks(config), config.num_hidden_layers):
+        require_modest({"num_hidden_layers": blocks}, folder / "config.json")
+    return config
+
+
 def _decoder_blocks(config: Any) -> int:
     blocks: int = config.num_decoder_layers if hasattr(config, "num_decoder_layers") else config.decoder_layers
     return blocks
+
+
+def stated_of(folder: Path) -> dict[str, Any]:
+    """Return what config.json says, and above it what generation_config.json says."""
+    stated = checked_json(model_file(folder, "config.json"))
+    if (path := model_file(folder, GENERATION)).is_file():
+        stated |= {name: value for name, value in checked_json(path).items() if value is not None}
+    return stated
 
 
 def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer, pad: int) -> SpecialTokens:
@@ -130,9 +167,7 @@ def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer,
 
     Raises `ConfigError` where none says it, or it is no token.
     """
-    stated = checked_json(model_file(folder, "config.json"))
-    if (path := model_file(folder, GENERATION)).is_file():
-        stated |= {name: value for name, value in checked_json(path).items() if value is not None}
+    stated = stated_of(folder)
 
     def tokens(name: str, needed: bool) -> tuple[int, ...]:
         value = stated.get(name)
@@ -151,12 +186,13 @@ def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer,
 
     banned = _sequences(stated.get("bad_words_ids") or [], config.vocab_size, folder)
     return SpecialTokens(
-        start=tokens("decoder_start_token_id", needed=True)[0],
+        start=tokens("decoder_start_token_id", needed=True)[:1],
         first=tokens("forced_bos_token_id", needed=False)[:1]
         or _front(tokenizer, tokens("bos_token_id", needed=False)),
         ends=tokens("eos_token_id", needed=True),
         pad=(tokens("pad_token_id", needed=False) or (pad,))[0],
         banned=(*banned, *((one,) for one in tokens("suppress_tokens", needed=False))),
+        banned_first=tokens("begin_suppress_tokens", needed=False),
     )
 
 

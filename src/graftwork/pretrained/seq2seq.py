@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -18,6 +18,7 @@ from transformers import (
     DynamicCache,
     EncoderDecoderCache,
     GenerationConfig,
+    GenerationMixin,
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutput
@@ -25,10 +26,12 @@ from transformers.modeling_outputs import BaseModelOutput
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
 from graftwork.core.example import Example
 from graftwork.core.writing import NOTHING, TextSearch, WrittenTokens
+from graftwork.pretrained.chained_network import ChainedBackbone
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 
 TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
+Reading = TransformerBackbone | ChainedBackbone  # an encoder as a backbone of its own: of texts, or of sounds
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,7 @@ class Seq2SeqLayout:
     encoder: str  # path of the encoder in the network
     decoder: str
     embedding: str  # path of the token embedding
-    reading: Layout  # of the encoder opened alone, and of the decoder's own attention and feed-forward maps:
-    writing: Layout
+    writing: Layout  # of the decoder's own attention and feed-forward maps
     crossing: Layout  # of the decoder's attention to what was read: it has the roles of attention too
     learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`
 
@@ -48,11 +50,14 @@ class Seq2SeqLayout:
 class SpecialTokens:
     """What a decoder begins and ends texts with."""
 
-    start: int  # enters the decoder before the first token of a text
+    start: tuple[int, ...]  # enter the decoder before the first token of a text, one or more
     first: tuple[int, ...]  # begin every text, none or one: the start of a sentence, or a language
     ends: tuple[int, ...]  # end a text; the first of them ends those trained on
     pad: int
     banned: tuple[tuple[int, ...], ...] = ()  # sequences of tokens that are never written
+    banned_first: tuple[int, ...] = ()  # tokens that no text begins with
+    languages: tuple[int, ...] = ()  # the likeliest of them enters behind the first of `start`, for each sequence
+    lead: str = ""  # stands before every text in tokens, and is no part of it: a space
 
 
 class KeysOfInput(DynamicCache):
@@ -68,8 +73,7 @@ class Seq2SeqBackbone:
 
     card: BackboneCard
     module: PreTrainedModel  # with its language-model head
-    reading_card: BackboneCard  # that of the encoder by itself
-    reading_tokenizer: Tokenizer  # cuts at the longest input
+    read_by: Callable[[Any], Reading]  # the encoder -> it as a backbone of its own
     tokenizer: Tokenizer  # cuts nothing
     layout: Seq2SeqLayout
     special: SpecialTokens
@@ -84,21 +88,21 @@ class Seq2SeqBackbone:
         return False
 
     @cached_property
-    def reading(self) -> TransformerBackbone:
+    def reading(self) -> Reading:
         """The encoder as a backbone of its own, whose parts have the names that they have where it is opened alone."""
-        return self._view(encoder_alone(self.module, self.layout.encoder), self.layout.reading)
+        return self.read_by(encoder_alone(self.module, self.layout.encoder))
 
     @cached_property
-    def _views(self) -> list[tuple[str, TransformerBackbone]]:
+    def _views(self) -> list[tuple[str, Reading]]:
         """What stands before the names of parts, with what finds the parts by their roles."""
         layout = self.layout
-        decoder = self.module.get_submodule(layout.decoder)
-        parts = (self._view(decoder, one) for one in (layout.writing, layout.crossing))
-        alone = self.reading.module is self.module.get_submodule(layout.encoder)
-        return [(f"{layout.encoder}." if alone else "", self.reading), *((f"{layout.decoder}.", one) for one in parts)]
-
-    def _view(self, part: nn.Module, layout: Layout) -> TransformerBackbone:
-        return TransformerBackbone(self.reading_card, part, self.reading_tokenizer, self.special.pad, layout)
+        decoder, encoder = self.module.get_submodule(layout.decoder), self.module.get_submodule(layout.encoder)
+        parts = (
+            TransformerBackbone(self.card, decoder, self.tokenizer, self.special.pad, one)
+            for one in (layout.writing, layout.crossing)
+        )
+        before = f"{layout.encoder}." if encoder_alone(self.module, layout.encoder) is encoder else ""
+        return [(before, self.reading), *((f"{layout.decoder}.", one) for one in parts)]
 
     @property
     def below_top(self) -> Mapping[str, int]:
@@ -107,11 +111,11 @@ class Seq2SeqBackbone:
         return {path: len(stack) - 1 - place for stack in stacks for place, path in enumerate(stack)}
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Tokenise what is read; see `TransformerBackbone`."""
+        """Encode what is read, as the encoder by itself does."""
         return self.reading.encode(examples)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Pad what is read to one length: tensors of (S, T)."""
+        """Collate what is read, as the encoder by itself does."""
         return self.reading.collate(encoded, sequences)
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
@@ -144,40 +148,58 @@ class Seq2SeqBackbone:
         return self._over(copy.deepcopy(self.module, shared))
 
     def _over(self, module: PreTrainedModel) -> Seq2SeqBackbone:
-        tokenizers = (self.reading_tokenizer, self.tokenizer)
-        return Seq2SeqBackbone(self.card, module, self.reading_card, *tokenizers, self.layout, self.special, self.most)
+        return Seq2SeqBackbone(self.card, module, self.read_by, self.tokenizer, self.layout, self.special, self.most)
 
     def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
         """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""
         limit = min(longest, self.most or longest)
         found: list[list[int]] = []
         for start in range(0, len(texts), TEXTS_AT_ONCE):
-            part = list(texts[start : start + TEXTS_AT_ONCE])
+            part = [self.special.lead + text for text in texts[start : start + TEXTS_AT_ONCE]]
             for encoding in self.tokenizer.encode_batch_fast(part, add_special_tokens=False):
                 found.append([*self.special.first, *encoding.ids, self.special.ends[0]])
         return [tokens[:limit] for tokens in found], sum(len(tokens) > limit for tokens in found)
 
     def log_probabilities(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
         """Return (S, U) fp32: of each of `tokens` (S, U), given the ones before it; 0 where it is `NOTHING`."""
-        begun = tokens.new_full((len(tokens), 1), self.special.start)
-        before = torch.cat([begun, tokens[:, :-1]], dim=1)  # (S, U)
-        logits = self.module(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states),
-            attention_mask=mask,
-            decoder_input_ids=before.masked_fill(before == NOTHING, self.special.pad),
-            decoder_attention_mask=torch.ones_like(before),  # it is causal: padding behind a text reaches no token
-            use_cache=False,
-        ).logits  # (S, U, V)
+        begun = self._begun(states, mask)  # (S, K)
+        before = torch.cat([begun, tokens[:, :-1]], dim=1)  # (S, K + U - 1)
+        logits = self._logits(states, mask, before.masked_fill(before == NOTHING, self.special.pad))
+        logits = logits[:, begun.shape[1] - 1 :]  # (S, U, V)
         lost = cross_entropy(logits.flatten(0, 1).float(), tokens.flatten(), ignore_index=NOTHING, reduction="none")
         return -lost.view(tokens.shape)
 
-    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
-        """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
+    def _begun(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the tokens (S, K) that enter the decoder before each text."""
         special = self.special
-        network: Any = self.module
-        found = network.generate(
+        begun = torch.tensor([special.start], device=states.device).expand(len(states), -1)
+        if not special.languages:
+            return begun
+        with torch.no_grad():
+            likely = self._logits(states, mask, begun[:, :1])[:, -1, list(special.languages)].argmax(dim=1)  # (S,)
+        spoken = torch.tensor(special.languages, device=states.device)[likely]
+        return torch.cat([begun[:, :1], spoken[:, None], begun[:, 1:]], dim=1)
+
+    def _logits(self, states: Tensor, mask: Tensor, entering: Tensor) -> Tensor:
+        """Return (S, U, V) after each of the tokens `entering` (S, U) the decoder."""
+        logits: Tensor = self.module(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
+            decoder_input_ids=entering,
+            decoder_attention_mask=torch.ones_like(entering),  # it is causal: padding behind a text reaches no token
+            use_cache=False,
+        ).logits
+        return logits
+
+    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
+        """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
+        special, begun = self.special, self._begun(states, mask)  # (S, K)
+        generate: Any = GenerationMixin.generate  # not Whisper's own, which reads the sound again
+        found = generate(
+            self.module,
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            decoder_input_ids=begun,
             past_key_values=EncoderDecoderCache(DynamicCache(), KeysOfInput()),  # by itself T5 counts encoder blocks
             generation_config=GenerationConfig(
                 do_sample=False,
@@ -185,22 +207,23 @@ class Seq2SeqBackbone:
                 length_penalty=search.length_penalty if search.beams > 1 else 1.0,
                 no_repeat_ngram_size=search.no_repeat,
                 max_new_tokens=min(search.longest, self.most or search.longest),
-                decoder_start_token_id=special.start,
+                decoder_start_token_id=special.start[0],
                 forced_bos_token_id=special.first[0] if special.first else None,
                 eos_token_id=list(special.ends),
                 pad_token_id=special.pad,
                 bad_words_ids=[list(banned) for banned in special.banned] or None,
+                begin_suppress_tokens=list(special.banned_first) or None,
             ),
-        )  # (S, 1 + U)
+        )  # (S, K + U)
         written = []
-        for row in found[:, 1:].tolist():
+        for row in found[:, begun.shape[1] :].tolist():
             before = list(takewhile(lambda token: token not in special.ends, row))
             written.append(WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row)))
         return written
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""
-        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return self.tokenizer.decode(list(tokens), skip_special_tokens=True).removeprefix(self.special.lead)
 
 
 def encoder_alone(network: PreTrainedModel, path: str) -> nn.Module:

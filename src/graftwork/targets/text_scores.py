@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import zip_longest
 
 import numpy as np
@@ -79,6 +82,52 @@ def rouge_f1(metric: str, name: str, targets: Numbers, predictions: Numbers, tas
     scorer = RougeScorer([name])
     scores = [scorer.score_multi(golds, text)[name].fmeasure for golds, text in zip(references, texts, strict=True)]
     return np.array(scores, dtype=np.float64).reshape(-1, 1)
+
+
+def edit_statistics(
+    metric: str, parts: Callable[[str], Sequence[str]], targets: Numbers, predictions: Numbers, task: Task
+) -> NDArray[np.float64]:
+    """Return (N, 2) of each text: its edit distance to the reference with the lowest rate of errors, and its length.
+
+    `parts` cuts a normalised text: into words, or characters. Raises `ConfigError` for anything but texts, and where no
+    reference has anything but punctuation.
+    """
+    references, texts = references_and_texts(targets, predictions, task, metric)
+    counted = np.zeros((len(texts), 2))
+    for row, (golds, text) in enumerate(zip(references, texts, strict=True)):
+        found, wanted = parts(normalised(text)), [parts(normalised(gold)) for gold in golds]
+        pairs = [(edit_distance(found, gold), len(gold)) for gold in wanted]
+        counted[row] = min(pairs, key=lambda pair: pair[0] / max(1, pair[1]))
+    if len(texts) and not counted[:, 1].any():
+        raise ConfigError(
+            f"the metric {metric!r} does not count punctuation, and no reference has anything else",
+            got=references[0][0],
+            do="choose --metrics exact_match",
+        )
+    return counted
+
+
+def normalised(text: str) -> str:
+    """Return the text in lower case, without punctuation (Unicode's category P), its words one space apart."""
+    return " ".join(text.lower().translate(_punctuation()).split())
+
+
+@cache
+def _punctuation() -> dict[int, None]:
+    return {code: None for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)).startswith("P")}
+
+
+def edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return the fewest insertions, deletions and substitutions that turn one into the other (Levenshtein 1966)."""
+    known: dict[str, int] = {}
+    rows, columns = ([known.setdefault(part, len(known)) for part in parts] for parts in (one, other))
+    across, places = np.array(columns, dtype=np.int64), np.arange(len(columns) + 1)
+    costs = places.copy()  # of the parts of `one` so far, to each beginning of `other`
+    for row in rows:
+        changed = np.minimum(costs[1:] + 1, costs[:-1] + (across != row))
+        reached = np.concatenate([costs[:1] + 1, changed])
+        costs = np.minimum.accumulate(reached - places) + places  # insertions, from the left
+    return int(costs[-1])
 
 
 def counts_in_rouge(text: str) -> bool:

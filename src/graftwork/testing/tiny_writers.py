@@ -31,16 +31,32 @@ WRITERS: dict[str, dict[str, Any]] = {  # model_type, and behind it what is spec
     "pegasus": BART,
 }
 STATED: dict[str, dict[str, Any]] = {"bart": {"forced_bos_token_id": 3}, "marian": {"bad_words_ids": [[0]]}}
+WHISPER: dict[str, Any] = {
+    "vocab_size": len(PIECES) + 8, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "init_std": 0.4,
+    "num_mel_bins": 8, "max_source_positions": 50, "max_target_positions": 24, "pad_token_id": 0, "eos_token_id": 1,
+    "bos_token_id": 1, "decoder_start_token_id": 2, "suppress_tokens": None, "begin_suppress_tokens": None,
+}  # fmt: skip
+LANGUAGES = {f"<|{name}|>": len(PIECES) + number for number, name in enumerate(("en", "de", "fr"))}
+TASKS = {"transcribe": len(PIECES) + 3, "translate": len(PIECES) + 4}
+NO_TIMES = WHISPER["vocab_size"] - 1  # what is behind it would be times
+SPOKEN: dict[str, dict[str, Any]] = {  # what a Whisper's generation_config.json says
+    "english": {"is_multilingual": False, "suppress_tokens": [4, 5], "begin_suppress_tokens": [1, 7]},
+    "many languages": {
+        "is_multilingual": True, "lang_to_id": LANGUAGES, "task_to_id": TASKS,
+        "forced_decoder_ids": [[1, None], [2, TASKS["transcribe"]]],
+    },
+    "german": {"is_multilingual": True, "lang_to_id": LANGUAGES, "task_to_id": TASKS, "language": "german"},
+}  # fmt: skip
 
 
-def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
-    """Write one of `WRITERS` as save_pretrained does, with a Unigram tokenizer that ends texts by </s>."""
-    import torch
+def write_tokenizer(folder: Path) -> None:
+    """Write a Unigram tokenizer of `PIECES` that ends texts by </s>."""
     from tokenizers import Tokenizer, decoders
     from tokenizers.models import Unigram
     from tokenizers.pre_tokenizers import Metaspace
     from tokenizers.processors import TemplateProcessing
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(Unigram(PIECES, unk_id=2))
     tokenizer.pre_tokenizer, tokenizer.decoder = Metaspace(), decoders.Metaspace()
@@ -49,6 +65,14 @@ def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
     )
     names = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+
+
+def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
+    """Write one of `WRITERS` as save_pretrained does, with a Unigram tokenizer that ends texts by </s>."""
+    import torch
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig
+
+    write_tokenizer(folder)
     config = AutoConfig.for_model(name.partition(" ")[0], **WRITERS[name])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -61,4 +85,21 @@ def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
     if name == "t5 gated":  # as it stands in the folders of T5 1.1
         content = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(content | {"tie_word_embeddings": False}))
+    return folder
+
+
+def write_whisper(folder: Path, name: str = "english", seed: int = 5) -> Path:
+    """Write a Whisper that hears one second, with the settings `name` of `SPOKEN`, as save_pretrained does."""
+    import torch
+    from transformers import GenerationConfig, WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
+
+    write_tokenizer(folder)
+    WhisperFeatureExtractor(feature_size=WHISPER["num_mel_bins"], chunk_length=1).save_pretrained(folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = WhisperForConditionalGeneration(WhisperConfig(**WHISPER))
+    told = {part: WHISPER[part] for part in ("decoder_start_token_id", "eos_token_id", "pad_token_id")}
+    spoken = {"no_timestamps_token_id": NO_TIMES, "return_timestamps": False} | SPOKEN[name]
+    network.generation_config = GenerationConfig(max_length=WHISPER["max_target_positions"], **told, **spoken)
+    network.save_pretrained(folder)
     return folder

@@ -14,7 +14,14 @@ from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.data.readers.table import Table
 from graftwork.errors import DataError, clip
 
-_SAID = ("transcript", "transcription", "text", "sentence", "caption")  # what is said in a sound, or seen in an image
+_SAID = (
+    "transcript",
+    "transcription",
+    "text",
+    "sentence",
+    "caption",
+    "target",
+)  # what is said in a sound, or seen in an image
 USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns, and the targets that go with them
     (("source",), ("target", "targets", "translation", "reference", "references")),
     (("src",), ("tgt", "trg", "ref")),
@@ -92,7 +99,7 @@ def _unfound(task: Task, table: Table) -> NoReturn:
         "no columns, or several, have the usual names of a text and its target",
         where=f"{table.path}:1",
         got=f"{named}columns: {', '.join(table.header)}",
-        expected="source and target, text and summary, question and answer, or the like",
+        expected="source and target, text and summary, sound and transcript, or the like",
         do="name them: --text COLUMN --label COLUMN; of several references --label A,B",
     )
 

@@ -1,0 +1,136 @@
+"""Loading of a frozen Whisper with its decoder: a sound in, its words out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from transformers import AutoModelForSpeechSeq2Seq
+from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
+
+from graftwork.errors import ConfigError
+from graftwork.pretrained.chained_network import ChainedBackbone
+from graftwork.pretrained.load_folder import (
+    fresh_of_folder,
+    in_bf16,
+    require_whole,
+    tokenizer_of,
+    transformers_errors,
+    weighted,
+)
+from graftwork.pretrained.load_media import WHISPER, ReadNetwork, of_whisper
+from graftwork.pretrained.load_seq2seq import modest_configuration, special_tokens, stated_of, writing_backbone
+from graftwork.pretrained.model_folder import GENERATION, locate
+from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens
+from graftwork.pretrained.whisper_encoder import WHISPER_ENCODER
+
+LEAD = " "  # Whisper writes a space before the first word
+
+
+class WhisperFamily:
+    """A `BackboneFamily` and `WritingFamily` for Whisper."""
+
+    writes: Literal[True] = True
+    model_types = (WHISPER,)
+
+    def __init__(self, layout: Seq2SeqLayout):
+        self.layout = layout
+
+    def open(self, source: str, *, random_seed: int | None, bf16: bool) -> Seq2SeqBackbone:
+        """Load a folder or hub name.
+
+        Raises `StorageError` for weights that are missing, pickled or corrupt, `IncompatibleModule` for incomplete
+        ones, `ConfigError` where the folder does not say how sounds are read or texts begin.
+        """
+        folder = locate(source)
+        with transformers_errors(folder):
+            config = modest_configuration(folder)
+            tokenizer, pad, _ = tokenizer_of(folder, self.layout.writing)
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+            special = spoken(special_tokens(folder, config, tokenizer, pad), folder, config.vocab_size)
+            if random_seed is None:
+                dtype = torch.bfloat16 if bf16 else torch.float32
+                module, missing = weighted(AutoModelForSpeechSeq2Seq, folder, config, dtype)
+                require_whole(missing, folder)
+                module = in_bf16(module) if bf16 else module
+            else:
+                module = fresh_of_folder(folder, config, random_seed, bf16, AutoModelForSpeechSeq2Seq)
+        module.eval().requires_grad_(False)
+        part: Any = module.get_submodule(self.layout.encoder)
+        encoder = of_whisper(ReadNetwork(folder, f"hf:{source}", part, WHISPER_ENCODER, random_seed))
+        return writing_backbone(encoder, partial(_as_encoder, encoder), module, tokenizer, self.layout, special)
+
+
+def _as_encoder(opened: ChainedBackbone, module: nn.Module) -> ChainedBackbone:
+    """Return another network that is read as `opened` is."""
+    return ChainedBackbone(opened.card, module, opened.reader, opened.architecture)
+
+
+def spoken(special: SpecialTokens, folder: Path, vocabulary: int) -> SpecialTokens:
+    """Return the tokens with those that say Whisper what to do: the language, to transcribe, and no times.
+
+    As transformers' `generate`: `language` and `task` of generation_config.json, else its `forced_decoder_ids`, else
+    the language that is the likeliest of a sound. Raises `ConfigError` for what are no tokens.
+    """
+    stated = stated_of(folder)
+
+    def numbers(name: str) -> dict[str, int]:
+        table = stated.get(name)
+        told = table if isinstance(table, Mapping) else {}
+        return {key: _token(one, folder, name, vocabulary) for key, one in told.items()}
+
+    known, tasks = numbers("lang_to_id"), numbers("task_to_id")
+    language, task = stated.get("language"), stated.get("task")
+    forced: list[int | None] = []
+    if language is None and task is None:
+        pairs = stated.get("forced_decoder_ids") or []
+        if not all(isinstance(pair, list) and len(pair) == 2 and pair[0] == n for n, pair in enumerate(pairs, 1)):
+            raise _not_understood(folder, "forced_decoder_ids", pairs, "[[1, token], [2, token], …]")
+        forced = [None if one is None else _token(one, folder, "forced_decoder_ids", vocabulary) for _, one in pairs]
+    begun: list[int] = []
+    if language is not None:
+        begun = [_named(known, f"<|{_code(language)}|>", folder, "language")]
+    elif forced[:1] not in ([], [None]):
+        begun = [token for token in forced[:1] if token is not None]
+    begun += [token for token in forced[1:] if token is not None]
+    if task is not None or (language is not None and tasks):
+        begun.append(_named(tasks, task or "transcribe", folder, "task"))
+    times = stated.get("no_timestamps_token_id")
+    if times is not None and times not in begun[-1:]:
+        begun.append(_token(times, folder, "no_timestamps_token_id", vocabulary))
+    detected = tuple(known.values()) if language is None and forced[:1] in ([], [None]) else ()
+    return replace(special, start=(*special.start, *begun), languages=detected, lead=LEAD)
+
+
+def _code(language: object) -> str:
+    """Return the code of a language: `en` of `English`, `en` and `<|en|>`."""
+    name = str(language).lower().removeprefix("<|").removesuffix("|>")
+    return str(TO_LANGUAGE_CODE.get(name, name))
+
+
+def _named(known: Mapping[str, int], name: object, folder: Path, what: str) -> int:
+    if name not in known:
+        raise _not_understood(folder, what, name, f"one of {', '.join(known) or 'none'}")
+    return known[str(name)]
+
+
+def _token(number: object, folder: Path, name: str, vocabulary: int) -> int:
+    if type(number) is not int or not 0 <= number < vocabulary:
+        raise _not_understood(folder, name, number, f"numbers of tokens, below {vocabulary:,}")
+    return number
+
+
+def _not_understood(folder: Path, name: str, got: Any, expected: str) -> ConfigError:
+    return ConfigError(
+        f"{GENERATION} says by {name} how speech is written down, and this is not understood",
+        where=str(folder),
+        got=repr(got),
+        expected=expected,
+        do="use the file that belongs to the weights",
+    )
