@@ -80,7 +80,8 @@ class Generation:
     def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
         """Return the metrics that can count most of the targets: chrF first, but ROUGE-L where texts are summed up.
 
-        Where sounds are written down they are accuracies of words and characters. ChrF counts recall twice, so that of a target that is much shorter than its source a long copy scores best.
+        Where sounds are written down they are accuracies of words and characters. ChrF counts recall twice, so that of
+        a target that is much shorter than its source a long copy scores best.
         """
         from graftwork.targets.text_scores import counts_in_rouge
         from graftwork.targets.words import APART

@@ -156,12 +156,7 @@ def attend(
         mask = attention_mask if position_bias is None else position_bias
         output = scaled_dot_product_attention(query, key, value, mask, dropout, scale=scale)
     elif (
-        by_key
-        and dropout == 0.0
-        and not plain
-        and position_bias is None
-        and query.shape[2] > 1
-        and not being_traced()
+        by_key and dropout == 0.0 and not plain and position_bias is None and query.shape[2] > 1 and not being_traced()
     ):
         real = None if attention_mask is None else attention_mask[:, 0, 0]  # (S, K)
         output = ShortAttention.apply(query, key, value, real, scale)  # type: ignore[no-untyped-call]

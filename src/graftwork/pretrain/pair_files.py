@@ -37,9 +37,9 @@ def columns_of(field: str) -> tuple[str, str]:
 def text_pairs(files: Sequence[Path], field: str, encoding: str) -> Iterator[TextPair]:
     """Yield the pairs of all files in order, both texts stripped; one with an empty text is left out.
 
-    Tables are read one by one: .tsv, .csv, .jsonl and .parquet, in UTF-8. Other files are two and two: line for line, what the first holds
-    belongs to what the second holds. Raises `DataError` for a bad row, a column that is missing and lines without a
-    partner, `StorageError` for a file that can't be read.
+    Tables are read one by one: .tsv, .csv, .jsonl and .parquet, in UTF-8. Other files are two and two: line for line,
+    what the first holds belongs to what the second holds. Raises `DataError` for a bad row, a column that is missing
+    and lines without a partner, `StorageError` for a file that can't be read.
     """
     columns, first = columns_of(field), None
     for path in files:

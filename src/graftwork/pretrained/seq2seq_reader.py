@@ -110,7 +110,7 @@ class Seq2SeqReader:
 
     @property
     def _start(self) -> int:
-        return self.backbone.special.start
+        return self.backbone.special.start[0]
 
     def write(self, read: ReadPrompts, search: TextSearch) -> list[WrittenTokens]:
         """Write a text for each prompt."""

@@ -19,7 +19,7 @@ from graftwork.registry import kinds
 from graftwork.ship.fewer_blocks import changed, tell
 from graftwork.ship.folding import FoldedNetwork
 from graftwork.targets.linear_head import PooledHead
-from graftwork.train.answer import batches
+from graftwork.train.answer_order import batches
 
 UP, DOWN = "mlp.up", "mlp.down"
 SIZES = ("intermediate_size", "hidden_dim", "d_ff", "encoder_ffn_dim")  # names of the number of columns

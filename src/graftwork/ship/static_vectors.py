@@ -21,7 +21,7 @@ from graftwork.core.example import Example
 from graftwork.pretrained.known_words import pieces
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.word_vector_table import WordVectors
-from graftwork.train.answer import batches
+from graftwork.train.answer_order import batches
 
 RARE = 1e-3  # of SIF: a word of this share of all words has half the weight of the rarest
 MARKS = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}\N{LOWER ONE EIGHTH BLOCK}"  # before a word's first piece: GPT, T5

@@ -18,7 +18,7 @@ from graftwork.core.ragged import Numbers
 from graftwork.io.files import digest
 from graftwork.module.task_module import TaskModule
 from graftwork.ship.folding import folded
-from graftwork.train.answer import batches
+from graftwork.train.answer_order import batches
 
 KEPT = 8  # lists of examples whose answers are kept: those of a few modules and data sets
 
