@@ -255,7 +255,7 @@ def test_bad_task_files_are_refused(graft: Graft, content: str, words: list[str]
     ("arguments", "words"),
     [
         (["compare"], ["Missing argument 'DATA...'"]),
-        (["compar", "data.csv"], ["No such command 'compar'. Did you mean 'compare'?", "graft --help"]),
+        (["verif", "data.csv"], ["No such command 'verif'. Did you mean 'verify'?", "graft --help"]),
         (["train", "data.csv"], ["neither --method nor --budget", "expected: one of them"]),
         (["train", "data.csv", "--method", "ful"], ["unknown method 'ful'", "did you mean 'full'?"]),
         (["train", "data.csv", "--method", "full", "--epochs", "0"], ["epochs must be above 0"]),

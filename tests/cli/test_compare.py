@@ -22,6 +22,7 @@ TOP = {
 }  # fmt: skip
 TOP_ADDED = {
     "frontier_cost": str,
+    "disagreements": list,
     "notes": list,
     "statistics": dict,
     "environment": dict,

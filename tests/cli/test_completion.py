@@ -32,7 +32,7 @@ def completed(typed: str) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "found"),
     [
-        ("graft comp", ["compare"]),
+        ("graft compa", ["compare"]),
         ("graft compare --meth", ["--methods"]),
         ("graft bank rol", ["rollback"]),
         ("graft bank add --ta", ["--task"]),

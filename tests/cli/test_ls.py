@@ -105,4 +105,5 @@ def test_help_documents_every_flag(graft: Graft, name: str) -> None:
     assert options or name in NO_FLAGS
     for argument in command.params:
         if isinstance(argument, click.Argument):
-            assert str(argument.name).upper() in command.help, f"the help does not explain {argument.name}"
+            shown_as = re.split(r"[^A-Z]", argument.metavar or str(argument.name).upper())[0]
+            assert shown_as in command.help, f"the help does not explain {argument.name}"

@@ -20,10 +20,12 @@ COMMANDS = (
     "benchmark",
     "cache",
     "compare",
+    "compress",
     "curve",
     "data",
     "doctor",
     "experience",
+    "export",
     "ls",
     "nearest",
     "predict",
@@ -117,8 +119,8 @@ def test_help_is_instant() -> None:
 
 
 def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["compar", "x.csv"]) == 2
-    assert "Did you mean 'compare'?" in capsys.readouterr().err
+    assert main.main(["verif", "x.csv"]) == 2
+    assert "Did you mean 'verify'?" in capsys.readouterr().err
 
 
 def test_unknown_option_suggests_the_nearest(failing: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:

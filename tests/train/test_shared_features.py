@@ -11,7 +11,7 @@ from graftwork.core.named_methods import parse_method
 from graftwork.machine.memory import Memory
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train import answer, shared_features
+from graftwork.train import answer_order, shared_features
 from graftwork.train.shared_features import PooledOnce
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
@@ -56,7 +56,7 @@ def test_what_finds_no_memory_goes_through_in_halves(monkeypatch: pytest.MonkeyP
 
 
 def test_a_pass_that_failed_leaves_nothing_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "EXAMPLES_AT_ONCE", 2)
+    monkeypatch.setattr(answer_order, "EXAMPLES_AT_ONCE", 2)
     fitted: Any = parse_method("prototype").method.fit(tiny_bench(DATA, BACKBONE))
     once, alone, calls = PooledOnce(BACKBONE, DATA.test.examples), fitted.logits(DATA.test.examples), list[int]()
     real = type(BACKBONE).states

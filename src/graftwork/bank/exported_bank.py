@@ -141,7 +141,11 @@ class ExportedBank:
 
     def open_backbone(self) -> NoReturn:
         """Raise `ConfigError`: there is only a graph."""
-        raise ConfigError("an exported bank has no network that can be looked into", where=str(self.path))
+        raise ConfigError(
+            "an exported bank has no network that can be looked into",
+            where=str(self.path),
+            do="open the bank that it was exported from",
+        )
 
     def _examples(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[tuple[str, Example]]:
         return [

@@ -13,7 +13,7 @@ from graftwork.errors import IncompatibleModule, StorageError
 from graftwork.io.files import digest, file_digest, read_json, storage_errors, writing
 from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import require_plain_folder
-from graftwork.module.module_files import CARRIED, OWN_BACKBONE
+from graftwork.module.module_place import CARRIED, OWN_BACKBONE
 
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
 WRITER_FIRST = "make another bank by this task: it takes those on the same network's encoder too"

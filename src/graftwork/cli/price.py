@@ -14,7 +14,7 @@ from graftwork.errors import ConfigError
 
 
 @click.command("price", cls=Command)
-@click.argument("what", nargs=-1, required=True, metavar="BOARD|MODULE|RUN…", shell_complete=paths)
+@click.argument("source", nargs=-1, required=True, metavar="SOURCE...", shell_complete=paths)
 @option("--predictions", required=True, metavar="N", help="Number of predictions, as 1e9: in all, or with --per.")
 @option("--per", type=click.Choice(("day", "month")), help="N is the number of each day or month.")
 @option("--years", type=float, default=1.0, show_default=True, metavar="N", help="How long the module is in use.")
@@ -26,7 +26,7 @@ from graftwork.errors import ConfigError
 @option("--report", metavar="FILE.html", help="Write a page with charts to FILE.html.")
 @json_option("the costs and crossings as JSON")
 def command(
-    what: tuple[str, ...],
+    source: tuple[str, ...],
     predictions: str,
     per: str | None,
     years: float,
@@ -38,8 +38,8 @@ def command(
     report: str | None,
     as_json: bool,
 ) -> None:
-    """Print what N predictions cost in all: training, storage and predictions, for each method of a board, for modules
-    and for runs. It also says from which number of predictions one is cheaper than another.
+    """Print what N predictions cost in all: training, storage and predictions, for each SOURCE: a board with all its
+    methods, a task module, or a run. It also says from which number of predictions one is cheaper than another.
 
     Every cost has a band by how it is known. Money and CO2e need a price list (--prices); without one they are blank.
     """
@@ -47,7 +47,7 @@ def command(
     from graftwork.ship.total_cost import price
 
     content = price(
-        [named_folder(one, runs, "board, module or run") for one in what],
+        [named_folder(one, runs, "board, module or run") for one in source],
         _count(predictions),
         per=per,
         years=years,

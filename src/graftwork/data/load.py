@@ -77,10 +77,7 @@ def load(task: Task, checked: bool = True) -> Dataset:
     cannot be read.
     """
     kind = kinds.get(task.kind)
-    accuracies = {rate: metric for metric, rate in ERROR_RATES.items()}  # what is named by its error rate
-    task = task.resolved(metrics=tuple(accuracies.get(name, name) for name in task.metrics))
-    for name in task.metrics:
-        metrics.get(name)
+    task = _with_known_metrics(task)
     task = with_splits(with_split_files(task))
     files = task.files
     _require_different(files)
@@ -128,6 +125,15 @@ def load(task: Task, checked: bool = True) -> Dataset:
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
     del table, tables  # some hold their rows
     return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
+
+
+def _with_known_metrics(task: Task) -> Task:
+    """Return the task with accuracies for what is named by its error rate. Raises `UnknownName`."""
+    accuracies = {rate: metric for metric, rate in ERROR_RATES.items()}
+    task = task.resolved(metrics=tuple(accuracies.get(name, name) for name in task.metrics))
+    for name in task.metrics:
+        metrics.get(name)
+    return task
 
 
 @contextmanager

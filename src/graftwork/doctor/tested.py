@@ -17,6 +17,7 @@ EXTRAS = {  # name -> what it brings
     "gguf": "networks in llama.cpp's files",
     "hub": "data sets by name, hub:NAME",
     "images": "tasks over images",
+    "onnx": "export to ONNX, and running what was exported",
     "parquet": "data in Parquet files",
     "sentence-transformers": "export to SentenceTransformer",
     "serve": "graft serve",

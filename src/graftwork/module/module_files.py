@@ -12,14 +12,13 @@ from graftwork.errors import IncompatibleModule, StorageError, clip
 from graftwork.io.files import load_and_digest, read_json, require_finite
 from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import inside, require_plain_folder
+from graftwork.module.module_place import CARRIED, OWN_BACKBONE
 from graftwork.train.wrapper_method import innermost
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 DESCRIPTION, SELF_TEST, DELTA = "module.json", "selftest.json", "delta.safetensors"
-OWN_BACKBONE = "backbone"  # subfolder of a module that carries its backbone
-CARRIED = f"hf:./{OWN_BACKBONE}"  # the backbone's name in the description of such a module
 LARGE = 256  # settings above this are checked, since they may be sizes that exceed the memory
 LEAST_WIDTH = 64  # minimum number of weights per unit of a size
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from graftwork.errors import StorageError
 
+OWN_BACKBONE = "backbone"  # subfolder of a module that carries its backbone
+CARRIED = f"hf:./{OWN_BACKBONE}"  # the backbone's name in the description of such a module
+
 
 def module_folder(folder: Path) -> Path:
     """Return the module folder for `folder`, a module's or a run's. Raises `StorageError` if there is none."""

@@ -26,9 +26,7 @@ from graftwork.machine.environment import resolve_device
 from graftwork.module.exported_folder import fitted_of_export, is_exported, read_export, require_answers
 from graftwork.module.inputs import Text, asking, example_of_given
 from graftwork.module.module_files import (
-    CARRIED,
     DELTA,
-    OWN_BACKBONE,
     media_file,
     named_backbone,
     read_delta,
@@ -36,7 +34,7 @@ from graftwork.module.module_files import (
     read_self_test,
     require_fitting,
 )
-from graftwork.module.module_place import module_folder
+from graftwork.module.module_place import CARRIED, OWN_BACKBONE, module_folder
 from graftwork.module.predict_many import predict_many
 from graftwork.module.thresholds import with_thresholds
 from graftwork.pretrained.download_policy import kept_only

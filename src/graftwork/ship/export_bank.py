@@ -68,7 +68,9 @@ def _require_fit(modules: Mapping[str, TaskModule], exporter: ExportsBanks, to: 
     revisions = {module.description["backbone"]["revision"] for module in modules.values()}
     if len(revisions) > 1:
         raise ConfigError(
-            "these tasks are on different backbones", got=", ".join(sorted(one[:16] for one in revisions))
+            "these tasks are on different backbones",
+            got=", ".join(sorted(one[:16] for one in revisions)),
+            do="export the tasks of one backbone at a time: --task",
         )
 
 

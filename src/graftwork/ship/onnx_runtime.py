@@ -50,7 +50,10 @@ class OnnxNetwork:
             return np.asarray(self.session.run(None, arrays)[0], dtype=np.float64)
         except Exception as error:  # its classes of errors are made at run time, and have no common one
             raise IncompatibleModule(
-                f"onnxruntime can't run {GRAPH}", got=str(error).splitlines()[0][:200], do="export the task again"
+                "onnxruntime can't run the graph",
+                where=GRAPH,
+                got=str(error).splitlines()[0][:200],
+                do="export the task again",
             ) from error
 
     def cut(self, examples: Sequence[Example]) -> int:

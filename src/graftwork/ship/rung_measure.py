@@ -19,7 +19,7 @@ from graftwork.core.task import Split, Task
 from graftwork.errors import ConfigError
 from graftwork.meters.energy_joules import joules_since, read_zones
 from graftwork.module.confidence import words_in
-from graftwork.module.module_files import CARRIED
+from graftwork.module.module_place import CARRIED
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import FRESH, backbone_folder
 from graftwork.registry import kinds, metrics

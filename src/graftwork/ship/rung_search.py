@@ -114,7 +114,8 @@ class RungSearch:
 
     def _judged(self, exact: bool, loss: ScoreLoss, stage: Stage) -> tuple[bool, str]:
         if exact:
-            worse = stage.pace.ratio < NO_WORSE * self.stage.pace.ratio or stage.bytes > self.stage.bytes / NO_WORSE
+            slower = self.aim != "bytes" and stage.pace.ratio < NO_WORSE * self.stage.pace.ratio
+            worse = slower or stage.bytes > self.stage.bytes / NO_WORSE
             return (False, "slower or larger") if worse else (True, "kept: no answer changes")
         gain = stage.value(self.aim) / self.stage.value(self.aim)
         if gain < (1 / FEWER if self.aim == "bytes" else FASTER):

@@ -13,7 +13,8 @@ from graftwork.core.example import Example
 from graftwork.core.method import THRESHOLDS_FACT, Setting
 from graftwork.core.named_methods import method_from_config, named
 from graftwork.data.readers.word_vector_folder import write_folder
-from graftwork.module.module_files import CARRIED, OWN_BACKBONE, read_delta, read_self_test
+from graftwork.module.module_files import read_delta, read_self_test
+from graftwork.module.module_place import CARRIED, OWN_BACKBONE
 from graftwork.module.task_module import TaskModule, save_module
 from graftwork.module.thresholds import with_thresholds
 from graftwork.pretrained.model_folder import own_settings

@@ -78,7 +78,11 @@ class Distil:
         """
         reason = self.unfit(module)
         if reason:
-            raise ConfigError(f"distil can't be used here: {reason}", where=str(module.folder))
+            raise ConfigError(
+                f"distil can't be used here: {reason}",
+                where=str(module.folder),
+                do="name other rungs: --rungs merge,int8",
+            )
         began = time.monotonic()
         network, made = self._network(module, data)
         rate = self.learning_rate or (STATIC_RATE if self.student == STATIC else RATE)

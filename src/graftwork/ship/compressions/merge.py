@@ -14,7 +14,7 @@ from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import flat
 from graftwork.errors import ConfigError
-from graftwork.module.module_files import CARRIED
+from graftwork.module.module_place import CARRIED
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import compressions
 from graftwork.ship.compression import Compressed, CompressionData

@@ -56,7 +56,11 @@ class Prune:
         """
         reason = self.unfit(module)
         if reason:
-            raise ConfigError(f"prune can't be used here: {reason}", where=str(module.folder))
+            raise ConfigError(
+                f"prune can't be used here: {reason}",
+                where=str(module.folder),
+                do="name other rungs: --rungs merge,int8",
+            )
         began = time.monotonic()
         progress(0.0, "measuring what columns matter")
         whole = folded(module)
