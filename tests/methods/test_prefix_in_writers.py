@@ -97,7 +97,7 @@ def test_what_is_written_step_by_step_is_what_is_likeliest_at_once(name: str, tm
         likeliest = writer.module(
             encoder_outputs=(states[:1],),
             attention_mask=mask[:1],
-            decoder_input_ids=torch.tensor([[writer.special.start, *row.tokens[:-1]]]),
+            decoder_input_ids=torch.tensor([[*writer.special.start, *row.tokens[:-1]]]),
         ).logits[0].argmax(dim=-1)  # fmt: skip
     chosen = len(writer.special.first)
     assert row.tokens[chosen:] == likeliest.tolist()[chosen:] and row.tokens != other.tokens

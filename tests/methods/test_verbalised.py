@@ -20,7 +20,7 @@ from graftwork.core.ragged import Ragged, flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Dataset, Task
 from graftwork.errors import ConfigError
-from graftwork.methods.verbalised import FittedVerbalised, Verbalised, opened
+from graftwork.methods.verbalised import FittedVerbalised, Verbalised
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.run.session import open_session
@@ -28,6 +28,7 @@ from graftwork.run.settings import RunSettings
 from graftwork.targets.verbal_answers import VerbalAnswers, even_step, source_of, verbal_answers
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
+from graftwork.train.asked_model import opened_to_write
 from graftwork.train.text_loop import padded_tokens, writer_of
 
 FAST = "lora:rank=2:learning_rate=0.02"
@@ -178,7 +179,7 @@ def test_other_methods_keep_their_ids_beside_it(t5: Backbone, tmp_path: Path) ->
 
 def test_the_decoder_is_opened_beside_one_encoder(t5: Backbone) -> None:
     task = tiny_dataset("classification").task
-    network = opened(Setting(task, kinds.get("classification"), t5))
+    network = opened_to_write(Setting(task, kinds.get("classification"), t5))
     again = {id(weight) for weight in network.module.parameters()}
     assert {id(weight) for weight in t5.module.parameters()} < again
     plain = open_backbone(t5.card.id, precision="fp32", writes=True)
