@@ -406,6 +406,7 @@ def test_another_bank_in_its_place_is_not_taken_in(bank: Bank, module: MakeModul
     assert len(bank.predict_all("good film")) == 4
 
 
+@pytest.mark.slow
 def test_rows_are_answered_while_tasks_are_swapped(bank: Bank, elsewhere: Bank, module: MakeModule) -> None:
     elsewhere.add(module("lora", seed=6), "lora")
     bank.refresh()

@@ -276,6 +276,7 @@ def test_what_is_killed_leaves_the_old_or_the_new(tmp_path: Path, changes: tuple
     assert tuple(steps) == changes and all(count >= (10 if name == "add" else 4) for name, count in steps.items())
 
 
+@pytest.mark.slow
 def test_several_processes_add_at_once(tmp_path: Path) -> None:
     bank, modules = BankFolder.create(tmp_path / "bank"), tmp_path / "modules"
     writers, count = ("a", "b", "c", "d"), 6

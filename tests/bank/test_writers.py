@@ -43,6 +43,7 @@ def modules(network: str, module: MakeModule) -> dict[str, Path]:
     }
 
 
+@pytest.mark.slow
 def test_rows_of_tasks_that_write_and_that_read_are_answered_together(modules: dict[str, Path], tmp_path: Path) -> None:
     bank = Bank.create(tmp_path / "shop.bank")
     for name, folder in modules.items():

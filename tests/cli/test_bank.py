@@ -33,6 +33,7 @@ def session(graft: Graft, boards: Boards) -> Path:
     return Path("shop.bank")
 
 
+@pytest.mark.slow
 def test_a_bank_grows_and_is_listed(graft: Graft, session: Path, boards: Boards) -> None:
     lines = graft("bank", "ls", session).out.splitlines()
     assert lines[0].split() == ["task", "version", "kind", "method", "test", "trained", "bytes"]

@@ -103,6 +103,7 @@ def test_sizes_that_ask_for_too_much_are_capped_or_left_out(graft: Graft, ticket
     assert any("2 of 2 classes have fewer rows" in note for note in json.loads(done.out)["notes"])
 
 
+@pytest.mark.slow
 def test_larger_sizes_for_references_alone(graft: Graft, tickets: Path) -> None:
     """They are tried only by what starts from no pretrained weights; who is named on both sides is so too."""
     flags = (*QUICK, "--methods", "majority,tfidf_svm,prototype", "--sizes", "2/class,6/class,100%", "--draws", "2")

@@ -37,6 +37,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "b.bank", folder / "new.tsv"
 
 
+@pytest.mark.slow
 def test_a_module_and_a_task_of_a_bank(graft: Graft, files: tuple[Path, Path]) -> None:
     bank, new = files
     done = graft("shift", bank, "tickets", new, "--text", "review")

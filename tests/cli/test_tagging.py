@@ -24,6 +24,7 @@ def toy(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_compare_train_and_predict(toy: Path, tmp_path: Path, graft: Graft) -> None:
     runs = ("--runs", tmp_path / "runs")
     compared = graft("compare", toy, "--kind", "tagging", "--seeds", "1", "--out", tmp_path / "b", *QUICK, *runs,

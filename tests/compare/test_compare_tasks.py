@@ -37,6 +37,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return [tmp_path / "tea.toml", write(tmp_path / "milk.csv", "milk"), write(tmp_path / "salt.csv", "salt")]
 
 
+@pytest.mark.slow
 def test_each_task_by_its_own_settings_then_all_together(files: list[Path]) -> None:
     chosen: dict[str, Any] = {**QUICK, "methods": ["majority", "tfidf_svm"], "seeds": 2}
     over = gw.compare_tasks(files, against="tfidf_svm", **chosen)

@@ -176,6 +176,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_its_checkpoint(
     assert kept == {1: False, 2: False, 3: True}
 
 
+@pytest.mark.slow
 def test_a_signal_in_a_validation_gives_it_up_and_it_comes_anew(
     tokens: TokenisedCorpus, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ def test_every_method_leaves_a_module_that_answers(session: Session, method: str
     assert "a stretch of the text" in (folder / "module" / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_toy_task_is_learnt(session: Session) -> None:
     scores = {name: run(session, name, epochs=12)[0].scores["span_f1"] for name in ("majority", "full", "linear_probe")}
     assert scores["full"] > scores["majority"] + 0.2 and scores["linear_probe"] > scores["majority"]
@@ -118,6 +119,7 @@ def test_no_answer_is_never_given_where_every_question_has_one(tmp_path: Path) -
     assert answers[0]["answer"] and all(one["answer"] for one in answers[0]["n_best"])
 
 
+@pytest.mark.slow
 def test_a_long_passage_is_read_in_windows(tmp_path: Path) -> None:
     session = opened(write(tmp_path, rows=30, more=" so it was the film" * 20), tmp_path)
     assert not any(session.dataset.report["cut"].values()) and not any(session.dataset.report["unseen_words"].values())

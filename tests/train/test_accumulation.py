@@ -126,6 +126,7 @@ def test_one_example_that_does_not_fit_ends_the_run(short_of_memory: Short) -> N
         fit_by_gradient(Lora(), bench)
 
 
+@pytest.mark.slow
 def test_a_bound_cuts_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accumulation, "PROCESS_BYTES", 0)
     found = {}

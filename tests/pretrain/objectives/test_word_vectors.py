@@ -148,6 +148,7 @@ def test_a_run_that_was_stopped_goes_on_exactly(options: str, train: Callable[..
     assert (again.folder / "log.jsonl").read_text() == (whole.folder / "log.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_it_lasts_as_long_as_was_asked(train: Callable[..., Pretrained]) -> None:
     assert train(tokens=5000).result.facts["tokens_seen"] == 5000
     done = train(budget="50MFLOP")
