@@ -27,7 +27,8 @@ from graftwork.ship.rung_measure import (
 )
 
 FEWER, FASTER = 0.99, 1.02  # a rung that changes the aim by less is not worth a loss
-NO_WORSE = 0.9  # an exact rung may be slower by this much: that is within the measurement
+NO_SLOWER = 0.9  # an exact rung's speed, as a share: less than this is not within the measurement
+NO_LARGER = 1.05  # its bytes
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ class RungSearch:
 
     def _judged(self, exact: bool, loss: ScoreLoss, stage: Stage) -> tuple[bool, str]:
         if exact:
-            worse = stage.pace.ratio < NO_WORSE * self.stage.pace.ratio or stage.bytes > self.stage.bytes / NO_WORSE
+            slower = stage.pace.ratio < NO_SLOWER * self.stage.pace.ratio
+            worse = slower or stage.bytes > NO_LARGER * self.stage.bytes
             return (False, "slower or larger") if worse else (True, "kept: no answer changes")
         gain = stage.value(self.aim) / self.stage.value(self.aim)
         if gain < (1 / FEWER if self.aim == "bytes" else FASTER):
