@@ -67,17 +67,7 @@ def compress(
     """
     target, chosen = Path(folder), ladder(rungs, runtime)
     _require_settings(target, allow, aim)
-    opened = TaskModule.load(module, device="cpu")
-    if is_exported(opened.folder):
-        do = "compress the module that it was made of"
-        raise ConfigError("this folder was exported already", where=str(opened.folder), do=do)
-    if opened.backbone is None:
-        method = opened.description["method"]["name"]
-        raise ConfigError(
-            f"{method} uses no network: there is nothing to compress",
-            where=str(opened.folder),
-            expected="a module on a backbone",
-        )
+    opened = _opened(module)
     dataset = _data_of(opened, data)
     known = CompressionData(dataset.train, dataset.validation, tuple(_texts_of(opened, texts)))
     require_writable(target.absolute().parent)
@@ -88,17 +78,7 @@ def compress(
             search.climb(label, compression, part_of(progress, place, len(chosen), label))
         report = _told(search, allow)
         if report["kept"]:
-            made = search.stage.module
-            on_test, scores, held = _tested(search, dataset)
-            report |= {"test": on_test}
-            source = {
-                name: opened.description[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")
-            }
-            record = {"of": source, **report}
-            add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
-            sync_tree(made.folder)
-            with storage_errors(target):
-                made.folder.rename(target)
+            report |= _put_in_place(search, dataset, report, target)
     written = str(target) if report["kept"] else None
     return {"module": written, "of": str(module), "runtime": runtime or "torch", **report}
 
@@ -122,6 +102,22 @@ def ladder(rungs: str | Sequence[str], runtime: str | None = None) -> list[tuple
         ]
     made = [(label, cast(Any, compressions.get(name))(**settings)) for label, name, settings in named]
     return [*made, *runtime_rungs(runtime)]
+
+
+def _opened(module: str | Path) -> TaskModule:
+    """Open a module, on the CPU. Raises `ConfigError` for one that has no network to compress."""
+    opened = TaskModule.load(module, device="cpu")
+    if is_exported(opened.folder):
+        do = "compress the module that it was made of"
+        raise ConfigError("this folder was exported already", where=str(opened.folder), do=do)
+    if opened.backbone is None:
+        method = opened.description["method"]["name"]
+        raise ConfigError(
+            f"{method} uses no network: there is nothing to compress",
+            where=str(opened.folder),
+            expected="a module on a backbone",
+        )
+    return opened
 
 
 def _require_settings(target: Path, allow: float, aim: str) -> None:
@@ -198,6 +194,20 @@ def _reason(kept: Sequence[str], applied: bool) -> str:
     if kept:
         return f"{', '.join(kept)}: the best for the aim among the rungs whose loss was shown to be allowed"
     return "no rung both helps and is shown to lose as little as allowed" if applied else "no rung applies"
+
+
+def _put_in_place(search: RungSearch, dataset: Dataset, report: dict[str, Any], target: Path) -> dict[str, Any]:
+    """Describe the module that was reached and rename its folder to `target`; return "test", what test says of it."""
+    made, original = search.stage.module, search.original.description
+    on_test, scores, held = _tested(search, dataset)
+    told = {"test": on_test}
+    source = {name: original[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")}
+    record = {"of": source, **report, **told}
+    add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
+    sync_tree(made.folder)
+    with storage_errors(target):
+        made.folder.rename(target)
+    return told
 
 
 def _tested(search: RungSearch, dataset: Dataset) -> tuple[dict[str, Any], dict[str, float], Mapping[str, Any]]:
