@@ -27,7 +27,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.module.trained_on import reopened
 from graftwork.ship.rung_measure import one_thread
 
-BATCH, ROUNDS, TIMED = 32, 3, 512
+BATCH, ROUNDS, TIMED = 32, 3, 256
 RESULTS = Path(__file__).parent / "results" / "compress.jsonl"
 
 
