@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graftwork.cli.compress import compress_lines, plan_line
 from graftwork.cli.main import main
 from graftwork.core.named_methods import parse_method
 from graftwork.core.progress import silent
@@ -27,6 +28,28 @@ def test_the_table_is_printed(module: str, tmp_path: Path, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert "kept: no answer changes" in out and "Kept: merge, half." in out and f"Task module: {small}" in out
     assert main(["predict", small, "a warm film"]) == 0
+
+
+def test_what_will_be_tried_is_said_first(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = plan_line([("merge", None), ("distil:student=static", 12.0), ("distil", 200.0)])
+    assert line == (
+        "To try: merge, distil:student=static (about 20 s), distil (about 4 min); about 4 min of training at most. "
+        "Choose with --rungs."
+    )
+    assert main(["compress", module, str(tmp_path / "small"), "--rungs", "half", "--runtime", "onyx"]) == 2
+    assert main(["compress", module, str(tmp_path / "small"), "--rungs", "half", "--allow", "0"]) == 1
+    assert "To try: half; none is trained." in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_of_the_runtime_says_so() -> None:
+    test = {"score": 0.9, "low": 0.8, "high": 1.0, "loss": 0.0, "loss_at_most": 0.01}
+    found = {
+        "task": "t", "metric": "accuracy", "positive": None, "original": {"method": "full", "bytes": 2}, "rows": 200,
+        "allow": 2.0, "rungs": [], "rows_needed": 149, "price": {"cpu_seconds": 1.0}, "kept": ["merge"],
+        "module": "small", "test": test, "bytes": 1, "speed_ratio": 1.0, "runtime": "onnx", "exported": False,
+    }  # fmt: skip
+    assert "No rung of onnx is kept: the folder is a module for torch." in compress_lines(found)
+    assert not any("No rung" in line for line in compress_lines(found | {"exported": True}))
 
 
 def test_nothing_kept_is_exit_code_1(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,9 @@ from graftwork.module.task_module import TaskModule
 from graftwork.registry import compressions
 from graftwork.ship.compress import ladder
 from graftwork.ship.compression import CompressionData
+from graftwork.ship.compressions.distil import Distil
+from graftwork.ship.compressions.merge import Merge
+from graftwork.ship.rung_search import RungSearch
 
 Teacher = Callable[..., tuple[TaskModule, CompressionData]]
 ANY = 100.0  # points: every loss is allowed
@@ -54,9 +57,26 @@ def test_a_rung_that_does_not_help_is_not_kept(tmp_path: Path, teacher: Teacher)
     assert [rung["verdict"] for rung in found["rungs"]] == ["kept: no answer changes", "no gain"]
 
 
+def test_nothing_is_trained_that_could_not_be_kept(tmp_path: Path, teacher: Teacher) -> None:
+    module, _ = teacher()
+    planned: list[tuple[str, float | None]] = []
+    found = compress(module.folder, tmp_path / "small", allow=0.5, rungs="merge,distil,prune", plan=planned.extend)
+    assert planned == [("merge", None), ("distil", None), ("prune", None)]
+    assert ["too few rows" in rung["verdict"] for rung in found["rungs"]] == [False, True, True]
+
+
+def test_training_is_foreseen(tmp_path: Path, teacher: Teacher) -> None:
+    module, data = teacher()
+    search = RungSearch(module, data, 1.0, "speed", 0, tmp_path)
+    short, long = (search.foreseen(Distil(epochs=epochs)) for epochs in (1, 10))
+    assert short is not None and long is not None and 0 < 3 * short < long
+    assert search.foreseen(Merge()) is None
+
+
 def test_exact_rungs_come_first_and_every_one_has_a_place() -> None:
     labels = [label for label, _ in ladder(())]
     assert labels[0] == "merge" and labels.index("vocabulary:common=8000") < labels.index("vocabulary")
+    assert labels.index("distil:student=static") < labels.index("distil") < labels.index("vocabulary:common=8000")
     assert {label.partition(":")[0] for label in labels} <= set(compressions.names())
     with pytest.raises(UnknownName, match="merge"):
         ladder("merg")

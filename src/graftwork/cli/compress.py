@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -32,8 +33,15 @@ from graftwork.units import metric_title, percent, several, show
     help="What is to improve.",
 )
 @option("--rungs", metavar="NAMES", help="Compressions to try, in this order, with commas.  [default: all]")
+@option(
+    "--runtime", metavar="NAME", help="Write the folder for this runtime, onnx, and measure it so.  [default: torch]"
+)
 @option("--data", metavar="FILE", help="New place of the training file, if it was moved.")
-@option("--texts", metavar="FILE", help="Further inputs without labels: what they use of the vocabulary is kept.")
+@option(
+    "--texts",
+    metavar="FILE",
+    help="Further inputs without labels: the module answers them for a student, and their words are kept.",
+)
 @seed_option("what is drawn where a network is trained again")
 @json_option("the table and the receipt as JSON")
 def command(
@@ -42,6 +50,7 @@ def command(
     allow: float,
     aim: str,
     rungs: str | None,
+    runtime: str | None,
     data: str | None,
     texts: str | None,
     seed: int,
@@ -51,7 +60,7 @@ def command(
 
     Compressions are tried one on top of the other. Each is kept if it improves what is asked for, and if its loss on
     the validation rows is shown, with a certainty of 95 %, to be at most that allowed. The exit code is 1 if none is
-    kept: then nothing is written.
+    kept: then nothing is written. What will be tried, and about how long it trains, is said first.
     """
     from graftwork.ship.compress import compress
 
@@ -62,13 +71,28 @@ def command(
             allow=allow,
             aim=aim,
             rungs=rungs or (),
+            runtime=runtime,
             data=data,
             texts=texts,
             seed=seed,
+            plan=lambda tried: click.echo(plan_line(tried), err=True),
             progress=progress,
         )
     print_facts(found, compress_lines(found), as_json)
     return 0 if found["module"] else 1
+
+
+def plan_line(rungs: Sequence[tuple[str, float | None]]) -> str:
+    """Say what will be tried, and about how long that takes: `rungs` are names, and seconds of training or None."""
+    told = [name if seconds is None else f"{name} (about {_roughly(seconds)})" for name, seconds in rungs]
+    whole = sum(seconds or 0.0 for _, seconds in rungs)
+    trains = f"about {_roughly(whole)} of training at most" if whole else "none is trained"
+    return f"To try: {', '.join(told)}; {trains}. Choose with --rungs."
+
+
+def _roughly(seconds: float) -> str:
+    """Return a duration in whole minutes, or of ten seconds below one."""
+    return f"{math.ceil(seconds / 10) * 10} s" if seconds <= 50 else f"{math.ceil(seconds / 60)} min"
 
 
 def compress_lines(found: Mapping[str, Any]) -> list[str]:
@@ -102,6 +126,8 @@ def _outcome(found: Mapping[str, Any], metric: str) -> list[str]:
         lines.append(f"{several(found['rows'], 'row')} of validation are too few to show {most}: allow more.")
     if not found["module"]:
         return [*lines, f"Nothing is written: {found['reason']}. {price}"]
+    if found["runtime"] != "torch" and not found["exported"]:
+        lines.append(f"No rung of {found['runtime']} is kept: the folder is a module for torch.")
     test = found["test"]
     span = f"[{percent(test['low'])}, {percent(test['high'])}]"
     return [

@@ -23,7 +23,7 @@ from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
-from graftwork.module.exported_folder import fitted_of_export, is_exported, read_export, require_answers
+from graftwork.module.exported_folder import EXPORTED, fitted_of_export, is_exported, read_export, require_answers
 from graftwork.module.inputs import Text, asking, example_of_given
 from graftwork.module.module_files import (
     DELTA,
@@ -343,7 +343,13 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 
 
 def add_to_description(folder: Path, found: Mapping[str, Any]) -> None:
-    """Add to `module.json`, or replace there, what became known after the module was saved; README.md tells it too."""
+    """Add to `module.json`, or replace there, what became known after the module was saved; README.md tells it too.
+
+    Of an exported folder it is added to `graftwork.json` alone: README.md there tells no scores.
+    """
+    if is_exported(folder):
+        write_json(folder / EXPORTED, read_json(folder / EXPORTED) | dict(found))
+        return
     description = read_json(folder / "module.json") | dict(found)
     write_json(folder / "module.json", description)
     write_text(folder / "README.md", _card(description))

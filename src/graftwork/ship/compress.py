@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from graftwork.data.readers.rejects import Bad
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.io.files import require_writable, storage_errors, sync_tree
 from graftwork.module.confidence import remembered
+from graftwork.module.exported_folder import is_exported
 from graftwork.module.inputs import OF_ROLES
 from graftwork.module.task_module import TaskModule, add_to_description
 from graftwork.module.trained_on import reopened
@@ -24,8 +25,14 @@ from graftwork.registry import compressions, kinds
 from graftwork.ship.compression import Compression, CompressionData
 from graftwork.ship.rung_measure import evidence, loss_of, rows_needed
 from graftwork.ship.rung_search import RungSearch
+from graftwork.ship.runtime_rung import runtime_rungs
 
 AIMS = ("speed", "bytes", "joules")
+Plan = Callable[[Sequence[tuple[str, float | None]]], None]  # of each rung its name, and seconds of training
+
+
+def untold(rungs: Sequence[tuple[str, float | None]]) -> None:
+    """Tell no one what will be tried."""
 
 
 def compress(
@@ -35,9 +42,11 @@ def compress(
     allow: float = 0.5,
     aim: str = "speed",
     rungs: str | Sequence[str] = (),
+    runtime: str | None = None,
     data: str | Path | None = None,
     texts: str | Path | None = None,
     seed: int = 0,
+    plan: Plan = untold,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Make the task module `module` (or a run's) smaller or faster, and write it to the new `folder`.
@@ -46,48 +55,39 @@ def compress(
     it improves the aim ("speed", "bytes" or "joules"), and if its loss on validation is shown to be at most `allow`
     points of the headline metric: the upper end of the one-sided 95 % interval of the paired difference from the
     original. The test split is looked at once, for the module that is written. `rungs` names compressions, as
-    "merge" or "vocabulary:common=8000"; by default all that are on the ladder. `data` is the new place of the training
-    file, if it was moved; `texts` a file of further inputs without labels.
+    "merge" or "vocabulary:common=8000"; by default all that are on the ladder. With a `runtime`
+    ("onnx"), the ladder's last rungs export what the others made, in fp32 and in 8-bit integers, and the new folder is
+    the exported one, which opens like a module; the default ladder then leaves out what only stores numbers otherwise.
+    Before the first rung, `plan` is told what will be tried, and how many seconds each is trained, about.
+    `data` is the new place of the training file, if it was moved; `texts` a file of further inputs without labels.
 
     Returns JSON: the rungs tried, the price of the search, scores on test, and "module", the folder, or None where no
     rung was kept: then nothing is written. Raises `ConfigError` for settings and modules that do not fit, `DataError`,
     `StorageError` for a folder that exists or can't be written.
     """
-    target, chosen = Path(folder), ladder(rungs)
+    target, chosen = Path(folder), ladder(rungs, runtime)
     _require_settings(target, allow, aim)
-    opened = TaskModule.load(module, device="cpu")
-    if opened.backbone is None:
-        method = opened.description["method"]["name"]
-        raise ConfigError(
-            f"{method} uses no network: there is nothing to compress",
-            where=str(opened.folder),
-            expected="a module on a backbone",
-        )
+    opened = _opened(module)
     dataset = _data_of(opened, data)
     known = CompressionData(dataset.train, dataset.validation, tuple(_texts_of(opened, texts)))
     require_writable(target.absolute().parent)
     with _workplace(target) as work:
         search = RungSearch(opened, known, allow / 100, aim, seed, work)
+        plan([(label, search.foreseen(compression)) for label, compression in chosen])
         for place, (label, compression) in enumerate(chosen):
             search.climb(label, compression, part_of(progress, place, len(chosen), label))
         report = _told(search, allow)
         if report["kept"]:
-            made = search.stage.module
-            on_test, scores, held = _tested(search, dataset)
-            report |= {"test": on_test}
-            source = {
-                name: opened.description[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")
-            }
-            record = {"of": source, **report}
-            add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
-            sync_tree(made.folder)
-            with storage_errors(target):
-                made.folder.rename(target)
-    return {"module": str(target) if report["kept"] else None, "of": str(module), **report}
+            report |= _put_in_place(search, dataset, report, target)
+    written = str(target) if report["kept"] else None
+    return {"module": written, "of": str(module), "runtime": runtime or "torch", **report}
 
 
-def ladder(rungs: str | Sequence[str]) -> list[tuple[str, Compression]]:
+def ladder(rungs: str | Sequence[str], runtime: str | None = None) -> list[tuple[str, Compression]]:
     """Return label and compression of each rung named, as "merge" or "vocabulary:common=8000"; of none, of all.
+
+    Those of the runtime are the last ones. What is exact comes first, then what trains, the cheapest first, then on
+    what that made what drops tokens and stores numbers otherwise.
 
     Raises `UnknownName` or `ConfigError`.
     """
@@ -97,9 +97,27 @@ def ladder(rungs: str | Sequence[str]) -> list[tuple[str, Compression]]:
         named = [
             (":".join([name, *(f"{key}={value}" for key, value in entry.items())]), name, dict(entry))
             for make, name in makers
+            if not (runtime and make.STORES)
             for entry in make.LADDER
         ]
-    return [(label, cast(Any, compressions.get(name))(**settings)) for label, name, settings in named]
+    made = [(label, cast(Any, compressions.get(name))(**settings)) for label, name, settings in named]
+    return [*made, *runtime_rungs(runtime)]
+
+
+def _opened(module: str | Path) -> TaskModule:
+    """Open a module, on the CPU. Raises `ConfigError` for one that has no network to compress."""
+    opened = TaskModule.load(module, device="cpu")
+    if is_exported(opened.folder):
+        do = "compress the module that it was made of"
+        raise ConfigError("this folder was exported already", where=str(opened.folder), do=do)
+    if opened.backbone is None:
+        method = opened.description["method"]["name"]
+        raise ConfigError(
+            f"{method} uses no network: there is nothing to compress",
+            where=str(opened.folder),
+            expected="a module on a backbone",
+        )
+    return opened
 
 
 def _require_settings(target: Path, allow: float, aim: str) -> None:
@@ -158,6 +176,7 @@ def _told(search: RungSearch, allow: float) -> dict[str, Any]:
         "positive": positive_of(search.original.task),
         "allow": allow,
         "aim": search.aim,
+        "exported": is_exported(search.stage.module.folder),
         "rows": rows,
         "rows_needed": needed,
         "original": {"method": search.original.description["method"]["name"], "bytes": search.original_bytes},
@@ -175,6 +194,20 @@ def _reason(kept: Sequence[str], applied: bool) -> str:
     if kept:
         return f"{', '.join(kept)}: the best for the aim among the rungs whose loss was shown to be allowed"
     return "no rung both helps and is shown to lose as little as allowed" if applied else "no rung applies"
+
+
+def _put_in_place(search: RungSearch, dataset: Dataset, report: dict[str, Any], target: Path) -> dict[str, Any]:
+    """Describe the module that was reached and rename its folder to `target`; return "test", what test says of it."""
+    made, original = search.stage.module, search.original.description
+    on_test, scores, held = _tested(search, dataset)
+    told = {"test": on_test}
+    source = {name: original[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")}
+    record = {"of": source, **report, **told}
+    add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
+    sync_tree(made.folder)
+    with storage_errors(target):
+        made.folder.rename(target)
+    return told
 
 
 def _tested(search: RungSearch, dataset: Dataset) -> tuple[dict[str, Any], dict[str, float], Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from graftwork.core.example import Example
 from graftwork.core.method import Entries
@@ -40,9 +40,8 @@ class Compression(Protocol):
     """One way of making a task module smaller or faster."""
 
     EXACT: ClassVar[bool]  # True if no answer changes but by rounding
-    ORDER: ClassVar[
-        int
-    ]  # place on the ladder of `compress`: lower ones are tried first, exact and cheap ones before all
+    STORES: ClassVar[bool]  # True if only numbers are stored otherwise: a runtime has ways of its own for that
+    ORDER: ClassVar[int]  # place on the ladder of `compress`: exact ones first, then what trains, then what stores
     LADDER: ClassVar[Entries]  # settings tried there, gentle ones first, one after the other; () for none
 
     def unfit(self, module: TaskModule) -> str:
@@ -55,3 +54,11 @@ class Compression(Protocol):
 
         Raises `GraftworkError`; the caller removes what was written then.
         """
+
+
+@runtime_checkable
+class Trains(Protocol):
+    """A compression that trains a network, which takes minutes."""
+
+    def passes(self, module: TaskModule, data: CompressionData) -> float:
+        """Return what that costs, about: the number of texts that `module` answers in the same time."""

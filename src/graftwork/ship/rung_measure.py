@@ -19,6 +19,7 @@ from graftwork.core.task import Split, Task
 from graftwork.errors import ConfigError
 from graftwork.meters.energy_joules import joules_since, read_zones
 from graftwork.module.confidence import words_in
+from graftwork.module.exported_folder import is_exported
 from graftwork.module.module_place import CARRIED
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import FRESH, backbone_folder
@@ -58,8 +59,7 @@ def loss_of(task: Task, split: Split, before: Logits, after: Logits) -> ScoreLos
     """
     first, second = evidence(task, split, before, after)
     drawn = float(np.percentile(first.draws - second.draws, 100 * CERTAINTY))
-    least = 1 - (1 - CERTAINTY) ** (1 / len(split.examples))
-    return ScoreLoss(second.score, first.score - second.score, max(drawn, least))
+    return ScoreLoss(second.score, first.score - second.score, max(drawn, least_shown(len(split.examples))))
 
 
 def evidence(task: Task, split: Split, *logits: Logits) -> list[Evidence]:
@@ -67,6 +67,11 @@ def evidence(task: Task, split: Split, *logits: Logits) -> list[Evidence]:
     kind, metric = kinds.get(task.kind), metrics.get(task.metrics[0])
     tallies = [RowTally.of(metric.statistics(split.targets, kind.predictions(one, task), task)) for one in logits]
     return weigh_together([(tally, metric) for tally in tallies])
+
+
+def least_shown(rows: int) -> float:
+    """Return the smallest loss, a fraction, that so many rows can show not to be exceeded: where all are alike."""
+    return float(1 - (1 - CERTAINTY) ** (1 / rows))
 
 
 def rows_needed(allowed: float) -> int:
@@ -77,7 +82,7 @@ def rows_needed(allowed: float) -> int:
 def pace(
     original: TaskModule, compressed: TaskModule, examples: Sequence[Example], joules: bool = False
 ) -> RelativeSpeed:
-    """Time both on the same texts in turn, one thread, in batches of 32 texts of near-equal lengths.
+    """Time both in turn on each batch, of 32 texts of near-equal lengths, with one thread.
 
     Time is that of the processor, which other programs do not change; of five repeats the median ratio is taken. With
     `joules` the processor's counters are read too: raises `ConfigError` where they can't be.
@@ -91,27 +96,29 @@ def pace(
     rows = sorted(examples[:ROWS_TIMED], key=words_in)
     batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
     ratios, energies = [], []
-    with _one_thread():
+    with one_thread():
         for module in (original, compressed):
             module.fitted.logits(batches[-1])  # warm: memory and packed weights
         for _ in range(REPEATS):
-            (first, drawn_first), (second, drawn_second) = (_spent(one, batches) for one in (original, compressed))
+            spent = [[_spent(one, batch) for one in (original, compressed)] for batch in batches]
+            first, second = (sum(turn[place][0] for turn in spent) for place in (0, 1))
+            drawn = [sum(turn[place][1] or 0.0 for turn in spent) for place in (0, 1)]
             ratios.append(first / max(second, 1e-9))
-            energies.append(drawn_second / drawn_first if joules and drawn_first and drawn_second else None)
+            energies.append(drawn[1] / drawn[0] if joules and all(drawn) else None)
     read = [one for one in energies if one is not None]
     return RelativeSpeed(statistics.median(ratios), statistics.median(read) if read else None)
 
 
-def _spent(module: TaskModule, batches: Sequence[Sequence[Example]]) -> tuple[float, float | None]:
-    """Return processor seconds and joules of answering all batches."""
+def _spent(module: TaskModule, batch: Sequence[Example]) -> tuple[float, float | None]:
+    """Return processor seconds and joules of answering a batch."""
     mark, began = (time.monotonic(), read_zones()), time.process_time()
-    for batch in batches:
-        module.fitted.logits(batch)
+    module.fitted.logits(batch)
     return time.process_time() - began, joules_since(mark)
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
+    """Compute with one thread; a network of onnxruntime keeps the number that it was opened with."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -124,7 +131,7 @@ def stored_with_backbone(module: TaskModule) -> int:
     """Return the bytes of the module's files and, where it does not carry it, of its backbone's."""
     own = _bytes_in(module.folder)
     told = module.description["backbone"]
-    if told is None or told["id"] == CARRIED:
+    if told is None or told["id"] == CARRIED or is_exported(module.folder):
         return own
     folder = package_folder() if told["id"] == NAME else backbone_folder(told["id"].removeprefix(FRESH))
     if folder is not None:

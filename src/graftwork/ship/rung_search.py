@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +13,22 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.method import Logits
 from graftwork.core.progress import Progress
 from graftwork.errors import GraftworkError, StorageError
+from graftwork.module.exported_folder import is_exported
 from graftwork.module.task_module import TaskModule
-from graftwork.ship.compression import Compression, CompressionData
-from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss, loss_of, pace, stored_with_backbone
+from graftwork.ship.compression import Compression, CompressionData, Trains
+from graftwork.ship.rung_measure import (
+    RelativeSpeed,
+    ScoreLoss,
+    least_shown,
+    loss_of,
+    one_thread,
+    pace,
+    stored_with_backbone,
+)
 
 FEWER, FASTER = 0.99, 1.02  # a rung that changes the aim by less is not worth a loss
-NO_WORSE = 0.95  # an exact rung may be slower by this much: that is within the measurement
+NO_SLOWER = 0.9  # an exact rung's speed, as a share: less than this is not within the measurement
+NO_LARGER = 1.05  # its bytes
 
 
 @dataclass(frozen=True)
@@ -72,26 +83,40 @@ class RungSearch:
     tried: list[RungTried] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.watch, began = Stopwatch(), time.monotonic()
         self.before: Logits = self.original.fitted.logits(self.data.validation.examples)
-        self.watch = Stopwatch()
+        self.per_text = (time.monotonic() - began) / len(self.data.validation.examples)  # seconds of an answer
+        self.base = self.original  # what rungs are applied to: the stage, or what an exported one was made of
         joules = 1.0 if self.aim == "joules" else None
         self.original_bytes = stored_with_backbone(self.original)
         self.stage = Stage(self.original, RelativeSpeed(1.0, joules), self.original_bytes)
+
+    def foreseen(self, compression: Compression) -> float | None:
+        """Return the seconds that a rung trains, about, or None for one that isn't trained or won't be tried."""
+        if compression.unfit(self.original) or self._hopeless(compression) or not isinstance(compression, Trains):
+            return None
+        return compression.passes(self.original, self.data) * self.per_text
+
+    def _hopeless(self, compression: Compression) -> bool:
+        """Return whether minutes of training would be for nothing: no loss could be shown to be allowed."""
+        return isinstance(compression, Trains) and least_shown(len(self.data.validation.examples)) > self.allowed
 
     def climb(self, label: str, compression: Compression, progress: Progress) -> None:
         """Try one rung on the stage reached; if it is kept, it is the new stage.
 
         Raises `StorageError`; any other error of the compression is told as its verdict.
         """
-        reason = compression.unfit(self.stage.module)
-        if reason:
-            self.tried.append(RungTried(label, f"does not apply: {reason}"))
+        reason = compression.unfit(self.base)
+        if reason or self._hopeless(compression):
+            why = f"does not apply: {reason}" if reason else "not trained: too few rows to show its loss to be small"
+            self.tried.append(RungTried(label, why))
             return
         progress(0.0, "applying")
         folder = self.work / str(len(self.tried))
         try:
-            done = compression.apply(self.stage.module, folder, self.data, seed=self.seed, progress=progress)
-            made = TaskModule.load(folder, device="cpu")
+            done = compression.apply(self.base, folder, self.data, seed=self.seed, progress=progress)
+            with one_thread():
+                made = TaskModule.load(folder, device="cpu")
         except StorageError:
             raise
         except GraftworkError as error:
@@ -109,13 +134,14 @@ class RungSearch:
         self.tried.append(RungTried(label, verdict, kept, loss, stage, done.facts, done.seconds))
         if kept:
             self.stage = stage
+            self.base = self.base if is_exported(folder) else made
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _judged(self, exact: bool, loss: ScoreLoss, stage: Stage) -> tuple[bool, str]:
         if exact:
-            slower = self.aim != "bytes" and stage.pace.ratio < NO_WORSE * self.stage.pace.ratio
-            worse = slower or stage.bytes > self.stage.bytes / NO_WORSE
+            slower = self.aim != "bytes" and stage.pace.ratio < NO_SLOWER * self.stage.pace.ratio
+            worse = slower or stage.bytes > NO_LARGER * self.stage.bytes
             return (False, "slower or larger") if worse else (True, "kept: no answer changes")
         gain = stage.value(self.aim) / self.stage.value(self.aim)
         if gain < (1 / FEWER if self.aim == "bytes" else FASTER):

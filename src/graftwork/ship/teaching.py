@@ -34,6 +34,7 @@ from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
 
 BATCH = 32  # rows of a step
+BACKWARD = 3.0  # times the work of an answer: a step goes forward, and back for inputs and weights
 ONLY_HERE = "students"  # the data's name in a store of frozen passes that one fit uses
 
 
@@ -67,6 +68,11 @@ def unteachable(module: TaskModule) -> str:
         return f"a student learns from probabilities of labels or from numbers, and this answers {module.task.kind}"
     media = sorted(set(module.roles) & set(MEDIA))
     return f"a student reads texts, and this reads {media[0]}s" if media else ""
+
+
+def texts_taught(data: CompressionData, invented: int) -> int:
+    """Return how many texts a student learns from in an epoch, with `invented` ones for each labelled one."""
+    return (1 + invented) * len(data.train.examples) + len(data.unlabelled)
 
 
 def require_sense(lesson: Teaching) -> None:

@@ -23,9 +23,10 @@ from graftwork.ship.fewer_blocks import spread, with_blocks
 from graftwork.ship.folding import folded, unfoldable
 from graftwork.ship.standalone import save_standalone
 from graftwork.ship.static_vectors import static_backbone
-from graftwork.ship.teaching import Teaching, taught, unteachable
+from graftwork.ship.teaching import BACKWARD, Teaching, taught, texts_taught, unteachable
 
 OWN, STATIC = "own", "static"
+WORD = 0.1  # of a text: what a network reads of it in the same time
 RATE, STATIC_RATE = 5e-4, 1e-2  # learning rates, where none is given
 
 
@@ -46,8 +47,9 @@ class Distil:
     width: int = 256  # of student=static: numbers of a vector, at most
 
     EXACT: ClassVar[bool] = False
+    STORES: ClassVar[bool] = False
     ORDER: ClassVar[int] = 50
-    LADDER: ClassVar[Entries] = ({}, {"student": STATIC})
+    LADDER: ClassVar[Entries] = ({"student": STATIC}, {})  # the cheap one first: where its loss is small, it wins
 
     def unfit(self, module: TaskModule) -> str:
         """Return why no such student can be made of `module`."""
@@ -59,6 +61,15 @@ class Distil:
         if self.student not in (OWN, STATIC):
             return ""
         return unfoldable(module) or self._too_few(module)
+
+    def passes(self, module: TaskModule, data: CompressionData) -> float:
+        """Count the teacher's answers, and what the student trains on; word vectors cost next to nothing."""
+        texts = texts_taught(data, self.invented)
+        if self.student == STATIC:
+            return texts + WORD * self.words
+        blocks = module.backbone.card.blocks if module.backbone else 1
+        share = (self.layers or blocks // 2) / blocks if self.student == OWN else 1.0
+        return texts * (2 + BACKWARD * self.epochs * share)
 
     def _too_few(self, module: TaskModule) -> str:
         if self.student == STATIC or module.backbone is None:

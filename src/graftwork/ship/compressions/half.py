@@ -30,6 +30,7 @@ class Half:
     dtype: str = "fp16"  # fp16 keeps 11 bits of a weight, bf16 8 of them and the range of fp32
 
     EXACT: ClassVar[bool] = False
+    STORES: ClassVar[bool] = True
     ORDER: ClassVar[int] = 90
     LADDER: ClassVar[Entries] = AS_IT_COMES
 

@@ -28,6 +28,7 @@ class Int8:
     """Every matrix as int8 with a scale for each row; what it is multiplied with is quantised as it comes."""
 
     EXACT: ClassVar[bool] = False
+    STORES: ClassVar[bool] = True
     ORDER: ClassVar[int] = 80
     LADDER: ClassVar[Entries] = AS_IT_COMES
 

@@ -31,6 +31,7 @@ class Merge:
     """One network with a linear layer on top; it takes no settings."""
 
     EXACT: ClassVar[bool] = True
+    STORES: ClassVar[bool] = False
     ORDER: ClassVar[int] = 10
     LADDER: ClassVar[Entries] = AS_IT_COMES
 

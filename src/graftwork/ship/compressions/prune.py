@@ -18,7 +18,7 @@ from graftwork.ship.compression import Compressed, CompressionData
 from graftwork.ship.fewer_columns import importance, unprunable, without_columns
 from graftwork.ship.folding import folded, unfoldable
 from graftwork.ship.standalone import save_standalone
-from graftwork.ship.teaching import Teaching, taught, unteachable
+from graftwork.ship.teaching import BACKWARD, Teaching, taught, texts_taught, unteachable
 
 
 @compressions.register("prune")
@@ -35,6 +35,7 @@ class Prune:
     invented: int = 4  # texts invented for each labelled one, which the teacher answers
 
     EXACT: ClassVar[bool] = False
+    STORES: ClassVar[bool] = False
     ORDER: ClassVar[int] = 60
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
@@ -46,6 +47,10 @@ class Prune:
         if not 0 < self.columns < 1:
             return f"columns is a share above 0 and below 1, not {self.columns:g}"
         return unprunable(as_transformer(module.backbone))
+
+    def passes(self, module: TaskModule, data: CompressionData) -> float:
+        """Count the teacher's answers, and what the smaller network trains on; two thirds of a block are columns."""
+        return texts_taught(data, self.invented) * (2 + BACKWARD * self.epochs * (1 + 2 * self.columns) / 3)
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent

@@ -41,7 +41,8 @@ class FewerTokens:
     common: int = 0  # further tokens that are kept, those of the lowest ids: in most vocabularies the most frequent
 
     EXACT: ClassVar[bool] = False  # on the texts that were given it is; others may be cut into smaller pieces
-    ORDER: ClassVar[int] = 20
+    STORES: ClassVar[bool] = False
+    ORDER: ClassVar[int] = 70
     LADDER: ClassVar[Entries] = ({"common": 8000}, {})
 
     def unfit(self, module: TaskModule) -> str:

@@ -1,0 +1,62 @@
+"""The last rungs of a ladder for a runtime: what the others made is exported, and opened with that runtime."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from graftwork.core.method import Entries
+from graftwork.core.progress import Progress, silent
+from graftwork.errors import UnknownName
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import exporters
+from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.export import export
+from graftwork.ship.exporter import Opens, Quantizes
+
+INT8 = "int8"
+
+
+@dataclass(frozen=True)
+class RuntimeRung:
+    """A module becomes the folder of an exporter that Graftwork opens. Implements `Compression`."""
+
+    runtime: str  # the exporter
+    int8: bool  # weights as 8-bit integers, else fp32
+
+    EXACT: ClassVar[bool] = False  # a module in bf16 answers otherwise in fp32
+    STORES: ClassVar[bool] = True
+    ORDER: ClassVar[int] = 100
+    LADDER: ClassVar[Entries] = ()
+
+    def unfit(self, module: TaskModule) -> str:
+        """Return why the exporter can't write `module`."""
+        return exporters.get(self.runtime).unfit(module)
+
+    def apply(
+        self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
+    ) -> Compressed:
+        """Export. Raises `IncompatibleModule` where the runtime gives other answers, and as `export`."""
+        began = time.monotonic()
+        told = export(module, folder, to=self.runtime, int8=self.int8, progress=progress)
+        facts = {name: told[name] for name in ("texts", "largest_difference", INT8) if name in told}
+        return Compressed(facts, time.monotonic() - began)
+
+
+def runtimes() -> list[str]:
+    """Return the names of exporters whose folders Graftwork opens."""
+    return [name for name in exporters.names() if isinstance(exporters.get(name), Opens)]
+
+
+def runtime_rungs(runtime: str | None) -> list[tuple[str, RuntimeRung]]:
+    """Return label and rung, fp32 first; none for None, which is torch. Raises `UnknownName`."""
+    if runtime is None:
+        return []
+    if runtime not in runtimes():
+        raise UnknownName("runtime", runtime, runtimes())
+    able = isinstance(exporters.get(runtime), Quantizes)
+    return [
+        (f"{runtime} {INT8}" if int8 else runtime, RuntimeRung(runtime, int8)) for int8 in ((False, True)[: 1 + able])
+    ]
