@@ -17,6 +17,7 @@ from graftwork.compare.listeners import Listener, unwatched
 from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
+from graftwork.compare.shipped import require_shippable, shipped
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.compare.written_report import written_content
@@ -74,6 +75,7 @@ def compare(
     out: str | Path | None = None,
     jobs: int | None = None,
     no_transfer: bool = False,
+    ship: bool = False,
     progress: Progress = silent,
     watch: Listener = unwatched,
     **given: Unpack[GivenSettings],
@@ -94,6 +96,9 @@ def compare(
     memory for each, at most 8; 1 on a GPU); results equal those of single runs with that number of threads.
 
     `no_transfer` adds each method of `methods` that uses a backbone on random weights, or `full` if none is named.
+
+    `ship` compresses the chosen module and those on the frontier (at most 3) by the rungs that train nothing, and adds
+    them under "shipped"; one that is faster, with a loss shown to be at most `worth`, is written to `out`/shipped.
 
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
     has run; `watch` receives the plan, and the standing whenever a run ends. Of a task file only the task is read; its
@@ -116,12 +121,16 @@ def compare(
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
     require_writable(folder)
+    if ship:
+        require_shippable(session, folder)
     reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
     missing = sum(session.store.find(run) is None for run in reading)
     with crew_of(Sessions(session), expected=missing) as crew:
         page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
         grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
     content = page.write(grid)
+    if ship:
+        content = page.complete(content | {"shipped": shipped(content, session, folder, watch)}, grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
 
 
@@ -243,10 +252,17 @@ class _Page:
     def write(self, grid: Grid, draws: int = HEADLINE_DRAWS) -> dict[str, Any]:
         """Write `leaderboard.json` and `report.html`; return the content of the former."""
         rows = grid.rows(self.session)
-        content: dict[str, Any] = finite(self._content(grid, rows, draws))
-        write_json(self.folder / "leaderboard.json", content)
-        write_report(content, _receipts(rows), self.folder / "report.html")
-        return content
+        return self._written(self._content(grid, rows, draws), rows)
+
+    def complete(self, content: Mapping[str, Any], grid: Grid) -> dict[str, Any]:
+        """Write `content`, what `write` returned and more, and return it."""
+        return self._written(content, grid.rows(self.session))
+
+    def _written(self, content: Mapping[str, Any], rows: Sequence[RowRuns]) -> dict[str, Any]:
+        made: dict[str, Any] = finite(content)
+        write_json(self.folder / "leaderboard.json", made)
+        write_report(made, _receipts(rows), self.folder / "report.html")
+        return made
 
     def _content(self, grid: Grid, rows: Sequence[RowRuns], draws: int) -> dict[str, Any]:
         session, task = self.session, self.session.dataset.task
