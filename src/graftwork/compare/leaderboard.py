@@ -97,12 +97,9 @@ def compare(
 
     `no_transfer` adds each method of `methods` that uses a backbone on random weights, or `full` if none is named.
 
-    `ship` compresses the chosen module and those on the frontier (at most 3) by the rungs that train nothing, and adds
-    them under "shipped"; one that is faster, with a loss shown to be at most `worth`, is written to `out`/shipped.
-
+    `ship` also compresses the chosen module and those on the frontier; the one to ship goes to `out`/shipped.
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
-    has run; `watch` receives the plan, and the standing whenever a run ends. Of a task file only the task is read; its
-    settings of the comparison (backbone, methods, seeds …) are for the command line.
+    has run; `watch` receives the plan, and the standing whenever a run ends. Of a task file only the task is read.
 
     Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row.
     """
@@ -120,18 +117,20 @@ def compare(
     session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
+    _require_place(session, folder, ship)
+    reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
+    with crew_of(Sessions(session), expected=sum(session.store.find(run) is None for run in reading)) as crew:
+        page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
+        grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
+    content = page.complete(grid, watch) if ship else page.write(grid)
+    return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
+
+
+def _require_place(session: Session, folder: Path, ship: bool) -> None:
+    """Raise `GraftworkError` if the board, or the module to ship, can't be written to `folder`."""
     require_writable(folder)
     if ship:
         require_shippable(session, folder)
-    reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
-    missing = sum(session.store.find(run) is None for run in reading)
-    with crew_of(Sessions(session), expected=missing) as crew:
-        page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
-        grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
-    content = page.write(grid)
-    if ship:
-        content = page.complete(content | {"shipped": shipped(content, session, folder, watch)}, grid)
-    return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
 
 
 def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
@@ -254,9 +253,11 @@ class _Page:
         rows = grid.rows(self.session)
         return self._written(self._content(grid, rows, draws), rows)
 
-    def complete(self, content: Mapping[str, Any], grid: Grid) -> dict[str, Any]:
-        """Write `content`, what `write` returned and more, and return it."""
-        return self._written(content, grid.rows(self.session))
+    def complete(self, grid: Grid, watch: Listener) -> dict[str, Any]:
+        """Write the board, then compress its modules, and write it again with them."""
+        content = self.write(grid)
+        more = {"shipped": shipped(content, self.session, self.folder, watch)}
+        return self._written(content | more, grid.rows(self.session))
 
     def _written(self, content: Mapping[str, Any], rows: Sequence[RowRuns]) -> dict[str, Any]:
         made: dict[str, Any] = finite(content)

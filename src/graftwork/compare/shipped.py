@@ -123,8 +123,13 @@ class _Shipped:
 
     def add(self, row: Mapping[str, Any], board: Board, session: Session, work: Path) -> None:
         """Compress the module of one of a method's runs, or say why not. Raises `StorageError`."""
+        folders = [session.store.root / run / "module" for run in row["runs"]]
+        stored = next((folder for folder in folders if folder.is_dir()), None)
+        if stored is None:
+            self.left_out.append((row["method"], "none of its runs has a task module"))
+            return
         try:
-            opened = _opened(row, session)
+            opened = TaskModule.load(stored, device="cpu")
         except GraftworkError as error:
             self.left_out.append((row["method"], error.what))
             return
@@ -157,15 +162,6 @@ class _Shipped:
             "method": row["method"], "run": opened.description["run"], "validation": before,
             "bytes": search.original_bytes, "tried": [one.told() for one in search.tried],
         })  # fmt: skip
-
-
-def _opened(row: Mapping[str, Any], session: Session) -> TaskModule:
-    """Return the module of the first run that has one. Raises `ConfigError` if none has, or as `TaskModule.load`."""
-    for run in row["runs"]:
-        module = session.store.root / run / "module"
-        if module.is_dir():
-            return TaskModule.load(module, device="cpu")
-    raise ConfigError("none of its runs has a task module")
 
 
 @dataclass(frozen=True)
