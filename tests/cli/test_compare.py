@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from graftwork.ship.rung_measure import RelativeSpeed
+
 Graft = Callable[..., Any]
 Boards = Callable[[str], Any]
 
@@ -54,6 +56,16 @@ COSTS = {
     "stored_parameters": "parameters", "stored_bytes": "bytes", "train_flops": "FLOP", "predict_flops": "FLOP",
     "peak_memory_bytes": "bytes", "energy_joules": "J", "co2e_grams": "g", "money": "",
     "predict_latency_seconds": "s", "predict_per_second": "per second",
+}  # fmt: skip
+SHIPPED = {
+    "worth": float, "validation_rows": int, "rows_needed": int, "originals": list, "rows": list, "left_out": list,
+    "frontier_cost": str, "frontier": list, "chosen": str, "module": str, "price": dict,
+}  # fmt: skip
+SHIPPED_ROW = {
+    "method": str, "of": str, "rungs": list, "config": dict, "status": str, "n_seeds": int, "n_failed": int,
+    "scores": dict, "counted": float, "costs": dict, "below_majority": bool, "runs": list, "validation": float,
+    "loss": float, "loss_at_most": float, "exact": bool, "shown": bool, "speed_ratio": float, "latency_ratio": float,
+    "bytes": int, "seconds": float,
 }  # fmt: skip
 COSTS_ADDED = {"padding_flops", "peak_accelerator_bytes"}
 UNKNOWN_WITHOUT_A_PRICE_LIST = {"co2e_grams", "money"}
@@ -492,6 +504,42 @@ def test_of_several_tasks_one_that_fails_is_told(graft: Graft, tickets: Path) ->
     assert graft("compare", "bad.csv", "bad2.csv", "--seeds", "1", "--methods", "majority").code == 1
     alone = graft("compare", tickets, "--against", "full")
     assert alone.code == 2 and "several tasks" in alone.err
+
+
+def test_ship_adds_compressed_modules_and_writes_the_one_to_ship(
+    graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graftwork.ship.rung_search.pace", lambda *_: RelativeSpeed(next(ratios)))
+    asked = ("compare", tickets, *QUICK, "--methods", "majority,top_layers:k=1", "--exhaustive", "--out", "board")
+    boards = {}
+    for worth in ("99", "0.5"):
+        ratios = iter((1.5, 3.0))
+        done = graft(*asked, "--worth", worth, "--ship")
+        assert done.code == 0, done.err
+        board = boards[worth] = json.loads(Path("board/leaderboard.json").read_text(encoding="utf-8"))
+        require_types(board["shipped"], SHIPPED, set())
+        for row in board["shipped"]["rows"]:
+            require_types(row, SHIPPED_ROW, set())
+        assert (
+            f"Ship {board['shipped']['chosen']}: " in done.out and "Ship it:  graft predict board/shipped" in done.out
+        )
+        assert set(board["shipped"]["frontier"]) <= {
+            row["method"] for row in [*board["rows"], *board["shipped"]["rows"]]
+        }
+    merged, smaller = (f"top_layers:k=1 > {rungs}" for rungs in ("merge", "merge > int8"))
+    assert [row["method"] for row in board["shipped"]["rows"]] == [merged, smaller]
+    assert (boards["99"]["shipped"]["chosen"], board["shipped"]["chosen"]) == (smaller, merged)
+    assert [row["shown"] for row in board["shipped"]["rows"]] == [True, False], "too few rows for half a point"
+    assert board["shipped"]["left_out"] == [["majority", "it uses no network"]]
+    (own,) = (row["costs"] for row in board["rows"] if row["method"] == "top_layers:k=1")
+    made = board["shipped"]["rows"][1]["costs"]
+    assert made["predict_per_second"]["value"] == pytest.approx(3 * own["predict_per_second"]["value"])
+    assert made["total_seconds"]["value"] > own["total_seconds"]["value"]
+    assert "Score against price per prediction" in Path("board/report.html").read_text(encoding="utf-8")
+    assert graft("predict", "board/shipped", "an invoice").code == 0
+    priced = json.loads(graft("price", "board", "--predictions", "1e6", "--json").out)
+    assert {merged, smaller} <= {row["name"] for row in priced["rows"]} and priced["chosen"] == merged
+    assert sorted(path.name for path in Path("board").iterdir()) == ["leaderboard.json", "report.html", "shipped"]
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 from graftwork.ship import rung_measure
 from graftwork.ship.compression import CompressionData
-from graftwork.ship.rung_measure import loss_of, pace, rows_needed
+from graftwork.ship.rung_measure import evidence, latency_ratio, loss_of, pace, rows_needed
 
 Teacher = Callable[..., tuple[TaskModule, CompressionData]]
 
@@ -29,6 +30,19 @@ def test_equal_answers_show_only_what_their_number_can(teacher: Teacher) -> None
 def test_rows_needed_are_some_600_for_half_a_point() -> None:
     assert rows_needed(0.005) == 598
     assert 1 - 0.05 ** (1 / 598) <= 0.005 < 1 - 0.05 ** (1 / 597)
+
+
+def test_evidence_is_of_the_metric_that_is_named(teacher: Teacher) -> None:
+    module, data = teacher()
+    task = replace(module.task, metrics=("accuracy", "macro_f1"))
+    logits = np.zeros((len(data.train.examples), len(task.labels))) + np.arange(len(task.labels))[::-1]
+    (headline,), (other,) = evidence(task, data.train, logits), evidence(task, data.train, logits, by="macro_f1")
+    assert headline.score > other.score > 0, "one class for all: the others have an f1 of 0"
+
+
+def test_one_answer_takes_about_as_long_as_itself(teacher: Teacher) -> None:
+    module, data = teacher()
+    assert 0.3 < latency_ratio(module, module, data.validation.examples) < 3
 
 
 def test_a_module_is_about_as_fast_as_itself(teacher: Teacher, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,20 @@ def test_they_cross_where_the_sum_says(board: Path) -> None:
     assert "800,000 predictions full is the cheaper one (than adapter)" in "\n".join(price_lines(content))
 
 
+def test_compressed_modules_of_a_board_are_priced_and_their_compression_once(board: Path) -> None:
+    path = board / "leaderboard.json"
+    told = json.loads(path.read_text())
+    made = row("adapter > int8", 0.87, 1, tag(150, 7_500, 0.004, 1000, 1_000_000))  # 50 s more than the run
+    shipped = {"rows": [made | {"of": "adapter", "seconds": 50.0}], "chosen": "adapter > int8"}
+    path.write_text(json.dumps(told | {"shipped": shipped}))
+    content = gw.price(board, 1e6)
+    one = by_name(content)["adapter > int8"]
+    assert one["runs"] == 2 and content["chosen"] == "adapter > int8"
+    assert one["in_batches"]["seconds"]["training"]["value"] == pytest.approx(2 * 100 + 50)
+    assert one["in_batches"]["energy"]["training"]["value"] == pytest.approx(50 * 250)
+    assert one["in_batches"]["seconds"]["total"]["value"] == pytest.approx(250 + 1000)
+
+
 def test_money_is_blank_without_a_price_list(board: Path) -> None:
     content = gw.price(board, 1e6)
     assert content["by"] == "seconds"

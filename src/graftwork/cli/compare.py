@@ -56,6 +56,11 @@ if TYPE_CHECKING:
     "[default: all]",
 )
 @exhaustive_option
+@option(
+    "--ship",
+    is_flag=True,
+    help="Also compress the chosen module and those on the frontier, and say which module to ship.",
+)
 @option("--against", metavar="METHOD", help="With several tasks: the reference method of all ratios.  [default: full]")
 @option(
     "--out",
@@ -78,6 +83,7 @@ def command(
     vary: str | None,
     worth: float | None,
     exhaustive: bool,
+    ship: bool,
     against: str | None,
     out: str | None,
     jobs: int | None,
@@ -101,7 +107,7 @@ def command(
     several tasks: on no task).
     """
     given = {"methods": methods, "seeds": seeds, "jobs": jobs, "worth": worth}
-    given |= {"exhaustive": exhaustive or None, "vary": vary}
+    given |= {"exhaustive": exhaustive or None, "vary": vary, "no_transfer": no_transfer, "ship": ship}
     asked = [task_from_flags(name, flags) for name in data]
     if len(asked) > 1:
         if flags.get("rejects") is not None:
@@ -113,7 +119,7 @@ def command(
             use_threads(running.threads)
             from graftwork.compare.compare_tasks import compare_each
 
-            calls = [(task, _settings(said, given, running) | {"no_transfer": no_transfer}) for task, said in asked]
+            calls = [(task, _settings(said, given, running)) for task, said in asked]
             over = compare_each(calls, against=against, out=out, progress=progress)
         _show_tasks(over, as_json)
         return 0 if over.content["counted"] else 1
@@ -123,7 +129,7 @@ def command(
         use_threads(running.threads)
         from graftwork.compare.leaderboard import compare
 
-        task, settings = asked[0][0], _settings(asked[0][1], given, running) | {"no_transfer": no_transfer}
+        task, settings = asked[0][0], _settings(asked[0][1], given, running)
         board = compare(task, **{**settings, "out": out or settings["out"]}, watch=watch)
     _show(board, as_json, verbose, running.given.get("runs") or "runs")
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1
@@ -156,9 +162,14 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
         click.echo(f"{board.reused} of {board.reused + board.executed} runs existed already and were reused.")
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
+    shipped = board.content.get("shipped") or {}
     row = chosen_row(board.content)
     if row is None or row["method"] == MAJORITY:
         return
+    if shipped.get("module"):
+        module = Path(shipped["module"])
+        told = asking(read_json(module / "module.json")["roles"], module)
+        click.echo(f"Ship it:  {told}  ({shipped['chosen']})")
     modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # none if it failed
     if modules:
         command = asking(read_json(modules[0] / "module.json")["roles"], modules[0])

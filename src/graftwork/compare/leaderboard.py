@@ -17,6 +17,7 @@ from graftwork.compare.listeners import Listener, unwatched
 from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
+from graftwork.compare.shipped import require_shippable, shipped
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.compare.written_report import written_content
@@ -74,6 +75,7 @@ def compare(
     out: str | Path | None = None,
     jobs: int | None = None,
     no_transfer: bool = False,
+    ship: bool = False,
     progress: Progress = silent,
     watch: Listener = unwatched,
     **given: Unpack[GivenSettings],
@@ -95,9 +97,9 @@ def compare(
 
     `no_transfer` adds each method of `methods` that uses a backbone on random weights, or `full` if none is named.
 
+    `ship` also compresses the chosen module and those on the frontier; the one to ship goes to `out`/shipped.
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
-    has run; `watch` receives the plan, and the standing whenever a run ends. Of a task file only the task is read; its
-    settings of the comparison (backbone, methods, seeds …) are for the command line.
+    has run; `watch` receives the plan, and the standing whenever a run ends. Of a task file only the task is read.
 
     Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row.
     """
@@ -115,14 +117,20 @@ def compare(
     session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
     recipe = replace(setup.recipe, varied=None if vary is None else varied)
     specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
-    require_writable(folder)
+    _require_place(session, folder, ship)
     reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
-    missing = sum(session.store.find(run) is None for run in reading)
-    with crew_of(Sessions(session), expected=missing) as crew:
+    with crew_of(Sessions(session), expected=sum(session.store.find(run) is None for run in reading)) as crew:
         page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
         grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
-    content = page.write(grid)
+    content = page.complete(grid, watch) if ship else page.write(grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
+
+
+def _require_place(session: Session, folder: Path, ship: bool) -> None:
+    """Raise `GraftworkError` if the board, or the module to ship, can't be written to `folder`."""
+    require_writable(folder)
+    if ship:
+        require_shippable(session, folder)
 
 
 def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
@@ -243,10 +251,19 @@ class _Page:
     def write(self, grid: Grid, draws: int = HEADLINE_DRAWS) -> dict[str, Any]:
         """Write `leaderboard.json` and `report.html`; return the content of the former."""
         rows = grid.rows(self.session)
-        content: dict[str, Any] = finite(self._content(grid, rows, draws))
-        write_json(self.folder / "leaderboard.json", content)
-        write_report(content, _receipts(rows), self.folder / "report.html")
-        return content
+        return self._written(self._content(grid, rows, draws), rows)
+
+    def complete(self, grid: Grid, watch: Listener) -> dict[str, Any]:
+        """Write the board, then compress its modules, and write it again with them."""
+        content = self.write(grid)
+        more = {"shipped": shipped(content, self.session, self.folder, watch)}
+        return self._written(content | more, grid.rows(self.session))
+
+    def _written(self, content: Mapping[str, Any], rows: Sequence[RowRuns]) -> dict[str, Any]:
+        made: dict[str, Any] = finite(content)
+        write_json(self.folder / "leaderboard.json", made)
+        write_report(made, _receipts(rows), self.folder / "report.html")
+        return made
 
     def _content(self, grid: Grid, rows: Sequence[RowRuns], draws: int) -> dict[str, Any]:
         session, task = self.session, self.session.dataset.task

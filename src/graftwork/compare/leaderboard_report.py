@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.majority_floor import floor_name
-from graftwork.compare.plots import charts
+from graftwork.compare.plots import charts, shipped_chart
 from graftwork.compare.sentences import (
     class_line,
     cost_name,
@@ -28,6 +28,7 @@ from graftwork.compare.sentences import (
     verdicts,
     warnings,
 )
+from graftwork.compare.shipped_lines import TITLES, apart_lines, shipped_cells
 from graftwork.compare.written_report import NEW, examples_of, written_cells
 from graftwork.io.files import finite, write_text
 from graftwork.units import metric_title, percent, scaled, show
@@ -82,6 +83,10 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             fits=_fits(board, runs),
             environments=_environments(runs),
             charts=charts(board, runs),
+            shipped=shipped_cells(board),
+            shipped_titles=TITLES,
+            shipped_chart=shipped_chart(board),
+            apart=apart_lines(board),
             has_scores=bool(scored(board)),
             css=css(),
         )

@@ -23,6 +23,7 @@ from graftwork.compare.sentences import (
     verdicts,
     warnings,
 )
+from graftwork.compare.shipped_lines import shipped_table
 from graftwork.compare.written_report import written_lines
 from graftwork.units import ERROR_RATES, percent
 
@@ -46,7 +47,7 @@ def print_table(board: Mapping[str, Any], console: Console, verbose: bool = Fals
     width = width_of(console)
     lines = [*textwrap.wrap(heading(board), width), ""]
     lines += [part for line in advice(board) for part in textwrap.wrap(line, width)]
-    lines += ["", *table_lines(board, width)]
+    lines += ["", *table_lines(board, width), *shipped_table(board, width)]
     sections = [(title, items) for title, items in _sections(board) if items]
     for title, items in sections if verbose else [found for found in sections if found[0] == FAILED]:
         lines += listed(title, items, width)

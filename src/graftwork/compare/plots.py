@@ -91,6 +91,15 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
     return {"svg": svg, "zero": any(value <= 0 for value in values)}
 
 
+def shipped_chart(board: Board) -> Markup | None:
+    """Return score against predictions per second of methods and of compressed modules; None if nothing was."""
+    found = board.get("shipped")
+    if not found or not found["rows"]:
+        return None
+    both = {**board, "rows": [*board["rows"], *found["rows"]]}
+    return Markup(frontier_chart(both, (), found["frontier_cost"])["svg"])
+
+
 def dots_chart(board: Board, runs: Sequence[Run]) -> Markup:
     """Return the scores of all runs: a line per method, best on top, with a dot per run, the mean and its interval."""
     metric, scores = board["headline_metric"], score_range(board, runs)

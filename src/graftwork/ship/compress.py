@@ -71,14 +71,18 @@ def compress(
     dataset = _data_of(opened, data)
     known = CompressionData(dataset.train, dataset.validation, tuple(_texts_of(opened, texts)))
     require_writable(target.absolute().parent)
-    with _workplace(target) as work:
+    with workplace(target) as work:
         search = RungSearch(opened, known, allow / 100, aim, seed, work)
         plan([(label, search.foreseen(compression)) for label, compression in chosen])
         for place, (label, compression) in enumerate(chosen):
             search.climb(label, compression, part_of(progress, place, len(chosen), label))
         report = _told(search, allow)
         if report["kept"]:
-            report |= _put_in_place(search, dataset, report, target)
+            made = search.stage.module
+            report |= {"test": tested(opened, made, dataset)}
+            describe(opened, made, dataset, report)
+            with storage_errors(target):
+                made.folder.rename(target)
     written = str(target) if report["kept"] else None
     return {"module": written, "of": str(module), "runtime": runtime or "torch", **report}
 
@@ -153,8 +157,33 @@ def _texts_of(module: TaskModule, texts: str | Path | None) -> Iterator[Example]
         yield row
 
 
+def tested(original: TaskModule, made: TaskModule, dataset: Dataset) -> dict[str, Any]:
+    """Return the score of a compressed module on test, its 95 % interval and its loss, as JSON."""
+    before, after = (one.fitted.logits(dataset.test.examples) for one in (original, made))
+    loss = loss_of(dataset.task, dataset.test, before, after)
+    low, high = evidence(dataset.task, dataset.test, after)[0].interval
+    return loss.told() | {"low": low, "high": high, "rows": len(dataset.test.examples)}
+
+
+def describe(original: TaskModule, made: TaskModule, dataset: Dataset, report: Mapping[str, Any]) -> None:
+    """Complete the description of a compressed module: its own scores, the held-out rows that it remembers, what it is
+    of, and the `report` of its search."""
+    from graftwork.core.method import Scorer, Setting
+
+    task, kind, splits = dataset.task, kinds.get(dataset.task.kind), (dataset.validation, dataset.test)
+    logits = {split.name: made.fitted.logits(split.examples) for split in splits}
+    setting = Setting(task, kind, made.backbone)
+    scores = {metric: Scorer(metric, setting, dataset.test)(logits["test"]) for metric in task.metrics}
+    answers = [answer for split in splits for answer in kind.decode(logits[split.name], task, split.examples)]
+    held = remembered([example for split in splits for example in split.examples], answers)
+    source = {name: original.description[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")}
+    record = {"of": source, **report}
+    add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
+    sync_tree(made.folder)
+
+
 @contextmanager
-def _workplace(target: Path) -> Iterator[Path]:
+def workplace(target: Path) -> Iterator[Path]:
     """Provide an empty folder beside `target`, on its disk, removed at the end whatever happens."""
     with storage_errors(target.absolute().parent):
         made = tempfile.TemporaryDirectory(
@@ -194,36 +223,3 @@ def _reason(kept: Sequence[str], applied: bool) -> str:
     if kept:
         return f"{', '.join(kept)}: the best for the aim among the rungs whose loss was shown to be allowed"
     return "no rung both helps and is shown to lose as little as allowed" if applied else "no rung applies"
-
-
-def _put_in_place(search: RungSearch, dataset: Dataset, report: dict[str, Any], target: Path) -> dict[str, Any]:
-    """Describe the module that was reached and rename its folder to `target`; return "test", what test says of it."""
-    made, original = search.stage.module, search.original.description
-    on_test, scores, held = _tested(search, dataset)
-    told = {"test": on_test}
-    source = {name: original[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")}
-    record = {"of": source, **report, **told}
-    add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
-    sync_tree(made.folder)
-    with storage_errors(target):
-        made.folder.rename(target)
-    return told
-
-
-def _tested(search: RungSearch, dataset: Dataset) -> tuple[dict[str, Any], dict[str, float], Mapping[str, Any]]:
-    """Return, for the module that is written: test result, scores by metric, and what it remembers of held-out rows."""
-    from graftwork.core.method import Scorer, Setting
-
-    task, made = search.original.task, search.stage.module
-    kind = kinds.get(task.kind)
-    logits = {split.name: made.fitted.logits(split.examples) for split in (dataset.validation, dataset.test)}
-    before = search.original.fitted.logits(dataset.test.examples)
-    loss, own = loss_of(task, dataset.test, before, logits["test"]), evidence(task, dataset.test, logits["test"])[0]
-    low, high = own.interval
-    setting = Setting(task, kind, made.backbone)
-    scores = {metric: Scorer(metric, setting, dataset.test)(logits["test"]) for metric in task.metrics}
-    splits = (dataset.validation, dataset.test)
-    answers = [answer for split in splits for answer in kind.decode(logits[split.name], task, split.examples)]
-    held = remembered([example for split in splits for example in split.examples], answers)
-    told = loss.told() | {"low": low, "high": high, "rows": len(dataset.test.examples)}
-    return told, scores, held

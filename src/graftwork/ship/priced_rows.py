@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import read_json
 from graftwork.module.module_files import read_description
 from graftwork.module.module_place import module_folder
+from graftwork.ship.charged_seconds import charged
 
 BOARD, RESULT = "leaderboard.json", "result.json"
 ROUNDING = 1e-9  # of a score beside that of the majority class
@@ -90,7 +91,8 @@ def _of_board(board: Mapping[str, Any]) -> PricedSource:
     metric = board["headline_metric"]
     floor = _floor(board, metric) + ROUNDING
     rows, left_out = [], []
-    for row in board["rows"]:
+    shipped = board.get("shipped") or {"rows": (), "chosen": None}
+    for row in [*board["rows"], *_compressed(board["rows"], shipped["rows"])]:
         reason = "no run of it finished" if row["status"] != "ok" else _lacking(row["costs"])
         if reason:
             left_out.append((row["method"], reason))
@@ -108,8 +110,17 @@ def _of_board(board: Mapping[str, Any]) -> PricedSource:
             )
         )
     spent = board.get("search_costs", {}).get("wall_seconds", {}).get("value")
-    chosen = (board.get("decision") or {}).get("chosen") or ""
+    chosen = shipped["chosen"] or (board.get("decision") or {}).get("chosen") or ""
     return PricedSource(tuple(rows), tuple(left_out), spent, str(chosen))
+
+
+def _compressed(methods: Sequence[Mapping[str, Any]], shipped: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of compressed modules with the runs of their methods, of which one was compressed, once."""
+    made = {row["method"]: row["n_seeds"] + row["n_failed"] for row in methods}
+    for row in shipped:
+        runs = made[row["of"]]
+        costs = charged(row["costs"], row["seconds"] / runs - row["seconds"])
+        yield {**row, "costs": costs, "n_failed": runs - row["n_seeds"]}
 
 
 def _floor(board: Mapping[str, Any], metric: str) -> float:

@@ -28,6 +28,7 @@ from graftwork.run.score_interval import Evidence, RowTally, weigh_together
 
 CERTAINTY = 0.95  # of the one-sided interval of a loss
 BATCH, REPEATS, ROWS_TIMED = 32, 5, 256
+ANSWERS = 15  # single ones that are timed
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,10 @@ def loss_of(task: Task, split: Split, before: Logits, after: Logits) -> ScoreLos
     return ScoreLoss(second.score, first.score - second.score, max(drawn, least_shown(len(split.examples))))
 
 
-def evidence(task: Task, split: Split, *logits: Logits) -> list[Evidence]:
-    """Return the evidence by the headline metric for each of `logits`, on the same draws of rows."""
-    kind, metric = kinds.get(task.kind), metrics.get(task.metrics[0])
+def evidence(task: Task, split: Split, *logits: Logits, by: str = "") -> list[Evidence]:
+    """Return the evidence for each of `logits`, on the same draws of rows, by the metric `by`: the headline metric if
+    none is named."""
+    kind, metric = kinds.get(task.kind), metrics.get(by or task.metrics[0])
     tallies = [RowTally.of(metric.statistics(split.targets, kind.predictions(one, task), task)) for one in logits]
     return weigh_together([(tally, metric) for tally in tallies])
 
@@ -107,6 +109,20 @@ def pace(
             energies.append(drawn[1] / drawn[0] if joules and all(drawn) else None)
     read = [one for one in energies if one is not None]
     return RelativeSpeed(statistics.median(ratios), statistics.median(read) if read else None)
+
+
+def latency_ratio(original: TaskModule, compressed: TaskModule, examples: Sequence[Example]) -> float:
+    """Return the processor time of one answer as a share of the original's: one thread, a text of median length, the
+    median of as many as `ANSWERS` in turn."""
+    one = [sorted(examples, key=words_in)[len(examples) // 2]]
+    pairs = []
+    with one_thread():
+        for module in (original, compressed):
+            module.fitted.logits(one)  # warm
+        for _ in range(ANSWERS):
+            (first, _), (second, _) = (_spent(module, one) for module in (original, compressed))
+            pairs.append(second / max(first, 1e-9))
+    return statistics.median(pairs)
 
 
 def _spent(module: TaskModule, batch: Sequence[Example]) -> tuple[float, float | None]:

@@ -1,0 +1,238 @@
+"""The modules of a finished board, compressed: what each would cost per prediction, and which of them to ship.
+
+The method is chosen before. Then the module of a run of it, and of the next best methods on a frontier, climb the cheap
+rungs of `graft compress`; every rung that makes predictions faster is a row of the board beside its methods.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftwork.compare.frontier import frontier, points
+from graftwork.compare.leaderboard_data import ROUNDING
+from graftwork.compare.listeners import Listener
+from graftwork.core.meter import Stopwatch
+from graftwork.core.progress import silent
+from graftwork.core.task import Dataset
+from graftwork.errors import ConfigError, GraftworkError, StorageError
+from graftwork.io.files import storage_errors
+from graftwork.module.task_module import TaskModule
+from graftwork.run.session import Session
+from graftwork.ship.charged_seconds import charged
+from graftwork.ship.compress import describe, ladder, workplace
+from graftwork.ship.compression import CompressionData
+from graftwork.ship.rung_measure import evidence, latency_ratio, rows_needed, stored_with_backbone
+from graftwork.ship.rung_search import FASTER, RungSearch, RungTried
+
+RUNGS = ("merge", "int8")  # those that train nothing; fewer words make predictions slower, not faster
+MOST = 3  # modules that are compressed
+FOLDER = "shipped"  # in that of the board
+BY = "predict_per_second"
+UNKNOWN = ("stored_parameters", "predict_flops")  # costs that were not measured anew
+
+Board = Mapping[str, Any]
+Row = dict[str, Any]
+
+
+def require_shippable(session: Session, folder: Path) -> None:
+    """Raise `ConfigError` on a GPU, and `StorageError` if `folder/shipped` is something other than a task module."""
+    if session.numerics["device"] != "cpu":
+        raise ConfigError(
+            "--ship compresses modules for a processor, and these runs are timed on a GPU",
+            got=str(session.numerics["device"]),
+            do="compare with --device cpu, or compress the module afterwards: graft compress MODULE DIR",
+        )
+    target = folder / FOLDER
+    if (target.exists() or target.is_symlink()) and not (target / "module.json").is_file():
+        raise StorageError(
+            "this is where the compressed module goes, and it is something else",
+            where=str(target),
+            do="move it, or name another folder: --out DIR",
+        )
+
+
+def shipped(board: Board, session: Session, folder: Path, watch: Listener) -> dict[str, Any]:
+    """Return the compressed modules of a board as JSON, and write the one to ship to `folder/shipped`.
+
+    It is the fastest of the chosen method's whose loss on validation is shown to be at most the board's `worth`. Where
+    none is, `chosen` and `module` are None and no folder is left there. Raises `StorageError`.
+    """
+    clock, dataset, target = Stopwatch(), session.dataset, folder / FOLDER
+    decision = board["decision"] or {"chosen": None, "worth": 0.0}
+    found = _Shipped(decision["worth"], decision["chosen"])
+    with workplace(target) as work:
+        for row in _candidates(board):
+            if len(found.originals) == MOST:
+                break
+            watch.goes_on(f"compressing {row['method']}", clock.read().wall_seconds, 0.0)
+            found.add(row, board, session, work)
+        best = found.best()
+        if best is not None:
+            original, made = found.modules[best["method"]]
+            describe(original, made, dataset, {name: best[name] for name in ("rungs", "loss", "loss_at_most", "bytes")})
+        with storage_errors(target):
+            if target.exists():
+                target.rename(work / "before")
+            if best is not None:
+                made.folder.rename(target)
+    spent, allowed = clock.read(), decision["worth"]
+    return {
+        "worth": allowed,
+        "validation_rows": len(dataset.validation.examples),
+        "rows_needed": rows_needed(allowed) if allowed else None,
+        "originals": found.originals,
+        "rows": found.rows,
+        "left_out": found.left_out,
+        "frontier_cost": BY,
+        "frontier": frontier(points([*board["rows"], *found.rows], board["headline_metric"], BY)),
+        "chosen": best["method"] if best else None,
+        "module": str(target) if best else None,
+        "price": {"wall_seconds": spent.wall_seconds, "cpu_seconds": spent.cpu_seconds},
+    }
+
+
+def _candidates(board: Board) -> list[Mapping[str, Any]]:
+    """Return the row of the chosen method, then those on the frontier of training or of predictions, best first."""
+    chosen = (board["decision"] or {}).get("chosen")
+    ahead = {*board["frontier"], *frontier(points(board["rows"], board["headline_metric"], BY))}
+    rows = [row for row in board["rows"] if row["status"] == "ok" and row["method"] in ahead | {chosen}]
+    return sorted(rows, key=lambda row: bool(row["method"] != chosen))
+
+
+class _Shipped:
+    """The compressed modules found so far."""
+
+    def __init__(self, worth: float, chosen: str | None):
+        self.worth, self.chosen = worth, chosen
+        self.rows: list[Row] = []
+        self.originals: list[Row] = []
+        self.left_out: list[tuple[str, str]] = []
+        self.modules: dict[
+            str, tuple[TaskModule, TaskModule]
+        ] = {}  # of the chosen method: label -> original, compressed
+
+    def best(self) -> Row | None:
+        """Return the fastest one of the chosen method whose loss is shown to be allowed; None if the original is."""
+        able = [row for row in self.rows if row["of"] == self.chosen and row["shown"] and row["speed_ratio"] > FASTER]
+        return max(able, key=lambda row: float(row["speed_ratio"]), default=None)
+
+    def add(self, row: Mapping[str, Any], board: Board, session: Session, work: Path) -> None:
+        """Compress the module of one of a method's runs, or say why not. Raises `StorageError`."""
+        folders = [session.store.root / run / "module" for run in row["runs"]]
+        stored = next((folder for folder in folders if folder.is_dir()), None)
+        if stored is None:
+            self.left_out.append((row["method"], "none of its runs has a task module"))
+            return
+        try:
+            opened = TaskModule.load(stored, device="cpu")
+        except GraftworkError as error:
+            self.left_out.append((row["method"], error.what))
+            return
+        if opened.backbone is None:
+            self.left_out.append((row["method"], "it uses no network"))
+            return
+        rungs = ladder(RUNGS)
+        reasons = [compression.unfit(opened) for _, compression in rungs]
+        if all(reasons):
+            self.left_out.append((row["method"], reasons[0]))
+            return
+        dataset, place = session.dataset, work / str(len(self.originals))
+        with storage_errors(place):
+            place.mkdir()
+        data = CompressionData(dataset.train, dataset.validation)
+        search, clock = RungSearch(opened, data, math.inf, "speed", 0, place), Stopwatch()
+        before, kept = evidence(dataset.task, dataset.validation, search.before)[0].score, _Kept(row, board, dataset)
+        for label, compression in rungs:
+            search.climb(label, compression, silent)
+            last = search.tried[-1]
+            if last.kept:
+                kept = kept.climbed(label, compression.EXACT)
+                made = kept.row(search, last, clock.read().wall_seconds, self.worth)
+                self.rows.append(made)
+                self.modules[made["method"]] = (opened, search.stage.module)
+        if row["method"] != self.chosen:
+            self.modules = {label: pair for label, pair in self.modules.items() if pair[0] is not opened}
+            shutil.rmtree(place, ignore_errors=True)
+        self.originals.append({
+            "method": row["method"], "run": opened.description["run"], "validation": before,
+            "bytes": search.original_bytes, "tried": [one.told() for one in search.tried],
+        })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The rungs that a module has climbed."""
+
+    of: Mapping[str, Any]  # the row of its method
+    board: Board
+    dataset: Dataset
+    rungs: tuple[str, ...] = ()
+    exact: bool = True  # no rung so far changes an answer
+
+    def climbed(self, rung: str, exact: bool) -> _Kept:
+        """Return it one rung higher."""
+        return _Kept(self.of, self.board, self.dataset, (*self.rungs, rung), self.exact and exact)
+
+    def row(self, search: RungSearch, last: RungTried, seconds: float, worth: float) -> Row:
+        """Return the row of the module that the search has reached, of the same form as the rows of methods."""
+        assert last.loss is not None and last.stage is not None
+        headline, of, made = self.board["headline_metric"], self.of, last.stage.module
+        scores = self._scores(made)
+        latency = latency_ratio(search.original, made, self.dataset.validation.examples)
+        costs = _costs(of["costs"], seconds, stored_with_backbone(made), last.stage.pace.ratio, latency)
+        most = 0.0 if self.exact else last.loss.most
+        lowest = self.board["majority"]
+        return {
+            "method": " > ".join((of["method"], *self.rungs)),
+            "of": of["method"],
+            "rungs": list(self.rungs),
+            "config": dict(of["config"]),
+            "status": "ok",
+            "n_seeds": 1,
+            "n_failed": 0,
+            "scores": scores,
+            "counted": scores[headline]["mean"],
+            "costs": costs,
+            "below_majority": scores[headline]["mean"] < lowest - ROUNDING,
+            "runs": [search.original.description["run"]],
+            "validation": last.loss.score,
+            "loss": last.loss.mean,
+            "loss_at_most": most,
+            "exact": self.exact,
+            "shown": most <= worth,
+            "speed_ratio": last.stage.pace.ratio,
+            "latency_ratio": latency,
+            "bytes": last.stage.bytes,
+            "seconds": seconds,
+        }
+
+    def _scores(self, made: TaskModule) -> dict[str, dict[str, float]]:
+        """Return metric -> score on test with its 95 % interval over examples."""
+        test, found = self.dataset.test, {}
+        logits = made.fitted.logits(test.examples)
+        for metric in self.dataset.task.metrics:
+            one = evidence(self.dataset.task, test, logits, by=metric)[0]
+            low, high = one.interval
+            found[metric] = {"mean": one.score, "sd": 0.0, "low": low, "high": high}
+        return found
+
+
+def _costs(
+    of: Mapping[str, Mapping[str, Any]], seconds: float, size: int, speed: float, latency: float
+) -> dict[str, dict[str, Any]]:
+    """Return the price tag of a compressed module: its method's, with the compression charged and its own predictions.
+
+    Speed and latency are the method's times the ratio that was measured in turn with the original, so that a busy
+    machine moves neither of them against the other.
+    """
+    costs = charged(of, seconds)
+    for name, ratio in ((BY, speed), ("predict_latency_seconds", latency)):
+        if name in costs and costs[name]["value"] is not None:
+            costs[name] |= {"value": costs[name]["value"] * ratio, "grade": "model"}
+    costs["stored_bytes"] = {"value": size, "unit": "bytes", "grade": "counter"}
+    return costs | {name: costs[name] | {"value": None} for name in UNKNOWN if name in costs}
