@@ -119,6 +119,12 @@ def require_logits(module: TaskModule, found: Logits, expected: Logits, to: str)
     return difference
 
 
+def same_logits(module: TaskModule, found: Logits, expected: Logits, to: str) -> bool:
+    """Return whether exported logits differ by no more than rounding in fp32."""
+    difference, largest = _apart(module, found, expected, to)
+    return difference <= ALLOWED * max(1.0, largest)
+
+
 def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tuple[float, float]:
     """Return the largest difference and the largest expected output."""
     kind = kinds.get(module.task.kind)

@@ -13,7 +13,15 @@ from graftwork.io.new_folder import new_folder
 from graftwork.module.exported_folder import EXPORTED_BANK, FORMAT_OF_EXPORT, PARTS
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters
-from graftwork.ship.export import changes, compared, long_example, require_few, require_logits, self_test_of
+from graftwork.ship.export import (
+    changes,
+    compared,
+    long_example,
+    require_few,
+    require_logits,
+    same_logits,
+    self_test_of,
+)
 from graftwork.ship.exporter import ExportsBanks, Quantizes
 
 LISTED = 5  # unfit tasks at most that a message names
@@ -29,7 +37,8 @@ def export_bank(
 ) -> dict[str, Any]:
     """Export task modules on one backbone, by name, to the new or empty `folder`: the backbone is written once.
 
-    The logits of every task's self-test are compared, all tasks in joint batches. With `int8` the backbone's weights
+    The logits of every task's self-test are compared, all tasks in joint batches. Adapters are written in fp16, and in
+    fp32 where that would change the logits by more than rounding in fp32 may. With `int8` the backbone's weights
     become 8-bit integers, and the share of predictions that this changes is told of each task, on the rows that
     `export` compares. Raises as `export`, and `ConfigError` for a task that can't share a backbone, for tasks on
     different ones, and for none.
@@ -48,8 +57,17 @@ def export_bank(
         tests = {name: [*own, long_example(own[0])] for name, own in tests.items()}
         logits = {name: one.fitted.logits(tests[name]) for name, one in exact.items()}
         found = exporter.bank_logits(made, tests)
+        coarse = [name for name, one in exact.items() if not same_logits(one, found[name], logits[name], to)]
+        if coarse:  # 11 bits are too few for their adapters
+            exporter.write_bank(exact, made, in_fp32=coarse)
+            found = exporter.bank_logits(made, tests)
         apart = [require_logits(one, found[name], logits[name], _of(to, name)) for name, one in exact.items()]
-        told = {"tasks": len(modules), "texts": sum(map(len, tests.values())), "largest_difference": max(apart)}
+        told = {
+            "tasks": len(modules),
+            "in_fp32": coarse,
+            "texts": sum(map(len, tests.values())),
+            "largest_difference": max(apart),
+        }
         if int8:
             progress(0.6, "converting to 8-bit integers")
             told["int8"] = _quantized(exact, made, exporter, to)

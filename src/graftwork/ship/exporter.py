@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -57,8 +57,8 @@ class ExportsBanks(Protocol):
     def unfit_in_bank(self, module: TaskModule) -> str:
         """Return why `module` can't share a backbone with others in this format, or an empty string."""
 
-    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path) -> None:
-        """Write the tasks by name, as `write` does one."""
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
+        """Write the tasks by name over what is there, as `write` does one; adapters in fp16, but those of `in_fp32`."""
 
     def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
         """Return each task's logits of its examples, whose rows share batches, run by the other tool's library."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +103,13 @@ class Onnx:
 
         return self.unfit(module) or unfit_in_bank(module)
 
-    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path) -> None:
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
         """Write model.onnx, tokenizer.json, graftwork_bank.json, README.md, and two files of each task in tasks/."""
         with extra("onnx", "the export to ONNX"):
             import onnx  # noqa: F401
         from graftwork.ship.onnx_bank import write_bank
 
-        write_bank(modules, folder)
+        write_bank(modules, folder, in_fp32)
 
     def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
         """Return the logits that onnxruntime computes, in joint batches."""
