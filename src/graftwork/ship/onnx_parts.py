@@ -125,7 +125,7 @@ def _parts(model: Any) -> dict[str, Any]:
     nodes = model.graph.node
     return {
         "operators": dict(sorted(Counter(node.op_type for node in nodes).items())),
-        "readers_of_mask": sum(name == MASK for node in nodes for name in node.input),
+        "readers_of_mask": sorted(node.op_type for node in nodes if MASK in node.input),
         "weights": [_mark(array) for array in _arrays(model)],
     }
 
