@@ -83,7 +83,7 @@ def _of(to: str, task: str) -> str:
     return f"{to}, of task {task!r},"
 
 
-def _quantized(modules: Mapping[str, TaskModule], folder: Path, exporter: Any, to: str) -> dict[str, Any]:
+def _quantized(modules: Mapping[str, TaskModule], folder: Path, exporter: ExportsBanks, to: str) -> dict[str, Any]:
     """Convert the graph; return task -> `changes`. Raises `IncompatibleModule` for the task that changes most."""
     if not isinstance(exporter, Quantizes):
         raise ConfigError(f"{to} is not written in 8-bit integers", do="omit --int8")
