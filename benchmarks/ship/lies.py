@@ -149,7 +149,7 @@ def refused(folder: Path, lie: Lie, open_it: Callable[[Path], Any], spoilt: Path
     try:
         open_it(spoilt)
     except GraftworkError as error:
-        return error.what
+        return f"{error.what} ({error.got})" if error.got else error.what
     return ""
 
 

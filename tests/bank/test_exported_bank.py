@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load, load_file, save_file
 
 from graftwork.bank.bank import Bank
 from graftwork.bank.exported_bank import ExportedBank
@@ -15,8 +16,10 @@ from graftwork.cli.main import main
 from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
+from graftwork.io.files import file_digest
 from graftwork.run.execute import execute
 from graftwork.run.session import Session
+from graftwork.ship import export as exporting
 from graftwork.ship.export_bank import export_bank
 
 OpenSession = Callable[..., Session]
@@ -70,6 +73,7 @@ def test_files_of_another_task_are_refused(bank: Bank, tmp_path: Path) -> None:
     path = tmp_path / "out" / "graftwork_bank.json"
     told = json.loads(path.read_text())
     first, second = (tmp_path / "out" / "tasks" / f"{name}.safetensors" for name in names)
+    whole = first.read_bytes()
     first.write_bytes(second.read_bytes())
     with pytest.raises(IncompatibleModule, match=r"tasks/t1.safetensors has changed"):
         ExportedBank.open(tmp_path / "out")
@@ -77,9 +81,49 @@ def test_files_of_another_task_are_refused(bank: Bank, tmp_path: Path) -> None:
     path.write_text(json.dumps(told))
     with pytest.raises(IncompatibleModule, match=r"tasks/t1.safetensors holds other adapters"):
         ExportedBank.open(tmp_path / "out")
+    own = load(whole)
+    save_file({name: one if name.startswith("head.") else one * 3 for name, one in own.items()}, first)
+    told["export"]["files"]["tasks/t1.safetensors"] = file_digest(first)
+    path.write_text(json.dumps(told))
+    with pytest.raises(IncompatibleModule, match=r"the adapters in tasks/t1.safetensors are not those"):
+        ExportedBank.open(tmp_path / "out").module("t1")
     path.write_text("[]")
     with pytest.raises(StorageError, match="not a description of an export"):
         ExportedBank.open(tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_8_bit_integers_tell_what_they_change_of_each_task(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules = {name: bank.module(name) for name in ("t0", "t1")}
+    monkeypatch.setattr(exporting, "MOST_CHANGED", 1.0)
+    told = export_bank(modules, tmp_path / "out", to="onnx", int8=True)
+    assert told["int8"].keys() == modules.keys() and told["int8"]["t1"]["predictions"] > 9
+    opened = ExportedBank.open(tmp_path / "out")
+    assert opened.precision == "int8" and opened.load_all() == {}
+    monkeypatch.setattr(exporting, "MOST_CHANGED", -1.0)
+    with pytest.raises(IncompatibleModule, match="8-bit integers change too many predictions of task 't"):
+        export_bank(modules, tmp_path / "more", to="onnx", int8=True)
+    assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.slow
+def test_adapters_that_half_precision_would_change_stay_in_fp32(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules = {name: bank.module(name) for name in ("t0", "t1")}
+    assert export_bank(modules, tmp_path / "half", to="onnx")["in_fp32"] == []
+    monkeypatch.setattr("graftwork.ship.export_bank.same_logits", lambda module, *given: module is not coarse)
+    coarse = modules["t1"]
+    monkeypatch.setattr(type(coarse), "in_fp32", lambda module: module)
+    told = export_bank(modules, tmp_path / "whole", to="onnx")
+    assert told["in_fp32"] == ["t1"]
+    found = {one: load_file(tmp_path / one / "tasks" / "t1.safetensors") for one in ("half", "whole")}
+    for name in found["half"]:
+        assert found["whole"][name].dtype == np.float32
+        assert found["half"][name].dtype == (np.float32 if name.startswith("head.") else np.float16)
+    assert ExportedBank.open(tmp_path / "whole").load_all() == {}
 
 
 @pytest.mark.slow

@@ -19,9 +19,10 @@ from graftwork.module.task_module import save_module
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.serve.request_log import Records
-from graftwork.serve.server import Server, bind
+from graftwork.serve.server import Server, bind, served
 from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service, Watcher
+from graftwork.ship.export_bank import export_bank
 from graftwork.testing import tiny_bench, tiny_dataset
 
 TOKEN = "a-token-for-tests"
@@ -70,6 +71,21 @@ def real(shop: Bank, client_of: Any) -> Iterator[Any]:
     server.stop(notice_seconds=0)
 
 
+@pytest.fixture(params=["bank", pytest.param("exported", marks=pytest.mark.slow)])
+def answering(request: pytest.FixtureRequest, shop: Bank, client_of: Any, tmp_path: Path) -> Iterator[Any]:
+    """A client of the bank, or of what was exported of it, and the tasks that answer there."""
+    names = set(shop.tasks) - {"guess"}  # which has no network, and so no graph
+    if request.param == "exported":
+        export_bank({name: shop.module(name) for name in sorted(names)}, tmp_path / "onnx", to="onnx")
+    folder = tmp_path / "onnx" if request.param == "exported" else shop.path
+    service = Service(served(folder, "cpu"), ServerLimits(), Records(io.StringIO()))
+    service.renew()
+    server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
+    server.start()
+    yield client_of(server.port), set(service.catalogue.tasks)
+    server.stop(notice_seconds=0)
+
+
 def again(module: Path, folder: Path) -> Path:
     """The same module with another card: another version of it."""
     shutil.copytree(module, folder)
@@ -86,29 +102,43 @@ def until(holds: Any) -> None:
     raise AssertionError("it did not happen")
 
 
-def test_answers_are_those_of_the_bank(real: Any, shop: Bank) -> None:
-    status, answer = real.predict({"rows": [{"task": "*", "text": TEXT}, {"task": "names", "words": TEXT.split()}]})
+def test_answers_are_those_of_the_bank(answering: Any, shop: Bank) -> None:
+    client, tasks = answering
+    status, answer = client.predict({"rows": [{"task": "*", "text": TEXT}, {"task": "names", "words": TEXT.split()}]})
     assert status == 200
     first, second = (row["answers"] for row in answer["rows"])
     alone = shop.predict_all(TEXT)
-    assert first.keys() == alone.keys() == {"mood", "names", "guess"}
+    assert first.keys() == alone.keys() & tasks and alone.keys() == {"mood", "names", "guess"}
     assert first["mood"]["label"] == alone["mood"]["label"]
     (words,) = shop.predict([("names", TEXT.split())])
     assert [span["text"] for span in second["names"]["spans"]] == [span["text"] for span in words["spans"]]
     assert first["mood"]["probabilities"] == pytest.approx(alone["mood"]["probabilities"], abs=1e-5)
 
 
-def test_a_long_text_is_cut_and_a_short_one_is_not(real: Any) -> None:
+def test_a_long_text_is_cut_and_a_short_one_is_not(answering: Any) -> None:
+    client, _ = answering
     rows = [{"task": "mood", "text": "so good " * 2000}, {"task": "mood", "text": TEXT}]
-    assert [row["cut"] for row in real.predict({"rows": rows})[1]["rows"]] == [True, False]
+    assert [row["cut"] for row in client.predict({"rows": rows})[1]["rows"]] == [True, False]
 
 
-def test_a_text_is_cut_if_one_of_its_tasks_read_its_beginning_only(real: Any) -> None:
+def test_the_state_of_the_server_is_told(answering: Any) -> None:
+    client, tasks = answering
+    assert client.ask("GET", "/readyz")[1] == {"ready": True, "draining": False, "tasks": len(tasks), "failed": []}
+    listed = client.ask("GET", "/v1/tasks")[1]
+    assert {task["name"] for task in listed["tasks"]} == tasks and listed["bank"]["backbone"]["id"] == "tiny_text"
+    assert client.ask("GET", "/v1/tasks/names")[1]["kind"] == "tagging"
+    assert f"graftwork_tasks {len(tasks)}.0" in client.ask("GET", "/metrics")[1]
+    assert client.ask("GET", "/")[0] == 200
+    assert client.predict({"task": "mode", "text": TEXT})[0] == 404
+
+
+def test_a_text_is_cut_if_one_of_its_tasks_read_its_beginning_only(answering: Any) -> None:
     """The tagger reads windows, and so all of it."""
+    client, _ = answering
     for tasks in (["names", "mood"], ["mood", "names"], "*"):
-        assert real.predict({"task": tasks, "text": "so good " * 2000})[1]["rows"][0]["cut"] is True
+        assert client.predict({"task": tasks, "text": "so good " * 2000})[1]["rows"][0]["cut"] is True
     rows = [{"task": "names", "text": "so good " * 2000}, {"task": ["names", "mood"], "text": TEXT}]
-    assert [row["cut"] for row in real.predict({"rows": rows})[1]["rows"]] == [False, False]
+    assert [row["cut"] for row in client.predict({"rows": rows})[1]["rows"]] == [False, False]
 
 
 def test_swaps_while_clients_ask_fail_nobody(real: Any, shop: Bank, modules: dict[str, Path], tmp_path: Path) -> None:

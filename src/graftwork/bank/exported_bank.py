@@ -15,15 +15,16 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError, GraftworkError
+from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule
 from graftwork.io.files import read_json
 from graftwork.io.json_limits import MODULE
-from graftwork.module.exported_folder import read_exported_bank
+from graftwork.module.exported_folder import PARTS, read_exported_bank, with_cause
 from graftwork.module.input_format import GivenInputs
 from graftwork.module.inputs import example_of_given
 from graftwork.module.predict_many import windows
-from graftwork.module.task_module import TaskModule
+from graftwork.module.task_module import TaskModule, stored_examples
 from graftwork.registry import kinds
+from graftwork.ship.onnx_parts import changed_task
 from graftwork.ship.onnx_tasks import TASKS, GraphOfTasks, open_tasks
 
 Answer = dict[str, Any]
@@ -58,11 +59,11 @@ class TaskOfGraph:
 class ExportedBank:
     """The tasks of an exported folder, each self-tested on first use. Thread-safe. Implements `ServedTasks`."""
 
-    precision = "fp32"
-
     def __init__(self, path: Path, description: Mapping[str, Any]):
         self.path = path
         self.card = BackboneCard(**description["backbone"])
+        self.precision = str(description.get("precision", "fp32"))
+        self._export = description["export"]
         self.failed: Mapping[str, str] = {}
         self._graph = open_tasks(path, description)
         self._lock = threading.RLock()
@@ -97,9 +98,19 @@ class ExportedBank:
             raise unknown_task(name, self._entries, self.path)
         with self._lock:
             if name in self._tests:
-                self._modules[name].require_tested(self._tests[name])
+                self._require_tested(name)
                 del self._tests[name]
         return self._modules[name]
+
+    def _require_tested(self, name: str) -> None:
+        stored, module = self._tests[name], self._modules[name]
+        try:
+            module.require_tested(stored)
+        except IncompatibleModule as error:
+            if PARTS not in stored:
+                raise
+            examples = stored_examples(stored, self.path)
+            raise with_cause(error, changed_task(self.path, self._export, name, stored[PARTS], examples)) from None
 
     def predict(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[Answer]:
         """Answer each row of a task's name and inputs, all in joint batches. Raises as `Bank.predict`."""

@@ -62,10 +62,8 @@ def _bank(bank: str, tasks: tuple[str, ...], folder: str, to: str, int8: bool, p
     opened = Bank.open(bank, device="cpu")
     if len(tasks) == 1:
         return _one(opened.module(tasks[0]), folder, to, int8, progress)
-    if int8:
-        raise ConfigError("--int8 is for one task", where=bank, do="name it with --task, or omit --int8")
     modules = {name: opened.module(name) for name in tasks or opened.tasks}
-    return export_bank(modules, folder, to=to, progress=progress)
+    return export_bank(modules, folder, to=to, int8=int8, progress=progress)
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
@@ -76,6 +74,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
     apart = f"differ by at most {told['largest_difference']:.2g} from those in fp32"
     lines.append(f"the logits of {texts}{known} {apart}")
     if "int8" in told:
-        share, of = told["int8"]["changed_predictions"], several(told["int8"]["predictions"], "prediction")
-        lines.append(f"8-bit integers change {percent(share)} % of {of}")
+        tasks = told["int8"] if "task" not in told else {"": told["int8"]}
+        for name, one in tasks.items():
+            share, of = percent(one["changed_predictions"]), several(one["predictions"], "prediction")
+            lines.append(f"8-bit integers change {share} % of {of}{f' of {name}' if name else ''}")
     return lines

@@ -95,6 +95,8 @@ def command(
 ) -> None:
     """Serve the tasks of BANK over HTTP, until stopped by SIGTERM, SIGHUP or Ctrl-C.
 
+    BANK is a bank, a task module or a run's folder, or a folder that graft export --to onnx made of one of these.
+
     Changes of the bank take effect within about a second. The log is written to stderr, one JSON line per request.
     """
     with extra("serve", "graft serve"):

@@ -19,6 +19,7 @@ from graftwork.registry import exporters, kinds
 EXPORTED = "graftwork.json"  # the content of module.json, and "export": format, files and their hashes
 EXPORTED_BANK = "graftwork_bank.json"  # the same of many tasks; the content of module.json stands in tasks/NAME.json
 FORMAT_OF_EXPORT = 1
+PARTS = "parts"  # in selftest.json: what the folder was made of, so that a changed part can be named
 ANSWERS = "answers"  # in selftest.json: the predictions that its logits mean
 
 
@@ -80,6 +81,24 @@ def fitted_of_export(folder: Path, description: Mapping[str, Any]) -> Fitted:
         )
     fitted: Fitted = exporter.open(folder, description)
     return fitted
+
+
+def with_cause(error: IncompatibleModule, cause: str) -> IncompatibleModule:
+    """Return the error of a failed self-test that says which part has changed, or `error` itself for no `cause`."""
+    if not cause:
+        return error
+    got = ": ".join(part for part in (error.what, error.got) if part)
+    return IncompatibleModule(cause, where=error.where, got=got, expected=error.expected, do="export the task again")
+
+
+def cause_of(
+    folder: Path, description: Mapping[str, Any], stored: Mapping[str, Any], examples: Sequence[Example]
+) -> str:
+    """Return which part of an exported folder is another than its self-test records, or an empty string."""
+    if not isinstance(stored.get(PARTS), dict):
+        return ""
+    exporter: Any = exporters.get(str(description["export"]["to"]))
+    return str(exporter.changed_part(folder, description, stored[PARTS], examples))
 
 
 def require_answers(stored: Mapping[str, Any], task: Task, examples: Sequence[Example], folder: Path) -> None:

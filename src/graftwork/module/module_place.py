@@ -12,12 +12,21 @@ CARRIED = f"hf:./{OWN_BACKBONE}"  # the backbone's name in the description of su
 
 def module_folder(folder: Path) -> Path:
     """Return the module folder for `folder`, a module's or a run's. Raises `StorageError` if there is none."""
-    for place in (folder / "module", folder):
-        if (place / "module.json").is_file():
-            return place
+    place = _found(folder)
+    if place is not None:
+        return place
     raise StorageError(
         "not a task module",
         where=str(folder),
         expected="a folder with module.json in it",
         do="check the path; the module of a run is RUNS/ID/module",
     )
+
+
+def has_module(folder: Path) -> bool:
+    """Return whether `folder` is that of a task module, or of a run that trained one."""
+    return _found(folder) is not None
+
+
+def _found(folder: Path) -> Path | None:
+    return next((place for place in (folder / "module", folder) if (place / "module.json").is_file()), None)

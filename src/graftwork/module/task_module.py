@@ -23,7 +23,15 @@ from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
-from graftwork.module.exported_folder import EXPORTED, fitted_of_export, is_exported, read_export, require_answers
+from graftwork.module.exported_folder import (
+    EXPORTED,
+    cause_of,
+    fitted_of_export,
+    is_exported,
+    read_export,
+    require_answers,
+    with_cause,
+)
 from graftwork.module.inputs import Text, asking, example_of_given
 from graftwork.module.module_files import (
     DELTA,
@@ -84,7 +92,7 @@ class TaskModule:
         try:
             restore = cls._of_export if exported else cls._restored
             module = restore(folder, description, device, backbone)
-            module.difference = module._self_test(read_self_test(folder), folder)
+            module._require_own_test(exported)
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise IncompatibleModule(
                 "module.json or selftest.json is damaged",
@@ -132,6 +140,16 @@ class TaskModule:
         """Raise `IncompatibleModule` unless it gives the logits and answers of this self-test."""
         self.difference = self._self_test(stored, self.folder)
 
+    def _require_own_test(self, exported: bool) -> None:
+        stored = read_self_test(self.folder)
+        try:
+            self.require_tested(stored)
+        except IncompatibleModule as error:
+            if not exported:
+                raise
+            cause = cause_of(self.folder, self.description, stored, stored_examples(stored, self.folder))
+            raise with_cause(error, cause) from None
+
     def in_fp32(self) -> TaskModule:
         """Return this module on the CPU in fp32, whatever it was trained in; its self-test is not repeated."""
         if self.description["backbone"] is None:
@@ -175,10 +193,10 @@ class TaskModule:
 
     def self_test_examples(self) -> list[Example]:
         """Return the examples of the stored self-test."""
-        return _examples_of(read_self_test(self.folder), self.folder)
+        return stored_examples(read_self_test(self.folder), self.folder)
 
     def _self_test(self, stored: Mapping[str, Any], folder: Path) -> float:
-        examples = _examples_of(stored, folder)
+        examples = stored_examples(stored, folder)
         kind = kinds.get(self.task.kind)
         what = "the self-test gives other logits than when the module was made"
         if READ_BACK in stored and isinstance(kind, OwnOutputs) and isinstance(self.fitted, ReadsBack):
@@ -225,7 +243,8 @@ def _of_an_export(device: str, folder: str | Path) -> str:
     return "cpu"
 
 
-def _examples_of(stored: Mapping[str, Any], folder: Path) -> list[Example]:
+def stored_examples(stored: Mapping[str, Any], folder: Path) -> list[Example]:
+    """Return the examples of a stored self-test, whose files are in `folder`."""
     sources = stored.get("sources", [None] * len(stored["inputs"]))
     return [
         Example(f"selftest/{i}", _inputs(inputs, folder), source=source)

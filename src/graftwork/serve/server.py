@@ -209,7 +209,7 @@ def serve_bank(
     log_texts: bool,
     say: Callable[[int], None],
 ) -> None:
-    """Open a bank and serve it until SIGTERM, SIGHUP or Ctrl-C, then drain.
+    """Open a bank, or a task by itself, and serve it until SIGTERM, SIGHUP or Ctrl-C, then drain.
 
     `say` is called with the port when it is ready. Before that no connection is accepted, and these signals end the
     process at once. A task that can't be opened is logged and listed as failed; the others are served. Raises as
@@ -229,13 +229,21 @@ def serve_bank(
 
 
 def served(folder: Path, device: str) -> ServedTasks:
-    """Open what is served: a bank, or one that was exported. Raises as `Bank.open`."""
-    from graftwork.module.exported_folder import is_exported_bank
+    """Open what is served: a bank, an exported one, or by itself a task module, a run's or an exported task.
+
+    Raises as `Bank.open`, and for a task as `TaskModule.load`.
+    """
+    from graftwork.module.exported_folder import is_exported, is_exported_bank
+    from graftwork.module.module_place import has_module
 
     if is_exported_bank(folder):
         from graftwork.bank.exported_bank import ExportedBank
 
         return ExportedBank.open(folder)
+    if is_exported(folder) or has_module(folder):
+        from graftwork.bank.single_task import SingleTask
+
+        return SingleTask.open(folder, device=device)
     from graftwork.bank.bank import Bank
 
     return Bank.open(folder, device=device)

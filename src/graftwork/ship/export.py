@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from graftwork.core.ragged import flat
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.io.new_folder import new_folder
-from graftwork.module.exported_folder import ANSWERS, EXPORTED, FORMAT_OF_EXPORT, is_exported, predictions_of
+from graftwork.module.exported_folder import ANSWERS, EXPORTED, FORMAT_OF_EXPORT, PARTS, is_exported, predictions_of
 from graftwork.module.module_files import SELF_TEST
 from graftwork.module.task_module import TaskModule, stored_inputs
 from graftwork.module.trained_on import reopened
@@ -56,7 +56,7 @@ def export(
         progress(0.1, "writing")
         exporter.write(exact, made)
         progress(0.5, "comparing")
-        examples, known = _compared(exact)
+        examples, known = compared(exact)
         logits = exact.fitted.logits(examples)
         difference = require_logits(exact, exporter.logits(made, exact, examples), logits, to)
         told: dict[str, Any] = {"texts": len(examples), "largest_difference": difference, "known_rows": known}
@@ -64,7 +64,8 @@ def export(
             assert isinstance(exporter, Quantizes)
             progress(0.7, "converting to 8-bit integers")
             exporter.quantize(made)
-            told |= _changed(exporter, made, exact, examples, logits, to)
+            told["int8"] = changes(exact, exporter.logits(made, exact, examples), logits, to)
+            require_few(told["int8"], str(exact.folder))
         if isinstance(exporter, Opens):
             _seal(made, exact, examples[: len(examples) - known], exporter, told, int8)
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
@@ -82,7 +83,7 @@ def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) ->
         raise ConfigError(f"{to} is not written in 8-bit integers", do=f"omit --int8, or export to {', '.join(able)}")
 
 
-def _compared(module: TaskModule) -> tuple[list[Example], int]:
+def compared(module: TaskModule) -> tuple[list[Example], int]:
     """Return what is compared, and the number of rows of the module's data at its end."""
     tested = module.self_test_examples()
     data, _ = reopened(module.description.get("data"), module.task)
@@ -118,6 +119,12 @@ def require_logits(module: TaskModule, found: Logits, expected: Logits, to: str)
     return difference
 
 
+def same_logits(module: TaskModule, found: Logits, expected: Logits, to: str) -> bool:
+    """Return whether exported logits differ by no more than rounding in fp32."""
+    difference, largest = _apart(module, found, expected, to)
+    return difference <= ALLOWED * max(1.0, largest)
+
+
 def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tuple[float, float]:
     """Return the largest difference and the largest expected output."""
     kind = kinds.get(module.task.kind)
@@ -134,11 +141,8 @@ def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tupl
     return float(np.abs(one - other).max()), float(np.abs(other).max())
 
 
-def _changed(
-    exporter: Exporter, folder: Path, module: TaskModule, examples: Sequence[Example], expected: Logits, to: str
-) -> dict[str, Any]:
-    """Compare the predictions. Raises `IncompatibleModule` where more of them change than is allowed."""
-    found = exporter.logits(folder, module, examples)
+def changes(module: TaskModule, found: Logits, expected: Logits, to: str) -> dict[str, Any]:
+    """Return the share of predictions that differ, of how many, and the largest difference of a logit, as JSON."""
     difference, _ = _apart(module, found, expected, to)
     kind = kinds.get(module.task.kind)
     one, other = (flat(kind.predictions(logits, module.task)) for logits in (found, expected))
@@ -146,25 +150,34 @@ def _changed(
         differing = ~np.isclose(flat(found), flat(expected), rtol=0, atol=ALIKE).reshape(len(one), -1).all(axis=1)
     else:
         differing = (one != other).reshape(len(one), -1).any(axis=1)
-    share = float(differing.mean())
+    return {
+        "changed_predictions": float(differing.mean()),
+        "predictions": len(differing),
+        "largest_difference": difference,
+    }
+
+
+def require_few(changed: Mapping[str, Any], where: str, *, task: str = "") -> None:
+    """Raise `IncompatibleModule` where 8-bit integers change more predictions than is allowed."""
+    share, difference = changed["changed_predictions"], changed["largest_difference"]
     if not (share <= MOST_CHANGED and np.isfinite(difference)):
         raise IncompatibleModule(
-            "8-bit integers change too many predictions",
-            where=str(module.folder),
-            got=f"{share:.1%} of {len(differing):,}, logits by up to {difference:.3g}",
+            f"8-bit integers change too many predictions{f' of task {task!r}' if task else ''}",
+            where=where,
+            got=f"{share:.1%} of {changed['predictions']:,}, logits by up to {difference:.3g}",
             expected=f"at most {MOST_CHANGED:.0%}",
-            do="export without --int8",
+            do="export this task without --int8" if task else "export without --int8",
         )
-    return {"int8": {"changed_predictions": share, "predictions": len(differing), "largest_difference": difference}}
 
 
 def _seal(
-    folder: Path, module: TaskModule, examples: Sequence[Example], exporter: Exporter, told: dict[str, Any], int8: bool
+    folder: Path, module: TaskModule, examples: Sequence[Example], exporter: Any, told: dict[str, Any], int8: bool
 ) -> None:
     """Write the self-test of what was exported, and the hashes of all files into graftwork.json."""
     logits = exporter.logits(folder, module, examples) if int8 else module.fitted.logits(examples)
-    write_json(folder / SELF_TEST, self_test_of(module, examples, logits.tolist()))
     described = read_json(folder / EXPORTED)
+    parts = {PARTS: exporter.parts(folder, described, examples)}
+    write_json(folder / SELF_TEST, self_test_of(module, examples, logits.tolist()) | parts)
     files = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != EXPORTED}
     export_told = {"format": FORMAT_OF_EXPORT, **described["export"], "compared": told, "files": files}
     write_json(folder / EXPORTED, described | {"export": export_told})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -41,6 +41,14 @@ class Opens(Protocol):
     def open(self, folder: Path, description: Mapping[str, Any]) -> Fitted:
         """Open the folder, whose files have their recorded hashes; `description` is the content of graftwork.json."""
 
+    def parts(self, folder: Path, description: Mapping[str, Any], examples: Sequence[Example]) -> dict[str, Any]:
+        """Return what the folder is made of, as JSON; `examples` are those of its self-test."""
+
+    def changed_part(
+        self, folder: Path, description: Mapping[str, Any], recorded: Mapping[str, Any], examples: Sequence[Example]
+    ) -> str:
+        """Return which of the `recorded` parts is another now, or an empty string; asked where the self-test fails."""
+
 
 @runtime_checkable
 class ExportsBanks(Protocol):
@@ -49,11 +57,14 @@ class ExportsBanks(Protocol):
     def unfit_in_bank(self, module: TaskModule) -> str:
         """Return why `module` can't share a backbone with others in this format, or an empty string."""
 
-    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path) -> None:
-        """Write the tasks by name, as `write` does one."""
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
+        """Write the tasks by name over what is there, as `write` does one; adapters in fp16, but those of `in_fp32`."""
 
     def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
         """Return each task's logits of its examples, whose rows share batches, run by the other tool's library."""
+
+    def bank_parts(self, folder: Path, tests: Mapping[str, Sequence[Example]]) -> tuple[Any, Mapping[str, Any]]:
+        """Return the parts that all tasks share, and each task's own, as `Opens.parts`, given their self-tests."""
 
 
 @runtime_checkable

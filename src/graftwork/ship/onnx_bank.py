@@ -7,7 +7,7 @@ depths that the tasks' heads read. Slot 0 has weights of zero, which change noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class ShelfPlan:
     number: int
     how: dict[str, type[Stacks]]  # place -> class of adapters
     shapes: dict[str, tuple[int, ...]]  # "place|weight" -> shape
+    half: bool  # in fp16, cast to fp32 row by row; the sums are in fp32
     tasks: list[str] = field(default_factory=list)
 
 
@@ -77,8 +78,8 @@ def weights_of(adapters: Mapping[str, Any]) -> Arrays:
     }
 
 
-def shelves_of(modules: Mapping[str, TaskModule]) -> list[ShelfPlan]:
-    """Group the tasks with adapters by the shapes of these."""
+def shelves_of(modules: Mapping[str, TaskModule], in_fp32: Collection[str]) -> list[ShelfPlan]:
+    """Group the tasks with adapters by the shapes of these; those `in_fp32` apart from the others, in fp16."""
     plans: dict[Any, ShelfPlan] = {}
     for task, module in modules.items():
         if isinstance(module.fitted, Probe):
@@ -86,11 +87,15 @@ def shelves_of(modules: Mapping[str, TaskModule]) -> list[ShelfPlan]:
         assert isinstance(module.fitted, Hangs)
         adapters = dict(module.fitted.adapters)
         arrays = weights_of(adapters)
-        key = (*((place, type(one)) for place, one in adapters.items()), *((k, v.shape) for k, v in arrays.items()))
+        key = (
+            task in in_fp32,
+            *((place, type(one)) for place, one in adapters.items()),
+            *((k, v.shape) for k, v in arrays.items()),
+        )
         if key not in plans:
             shapes = {name: tuple(array.shape) for name, array in arrays.items()}
             how: dict[str, Any] = {place: type(one) for place, one in adapters.items()}
-            plans[key] = ShelfPlan(len(plans), how, shapes)
+            plans[key] = ShelfPlan(len(plans), how, shapes, task not in in_fp32)
         plans[key].tasks.append(task)
     return list(plans.values())
 
@@ -164,7 +169,7 @@ class RowAdapters(nn.Module):
         """Adapt (S, …, in), (S, …, out) -> (S, …, out)."""
         slot = self.given[slot_name(self.shelf.number)]  # (S,)
         weights = {
-            name.partition("|")[2]: self.given[stack_name(self.shelf.number, name)][slot]
+            name.partition("|")[2]: self.given[stack_name(self.shelf.number, name)][slot].float()
             for name in self.shelf.shapes
             if name.partition("|")[0] == self.place
         }
@@ -173,12 +178,15 @@ class RowAdapters(nn.Module):
         return self.how.adapt(x3, y3, weights).reshape(y.shape)
 
 
-def write_bank(modules: Mapping[str, TaskModule], folder: Path) -> None:
-    """Write the graph of all tasks, the tokenizer, and of each task its description and its weights."""
+def write_bank(modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
+    """Write the graph of all tasks, the tokenizer, and of each task its description and its weights.
+
+    Adapters are stored, and given to the graph, in fp16, but those of the tasks `in_fp32`.
+    """
     first = next(iter(modules.values()))
     backbone = first.backbone
     assert isinstance(backbone, TransformerBackbone)
-    shelves, outputs = shelves_of(modules), outputs_of(modules)
+    shelves, outputs = shelves_of(modules, in_fp32), outputs_of(modules)
     encoded = backbone.encode(first.self_test_examples()[:4])
     inputs = backbone.collate(encoded, range(len(encoded.ids)))
     inputs.pop("words", None)
@@ -187,16 +195,21 @@ def write_bank(modules: Mapping[str, TaskModule], folder: Path) -> None:
         inputs[slot_name(shelf.number)] = torch.zeros(len(encoded.ids), dtype=torch.int64)
         others[slot_name(shelf.number)] = [ROWS]
         for name, shape in shelf.shapes.items():
-            inputs[stack_name(shelf.number, name)] = torch.zeros(2, *shape)
+            inputs[stack_name(shelf.number, name)] = torch.zeros(
+                2, *shape, dtype=torch.float16 if shelf.half else torch.float32
+            )
             others[stack_name(shelf.number, name)] = [f"slots_{shelf.number}"]
     network = BankNetwork(backbone, shelves, outputs, list(inputs))
     free = {output_name(*one): [ROWS, LENGTH] if one[1] else [ROWS] for one in outputs}
     write_graph(network, inputs, free, folder / GRAPH, others)
     write_bytes(folder / TOKENIZER, backbone.tokenizer.to_str().encode())
-    (folder / TASKS).mkdir()
+    (folder / TASKS).mkdir(exist_ok=True)
     for name, module in modules.items():
         assert isinstance(module.fitted, Hangs | Probe)
         adapters = {} if isinstance(module.fitted, Probe) else weights_of(module.fitted.adapters)
+        if name not in in_fp32:
+            with np.errstate(over="ignore"):  # the comparison of logits finds infinities
+                adapters = {place: array.astype(np.float16) for place, array in adapters.items()}
         write_tensors(folder / TASKS / f"{name}.safetensors", head_of(module) | adapters)
         write_json(folder / TASKS / f"{name}.json", dict(module.description) | {"precision": "fp32"})
     told = {

@@ -123,7 +123,8 @@ def bank_readme_of(module: TaskModule, tasks: list[str]) -> str:
           with slot 0 all zero, and `slot_N`, the slot of each row's task. It gives `pooled_D` (rows, width) or, for
           words, `states_D` (rows, length, width) after D blocks.
         - `tokenizer.json`: for the library tokenizers; it truncates at {card["max_length"]} tokens, and pads nothing
-        - `tasks/NAME.json`: labels, roles, thresholds, scores; `tasks/NAME.safetensors`: head and adapters
+        - `tasks/NAME.json`: labels, roles, thresholds, scores; `tasks/NAME.safetensors`: head, and
+          adapters, in fp16 or fp32 as the graph takes them
         - `graftwork_bank.json`: slots of the tasks, what was compared, and the hash of each file
 
         With Graftwork it opens like a bank: `graft predict FOLDER TASK "…"`, `graft serve FOLDER`. Without, the logits

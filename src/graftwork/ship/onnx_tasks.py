@@ -147,12 +147,15 @@ def open_tasks(folder: Path, description: Mapping[str, Any]) -> GraphOfTasks:
     export = description["export"]
     session, reader = open_session(folder / GRAPH), open_reader(folder, export["reader"])
     shapes = {given.name: tuple(given.shape[1:]) for given in session.get_inputs()}
+    types = {
+        given.name: np.float16 if given.type == "tensor(float16)" else np.float32 for given in session.get_inputs()
+    }
     stacks: Arrays = {}
     tasks: dict[str, GraphTask] = {}
     places = {task: (n, slot) for n, own in enumerate(export["shelves"]) for slot, task in enumerate(own, 1)}
     for shelf, own in enumerate(export["shelves"]):
         named = [name for name in shapes if name.startswith(stack_name(shelf, ""))]
-        stacks |= {name: np.zeros((len(own) + 1, *shapes[name]), np.float32) for name in named}
+        stacks |= {name: np.zeros((len(own) + 1, *shapes[name]), types[name]) for name in named}
     for name in export["tasks"]:
         arrays = load_arrays(inside(folder, f"{TASKS}/{name}.safetensors"))
         told = read_json(inside(folder, f"{TASKS}/{name}.json"), MODULE)
@@ -161,11 +164,11 @@ def open_tasks(folder: Path, description: Mapping[str, Any]) -> GraphOfTasks:
             if weight in HEAD:
                 continue
             stack = stacks.get(stack_name(shelf, weight))
-            if stack is None or stack.shape[1:] != array.shape:
+            if stack is None or (stack.shape[1:], stack.dtype) != (array.shape, array.dtype):
                 raise IncompatibleModule(
                     f"{TASKS}/{name}.safetensors holds other adapters than the graph takes",
                     where=str(folder),
-                    got=f"{weight} {array.shape}",
+                    got=f"{weight} {array.shape} {array.dtype}",
                     do="export the bank again",
                 )
             stack[slot] = array

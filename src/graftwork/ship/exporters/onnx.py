@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from graftwork.io.files import read_json, write_bytes, write_json, write_text
 from graftwork.module.exported_folder import EXPORTED, EXPORTED_BANK
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters, kinds
+from graftwork.ship.onnx_parts import changed_part, graph_parts, parts_of, parts_of_task
 from graftwork.ship.onnx_readme import DOCKERFILE, example_of, readme_of
 from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, OnnxNetwork, open_network, reader_told
-from graftwork.ship.onnx_tasks import open_tasks
+from graftwork.ship.onnx_tasks import TASKS, open_tasks
 
 EXAMPLE = "example.py"
 VNNI = ("avx512_vnni", "avx_vnni")  # without them, sums of 8-bit products may overflow in 16 bits
@@ -72,13 +73,25 @@ class Onnx:
         reduce_range = not has_vnni()
         quantized(folder / GRAPH, folder / f"{GRAPH}.int8", reduce_range)
         (folder / f"{GRAPH}.int8").replace(folder / GRAPH)
-        told = read_json(folder / EXPORTED)
-        export = told["export"] | {"reduce_range": reduce_range}
-        write_json(folder / EXPORTED, told | {"precision": "int8", "export": export})
+        told_in = [folder / EXPORTED] if (folder / EXPORTED).is_file() else [folder / EXPORTED_BANK]
+        told = read_json(told_in[0])
+        write_json(told_in[0], told | {"export": told["export"] | {"reduce_range": reduce_range}})
+        for path in [*told_in, *(folder / TASKS).glob("*.json")]:
+            write_json(path, read_json(path) | {"precision": "int8"})
 
     def open(self, folder: Path, description: Mapping[str, Any]) -> OnnxNetwork:
         """Open graph and tokenizer with onnxruntime. Raises `IncompatibleModule`, `MissingExtra`."""
         return open_network(folder, description)
+
+    def parts(self, folder: Path, description: Mapping[str, Any], examples: Sequence[Example]) -> dict[str, Any]:
+        """Return digests of tokens, thresholds and weights, and the numbers of operators."""
+        return parts_of(folder, description, examples)
+
+    def changed_part(
+        self, folder: Path, description: Mapping[str, Any], recorded: Mapping[str, Any], examples: Sequence[Example]
+    ) -> str:
+        """Return which part is another than recorded, or an empty string."""
+        return changed_part(folder, description, recorded, examples)
 
     def logits(self, folder: Path, module: TaskModule, examples: Sequence[Example]) -> Logits:
         """Return the logits that onnxruntime computes."""
@@ -90,17 +103,22 @@ class Onnx:
 
         return self.unfit(module) or unfit_in_bank(module)
 
-    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path) -> None:
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
         """Write model.onnx, tokenizer.json, graftwork_bank.json, README.md, and two files of each task in tasks/."""
         with extra("onnx", "the export to ONNX"):
             import onnx  # noqa: F401
         from graftwork.ship.onnx_bank import write_bank
 
-        write_bank(modules, folder)
+        write_bank(modules, folder, in_fp32)
 
     def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
         """Return the logits that onnxruntime computes, in joint batches."""
         return open_tasks(folder, read_json(folder / EXPORTED_BANK)).logits(wanted)
+
+    def bank_parts(self, folder: Path, tests: Mapping[str, Sequence[Example]]) -> tuple[Any, Mapping[str, Any]]:
+        """Return the parts of the graph, and each task's: digests of tokens, thresholds, head and adapters."""
+        reader = read_json(folder / EXPORTED_BANK)["export"]["reader"]
+        return graph_parts(folder), {name: parts_of_task(folder, reader, name, own) for name, own in tests.items()}
 
 
 def has_vnni() -> bool:

@@ -1,0 +1,70 @@
+"""A task module, or a folder that was exported of one, served by itself: a bank of one task that doesn't change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from graftwork.bank.bank_folder import unknown_task
+from graftwork.bank.task_version import BankChanges, TaskEntry, digest_of
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.example import Example
+from graftwork.errors import ConfigError
+from graftwork.module.input_format import GivenInputs
+from graftwork.module.predict_many import answer_windows
+from graftwork.module.task_module import TaskModule
+
+
+class SingleTask:
+    """One open module under the name of its task. Implements `ServedTasks`."""
+
+    def __init__(self, module: TaskModule):
+        self.path, described = module.folder, module.description
+        self.card = None if described["backbone"] is None else BackboneCard(**described["backbone"])
+        self.precision = str(described["precision"])
+        self._module, self._name = module, module.task.name
+        size = sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
+        shown = {key: value for key, value in described.items() if key != "facts"}
+        self._entry = TaskEntry(self._name, 1, digest_of(self.path), size, "", self.path, shown, has_board=False)
+
+    @classmethod
+    def open(cls, path: str | Path, *, device: str = "auto") -> SingleTask:
+        """Open the folder of a module, of a run or of an exported task. Raises as `TaskModule.load`."""
+        return cls(TaskModule.load(path, device=device))
+
+    @property
+    def tasks(self) -> Mapping[str, TaskEntry]:
+        """The task, by its name."""
+        return MappingProxyType({self._name: self._entry})
+
+    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
+        """Answer rows of the task's name and inputs. Raises `UnknownName` for another task."""
+        self._require_known(name for name, _ in rows)
+        parts = answer_windows([self._module], (example for _, example in rows))
+        return [answer for part in parts for answer in part.answers[0]]
+
+    def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
+        """Return, per row, whether it is truncated."""
+        self._require_known(name for name, _ in rows)
+        return [self._module.cut([given]) > 0 for _, given in rows]
+
+    def refresh(self) -> BankChanges:
+        """Return no changes: what is open stays as it is."""
+        return BankChanges()
+
+    def load_all(self) -> Mapping[str, str]:
+        """Return no failure: the task was opened and tested already."""
+        return {}
+
+    def open_backbone(self) -> Backbone:
+        """Return the module's network. Raises `ConfigError` where there is none to look into."""
+        if self._module.backbone is None:
+            raise ConfigError("this task has no network that can be looked into", where=str(self.path))
+        return self._module.backbone
+
+    def _require_known(self, names: Any) -> None:
+        for name in names:
+            if name != self._name:
+                raise unknown_task(name, self.tasks, self.path)
