@@ -243,6 +243,18 @@ def test_a_task_is_tried(page: Stage, task: str, typed: dict[str, str], sent: di
     assert page.status().startswith(f"{task}: ")
 
 
+def test_a_text_is_shown_as_it_grows(page: Stage) -> None:
+    sent = 'event: text\ndata: {"text":"one"}\n\nevent: text\ndata: {"text":" two"}\n\n'
+    stream = {"content_type": "text/event-stream", "body": sent}
+    page.instead["/v1/predict"] = lambda route: route.fulfill(**stream)
+    page.open().choose("blends").type(text_a="a", text_b="b").send(".error")
+    assert "the answer broke off" in page.text(".error")
+    answer = {"answers": {"blends": canned.ANSWERS["blends"]}, "cut": False}
+    stream["body"] = f"{sent}event: answer\ndata: {json.dumps(answer)}\n\n"
+    page.send()
+    assert "Log-probability -3.2." in page.text(".answer-of") and page.status().startswith("blends: one")
+
+
 def test_words_may_be_given_one_to_a_line(page: Stage) -> None:
     page.open()
     places = page.tab.eval_on_selector_all("option", "all => all.filter(o => o.label === 'upos').map(o => o.value)")

@@ -53,12 +53,17 @@ class AskedDecoder:
         require_numbers(found, self.reader.name)
         return found
 
-    def write(self, prompts: Sequence[list[int]], search: TextSearch, end: str) -> list[Text]:
+    def write(
+        self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
+    ) -> list[Text]:
         """Write a text behind each prompt, greedily, up to the text `end` or the model's own end."""
         reader = self.reader
 
         def over(tokens: Sequence[int]) -> bool:
-            return bool(end) and end in reader.text_of(tokens)
+            text = reader.text_of(tokens) if end or tell is not None else ""
+            if tell is not None:
+                tell((text.partition(end)[0] if end else text).strip())
+            return bool(end) and end in text
 
         def answer(part: Sequence[Asked], before: Earlier | None) -> list[Text]:
             cursor = DecoderCursor(reader, [one.context for one in part], before)

@@ -88,12 +88,15 @@ class AskedSeq2Seq:
         require_numbers(found, self.reader.name)
         return found
 
-    def write(self, prompts: Sequence[list[int]], search: TextSearch, end: str) -> list[Text]:
+    def write(
+        self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
+    ) -> list[Text]:
         """Write a text to each prompt, up to the token that ends texts."""
         reader = self.reader
+        aloud = None if tell is None else lambda _, tokens: tell(reader.text_of(tokens).strip())
 
         def answer(part: Sequence[Asked], read: ReadPrompts) -> list[Text]:
-            found = reader.write(read, search)
+            found = reader.write(read, search, aloud)
             chances = reader.chances(read, range(len(part)), [one.tokens for one in found])
             told = zip(found, chances, strict=True)
             return [(reader.text_of(one.tokens).strip(), chance, not one.ended) for one, chance in told]

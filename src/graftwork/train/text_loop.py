@@ -20,7 +20,7 @@ from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Workbench
 from graftwork.core.model import Model
-from graftwork.core.writing import NOTHING, TOKENS, TextSearch, TextWriter, WrittenTokens
+from graftwork.core.writing import NOTHING, TOKENS, Tell, TextSearch, TextWriter, WrittenTokens
 from graftwork.errors import IncompatibleModule
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import written
@@ -129,6 +129,10 @@ class FittedWriter:
         """Return (N,) of `WRITTEN`; batches hold near-equal lengths."""
         return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task))
 
+    def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
+        """Return (N,) of `WRITTEN`, and tell each while it is written. It `WritesAloud`."""
+        return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task), tell)
+
     @torch.no_grad()
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, tokenised anew. It `ReadsBack`."""
@@ -156,7 +160,7 @@ class FittedWriter:
 
 
 @torch.no_grad()
-def write(model: Model, encoded: Encoded, search: TextSearch) -> NDArray[Any]:
+def write(model: Model, encoded: Encoded, search: TextSearch, tell: Tell | None = None) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
 
     The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
@@ -169,7 +173,8 @@ def write(model: Model, encoded: Encoded, search: TextSearch) -> NDArray[Any]:
     def answer(rows: Sequence[int]) -> list[tuple[str, float, bool]]:
         inputs = model.backbone.collate(encoded, encoded.sequences(rows))
         states, mask = model.read(inputs), inputs["attention_mask"]
-        texts: list[WrittenTokens] = writer.write(states, mask, search)
+        aloud = None if tell is None else lambda row, tokens: tell(rows[row], writer.text_of(tokens))
+        texts: list[WrittenTokens] = writer.write(states, mask, search, aloud)
         tokens = padded_tokens([text.tokens for text in texts]).to(model.device)
         chances = writer.log_probabilities(states, mask, tokens).double().sum(dim=1).tolist()
         told = zip(texts, chances, strict=True)

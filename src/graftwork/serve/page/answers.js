@@ -51,6 +51,11 @@ function answerView(answer, inputs) {
   return labels(answer);
 }
 
+/** A text that is being written. */
+export function growing(text) {
+  return element("p", { class: "verdict written", dir: "auto" }, text);
+}
+
 function written({ text, log_probability: logarithm, cut }) {
   const note = `Log-probability ${number(logarithm)}.${cut ? " It was cut at the longest length." : ""}`;
   return [
