@@ -210,7 +210,16 @@ CASES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
     ("banking77", {"text": "a\nb"}, {"text": "a\nb"}, ["intent_number_0 (the answer) 50.0 %", "72 more"]),
     ("tickets", {"text": "x"}, {"text": "x"}, ["refund (the answer) 90.0 %", "delay (the answer) 60.0 %", "damage"]),
     ("stsb", PAIR, PAIR, ["3.142"]),
-    ("blends", PAIR, PAIR, [f"one {canned.EVIL} two", "Log-probability -3.2. It was cut at the longest length."]),
+    (
+        "blends",
+        PAIR,
+        PAIR,
+        [
+            f"one {canned.EVIL} two",
+            "Log-probability -3.2. It was cut at the longest length.",
+            "1 more(nothing was written) -4",
+        ],
+    ),
     ("diseases", {"text": canned.PROSE}, {"text": canned.PROSE}, ["Anna🙂 Müller · Person 60.0 %"]),
     ("upos", {"text": "cards"}, {"text": "cards"}, ["cards", "NOUN", "VERB"]),
     (

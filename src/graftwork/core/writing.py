@@ -42,6 +42,7 @@ class WrittenTokens:
 
     tokens: list[int]  # with the end's, if it ended
     ended: bool  # False: it was cut at the longest length
+    others: tuple[WrittenTokens, ...] = ()  # what the search's other beams end with, best first
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, cast
@@ -231,6 +231,7 @@ class Seq2SeqBackbone:
             generation_config=GenerationConfig(
                 do_sample=False,
                 num_beams=search.beams,
+                num_return_sequences=search.beams,
                 length_penalty=search.length_penalty if search.beams > 1 else 1.0,
                 no_repeat_ngram_size=search.no_repeat,
                 max_new_tokens=min(search.longest, self.most or search.longest),
@@ -241,12 +242,17 @@ class Seq2SeqBackbone:
                 bad_words_ids=[list(banned) for banned in special.banned] or None,
                 begin_suppress_tokens=list(special.banned_first) or None,
             ),
-        )  # (S, K + U)
-        written = []
-        for row in found[:, begun.shape[1] :].tolist():
-            before = list(takewhile(lambda token: token not in special.ends, row))
-            written.append(WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row)))
-        return written
+        )  # (S x beams, K + U), the beams of a sequence best first
+        rows = found[:, begun.shape[1] :].tolist()
+        return [
+            replace(self._ended(row), others=tuple(map(self._ended, rows[place + 1 : place + search.beams])))
+            for place, row in list(enumerate(rows))[:: search.beams]
+        ]
+
+    def _ended(self, row: list[int]) -> WrittenTokens:
+        """Return tokens up to the first that ends a text, which is left in."""
+        before = list(takewhile(lambda token: token not in self.special.ends, row))
+        return WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row))
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""

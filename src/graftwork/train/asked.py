@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graftwork.core.language_model import PromptReader
 from graftwork.core.writing import TextSearch
 from graftwork.errors import ConfigError, IncompatibleModule, clip
-
-Text = tuple[str, float, bool]  # a written text, its log-probability, and whether it was cut at the longest length
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ class AskedModel(Protocol):
 
     def write(
         self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
-    ) -> list[Text]:
-        """Write a text behind each prompt, up to the text `end` or the model's own end.
+    ) -> NDArray[Any]:
+        """Return (N,) of `WRITTEN`: a text behind each prompt, up to the text `end` or the model's own end.
 
         Of a single prompt, `tell` is told the text so far at every token.
         """

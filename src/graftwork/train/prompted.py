@@ -16,8 +16,7 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.writing import Tell, TextSearch
 from graftwork.targets.prompts import Prompts
 from graftwork.targets.verbal_answers import VerbalAnswers
-from graftwork.targets.written_texts import written
-from graftwork.train.asked import Asked, AskedModel, Text
+from graftwork.train.asked import Asked, AskedModel
 from graftwork.train.flops import counted
 from graftwork.train.prompt_room import asked_by, require_room
 
@@ -93,17 +92,16 @@ class PromptedWriter:
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (N,) of `WRITTEN`."""
         asked, _ = self.asked(examples)
-        return self._written(self.model.write([one.context for one in asked], self.search, self.prompts.end))
+        return self.model.write([one.context for one in asked], self.search, self.prompts.end)
 
     def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
         """Return (N,) of `WRITTEN`, one after another, and tell each while it is written. It `WritesAloud`."""
-        found: list[Text] = []
-        for place, one in enumerate(self.asked(examples)[0]):
-            found += self.model.write([one.context], self.search, self.prompts.end, partial(tell, place))
-        return self._written(found)
-
-    def _written(self, found: Sequence[Text]) -> Logits:
-        return written([text for text, _, _ in found], [chance for _, chance, _ in found], [cut for _, _, cut in found])
+        return np.concatenate(
+            [
+                self.model.write([one.context], self.search, self.prompts.end, partial(tell, place))
+                for place, one in enumerate(self.asked(examples)[0])
+            ]
+        )
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, with their ends, tokenised anew."""
