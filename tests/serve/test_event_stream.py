@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from graftwork.serve.batching import Ticket, _told_by
-from graftwork.serve.event_stream import Listener, wants_events
+from graftwork.serve.event_stream import TextListener, wants_events
 
 TOKEN = "a-token-for-tests"
 ROW = {"task": "mood", "text": "a warm film"}
@@ -133,7 +133,7 @@ def test_who_wants_events(accept: str, wanted: bool) -> None:
 
 def test_half_a_character_waits_for_its_rest_and_a_text_that_goes_on_otherwise_is_left_out() -> None:
     async def heard(*texts: str) -> list[str]:
-        listener = Listener()
+        listener = TextListener()
         for text in texts:
             listener.tell(text)
         asyncio.get_running_loop().call_soon(listener.end, None)

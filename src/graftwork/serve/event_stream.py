@@ -23,7 +23,7 @@ def event(name: str, content: bytes) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), content)
 
 
-class Listener:
+class TextListener:
     """The text of one request: told in the thread of batches, heard in the event loop that it was made in."""
 
     def __init__(self) -> None:

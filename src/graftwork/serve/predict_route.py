@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.serve.batching import Answers, Ticket
-from graftwork.serve.event_stream import MEDIA, UNBUFFERED, Listener, event, wants_events
+from graftwork.serve.event_stream import MEDIA, UNBUFFERED, TextListener, event, wants_events
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.request_parsing import RequestRow, read_request
 from graftwork.serve.service import Service, without_places
@@ -174,7 +174,7 @@ async def _events(
 
     Raises `HttpRefusal` before the first event.
     """
-    listener = Listener()
+    listener = TextListener()
     ticket = service.batcher.put(rows[0].pieces, listener.tell)
     ticket.result.add_done_callback(listener.end)
     try:
