@@ -729,7 +729,9 @@ def test_names_of_costs_are_those_of_the_report(page: Stage) -> None:
 
 def test_over_the_real_server(browser: Any, running: Any) -> None:
     """Its own headers, routes and refusals; the link as `graft serve` prints it."""
-    running.bank.answers = lambda rows: [{"label": "good", "probabilities": {"good": 0.75, "bad": 0.25}} for _ in rows]
+    running.bank.answers = lambda rows, tell: [
+        {"label": "good", "probabilities": {"good": 0.75, "bad": 0.25}} for _ in rows
+    ]
     running.bank.open_backbone = lambda: open_backbone("tiny_text", precision="fp32")
     tab = browser.new_page()
     wrong: list[str] = []
