@@ -82,12 +82,13 @@ def test_losses_states_and_texts_are_those_of_transformers(name: str, tmp_path: 
             found = backbone.write(states, mask, search)
             wanted = theirs.generate(
                 input_ids=given["input_ids"], attention_mask=mask, num_beams=search.beams, do_sample=False,
-                max_new_tokens=12, no_repeat_ngram_size=search.no_repeat,
+                num_return_sequences=search.beams, max_new_tokens=12, no_repeat_ngram_size=search.no_repeat,
                 past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
                 **({"length_penalty": search.length_penalty} if search.beams > 1 else {}),
             ).tolist()  # fmt: skip
-            assert [row.tokens for row in found] == [until_end(row[1:]) for row in wanted]
-            assert [row.ended for row in found] == [1 in row[1:] for row in wanted]
+            every = [one for row in found for one in (row, *row.others)]
+            assert [one.tokens for one in every] == [until_end(row[1:]) for row in wanted]
+            assert [one.ended for one in every] == [1 in row[1:] for row in wanted]
     if name == "bart":
         assert {row.tokens[0] for row in found} == {3} == {row[0] for row in backbone.encode_texts(WANTED, 12)[0]}
 

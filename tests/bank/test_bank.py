@@ -113,9 +113,9 @@ def test_what_several_tasks_read_alike_is_one_example(bank: Bank, monkeypatch: p
     seen: list[Any] = []
     answers = bank._mixture.answers
 
-    def watched(rows: Sequence[tuple[str, Any]]) -> Any:
+    def watched(rows: Sequence[tuple[str, Any]], *more: Any) -> Any:
         seen.extend(rows)
-        return answers(rows)
+        return answers(rows, *more)
 
     monkeypatch.setattr(bank._mixture, "answers", watched)
     bank.predict_all("good film")

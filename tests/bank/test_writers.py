@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -19,8 +21,12 @@ from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, safe_load, write_json, write_tensors
 from graftwork.module.task_module import READ_BACK, TaskModule
+from graftwork.serve.app import application
 from graftwork.serve.attention_route import attention
 from graftwork.serve.http_bodies import AttentionQuestion
+from graftwork.serve.request_log import Records
+from graftwork.serve.server_limits import ServerLimits
+from graftwork.serve.service import Service
 from graftwork.testing.tiny_writers import write_seq2seq
 
 MakeModule = Callable[..., Path]
@@ -64,6 +70,42 @@ def test_rows_of_tasks_that_write_and_that_read_are_answered_together(modules: d
     assert [finding.difference for finding in bank.examine()][1:] == [0.0] * 3
     attended = attention(bank, AttentionQuestion(text="a good film", block=1, head=0))
     assert attended["words"][:3] == ["a", "good", "film"] and attended["blocks"] == 2
+
+
+async def events_of(application: Any, body: Any) -> list[tuple[str, Any]]:
+    """Ask an ASGI application for events."""
+    sent: list[dict[str, Any]] = []
+    coming = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
+    async def receive() -> dict[str, Any]:
+        return coming.pop() if coming else await asyncio.Event().wait() or {}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    head = {"authorization": "Bearer secret", "accept": "text/event-stream", "content-type": "application/json"}
+    scope = {
+        "type": "http", "method": "POST", "path": "/v1/predict", "query_string": b"", "client": None,
+        "headers": [(name.encode(), value.encode()) for name, value in head.items()],
+    }  # fmt: skip
+    await application(scope, receive, send)
+    assert sent[0]["status"] == 200
+    parts = b"".join(message["body"] for message in sent[1:]).decode().split("\n\n")[:-1]
+    return [(name[7:], json.loads(data[6:])) for name, data in (part.split("\n") for part in parts)]
+
+
+def test_a_text_is_told_token_by_token_over_http(modules: dict[str, Path], tmp_path: Path) -> None:
+    bank = Bank.create(tmp_path / "shop.bank")
+    bank.add(modules["write"], "write")
+    (expected,) = bank.predict([("write", TEXTS[0])])
+    service = Service(bank, ServerLimits(), Records(io.StringIO()))
+    service.renew()
+    service.batcher.start()
+    told = asyncio.run(events_of(application(service, "secret"), {"task": "write", "text": TEXTS[0]}))
+    service.batcher.stop(5)
+    assert told[-1] == ("answer", {"answers": {"write": pytest.approx(expected)}, "cut": False})
+    pieces = [content["text"] for _, content in told[:-1]]
+    assert "".join(pieces) == expected["text"] and len(pieces) > 2
 
 
 def test_a_bank_of_readers_takes_no_task_that_writes(modules: dict[str, Path], tmp_path: Path) -> None:

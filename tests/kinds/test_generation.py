@@ -41,7 +41,7 @@ def test_how_it_writes_is_part_of_the_question() -> None:
 
 def test_the_constant_is_the_most_frequent_text() -> None:
     (told,) = KIND.constant(KIND.encode([("a",), ("b", "a"), ("b",), ("a", "c")], TASK), TASK).tolist()
-    assert told == ("a", math.log(0.5), False)
+    assert told == ("a", math.log(0.5), False, ())
 
 
 def test_answers_are_told_in_a_line() -> None:
@@ -50,6 +50,16 @@ def test_answers_are_told_in_a_line() -> None:
     assert first == {"text": "Ein\nMann", "probability": 0.5, "log_probability": math.log(0.5), "cut": True}
     assert KIND.sentence(first) == "Ein Mann   (cut at the longest length)" and KIND.sentence(second) == "(nothing)"
     assert [*KIND.predictions(outputs, TASK)] == [("Ein\nMann",), ("",)]
+
+
+def test_a_search_by_beams_has_alternatives() -> None:
+    outputs = written(["a"], [math.log(0.5)], [False], [(("b", math.log(0.25), True),)])
+    (answer,) = KIND.decode(outputs, TASK.resolved(beams=2), ())
+    assert answer["text"] == "a"
+    assert answer["alternatives"] == [
+        {"text": "b", "probability": 0.25, "log_probability": math.log(0.25), "cut": True}
+    ]
+    assert "alternatives" not in KIND.decode(outputs, TASK, ())[0]
 
 
 def test_another_text_is_infinitely_far() -> None:

@@ -133,7 +133,13 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "evil": {"label": EVIL, "probabilities": {EVIL: 0.75, "fine": 0.25}},
     "tickets": {"label": ["refund", "delay"], "probabilities": {"refund": 0.9, "delay": 0.6, "damage": 0.1}},
     "stsb": {"value": 3.14159},
-    "blends": {"text": f"one {EVIL}\n two", "probability": 0.0408, "log_probability": -3.2, "cut": True},
+    "blends": {
+        "text": f"one {EVIL}\n two",
+        "probability": 0.0408,
+        "log_probability": -3.2,
+        "cut": True,
+        "alternatives": [{"text": "", "probability": 0.0183, "log_probability": -4.0, "cut": False}],
+    },
     "diseases": {
         "spans": [
             {"label": "Person", "start": 0, "end": 12, "text": "Anna🙂 Müller", "probability": 0.6},

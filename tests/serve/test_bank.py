@@ -175,11 +175,11 @@ def test_a_task_that_takes_other_inputs_since_it_was_asked(
     server.start()
     real = getattr(served, step)
 
-    def late(rows: Any) -> Any:
+    def late(rows: Any, *more: Any) -> Any:
         if shop.tasks["mood"].version == 1:
             shop.add(modules["same"], "mood")
             served.refresh()
-        return real(rows)
+        return real(rows, *more)
 
     monkeypatch.setattr(served, step, late)
     asked = {"task": ["guess", "mood"], "text": "so good " * 2000}

@@ -32,7 +32,7 @@ class Bench:
         self.batcher = Batcher(self.compute, limits, lambda *told: self.told.append(told))
         self.batcher.start()
 
-    def compute(self, rows: Rows) -> list[dict[str, Any]]:
+    def compute(self, rows: Rows, tell: Any = None) -> list[dict[str, Any]]:
         assert self.gate.wait(5)
         self.batches.append([example.id for _, example in rows])
         if any("bad" in example.id for _, example in rows):

@@ -210,7 +210,16 @@ CASES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
     ("banking77", {"text": "a\nb"}, {"text": "a\nb"}, ["intent_number_0 (the answer) 50.0 %", "72 more"]),
     ("tickets", {"text": "x"}, {"text": "x"}, ["refund (the answer) 90.0 %", "delay (the answer) 60.0 %", "damage"]),
     ("stsb", PAIR, PAIR, ["3.142"]),
-    ("blends", PAIR, PAIR, [f"one {canned.EVIL} two", "Log-probability -3.2. It was cut at the longest length."]),
+    (
+        "blends",
+        PAIR,
+        PAIR,
+        [
+            f"one {canned.EVIL} two",
+            "Log-probability -3.2. It was cut at the longest length.",
+            "1 more(nothing was written) -4",
+        ],
+    ),
     ("diseases", {"text": canned.PROSE}, {"text": canned.PROSE}, ["Anna🙂 Müller · Person 60.0 %"]),
     ("upos", {"text": "cards"}, {"text": "cards"}, ["cards", "NOUN", "VERB"]),
     (
@@ -241,6 +250,18 @@ def test_a_task_is_tried(page: Stage, task: str, typed: dict[str, str], sent: di
     text = re.sub(r"\s+", " ", page.tab.text_content(".answer-of"))
     assert all(each in text for each in shown), text
     assert page.status().startswith(f"{task}: ")
+
+
+def test_a_text_is_shown_as_it_grows(page: Stage) -> None:
+    sent = 'event: text\ndata: {"text":"one"}\n\nevent: text\ndata: {"text":" two"}\n\n'
+    stream = {"content_type": "text/event-stream", "body": sent}
+    page.instead["/v1/predict"] = lambda route: route.fulfill(**stream)
+    page.open().choose("blends").type(text_a="a", text_b="b").send(".error")
+    assert "the answer broke off" in page.text(".error")
+    answer = {"answers": {"blends": canned.ANSWERS["blends"]}, "cut": False}
+    stream["body"] = f"{sent}event: answer\ndata: {json.dumps(answer)}\n\n"
+    page.send()
+    assert "Log-probability -3.2." in page.text(".answer-of") and page.status().startswith("blends: one")
 
 
 def test_words_may_be_given_one_to_a_line(page: Stage) -> None:
@@ -708,7 +729,9 @@ def test_names_of_costs_are_those_of_the_report(page: Stage) -> None:
 
 def test_over_the_real_server(browser: Any, running: Any) -> None:
     """Its own headers, routes and refusals; the link as `graft serve` prints it."""
-    running.bank.answers = lambda rows: [{"label": "good", "probabilities": {"good": 0.75, "bad": 0.25}} for _ in rows]
+    running.bank.answers = lambda rows, tell: [
+        {"label": "good", "probabilities": {"good": 0.75, "bad": 0.25}} for _ in rows
+    ]
     running.bank.open_backbone = lambda: open_backbone("tiny_text", precision="fp32")
     tab = browser.new_page()
     wrong: list[str] = []

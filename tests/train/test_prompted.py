@@ -144,7 +144,7 @@ def test_greedy_writing_is_that_of_transformers(gpt2: Path) -> None:
     prompts = model.reader.tokens(PROMPTS)
     model.begin("", PROMPTS[0])
     network = GPT2LMHeadModel.from_pretrained(gpt2).eval()
-    for prompt, (text, chance, _) in zip(prompts, model.write(prompts, TextSearch(1, 1.0, 0, 8), ""), strict=True):
+    for prompt, (text, chance, *_) in zip(prompts, model.write(prompts, TextSearch(1, 1.0, 0, 8), ""), strict=True):
         found = network.generate(torch.tensor([prompt]), max_new_tokens=8, do_sample=False, pad_token_id=0)[0].tolist()
         tokens = found[len(prompt) :]
         assert text == model.reader.text_of([token for token in tokens if token != 3]).strip()
@@ -186,7 +186,7 @@ def test_a_written_text_is_as_probable_when_it_is_read_back(family: str, request
     found = fitted.read_back(data.test.examples, outputs)
     assert np.isfinite(found).all() and found.shape == outputs.shape
     if family == "t5":  # its tokenizer cuts a text as it was written
-        same = [not cut and text for text, _, cut in outputs.tolist()]
+        same = [not cut and text for text, _, cut, _ in outputs.tolist()]
         assert found[same] == pytest.approx(outputs["log_probability"][same], abs=1e-3)
 
 

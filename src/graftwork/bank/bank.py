@@ -15,6 +15,7 @@ from graftwork.bank.mixed_batch import Mixture
 from graftwork.bank.task_version import BankChanges, BankState, TaskEntry, require_digest
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
+from graftwork.core.writing import Tell
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import read_json
 from graftwork.machine.environment import numerics, resolve_device
@@ -150,14 +151,18 @@ class Bank:
         examples = self._examples(rows)
         return self.answers([(task, example) for (task, _), example in zip(rows, examples, strict=True)])
 
-    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
-        """As `predict`, for rows that are examples already. Raises `UnknownName`, `ConfigError`, and as `module`."""
+    def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[Answer]:
+        """As `predict`, for rows that are examples already. Raises `UnknownName`, `ConfigError`, and as `module`.
+
+        `tell(place, text)` is called with the text of a row so far, while a task that answers with texts writes it;
+        what it raises ends the writing.
+        """
         names = list(dict.fromkeys(task for task, _ in rows))
         while names:
             with self._answering:  # no task may be removed between the check and the answer
                 if all(self._answers(name) for name in names):
                     self._require_inputs(rows)
-                    return self._mixture.answers(rows)
+                    return self._mixture.answers(rows, tell)
             self.load(names)
         return []
 

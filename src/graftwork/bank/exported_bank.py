@@ -15,6 +15,7 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.method import Logits
 from graftwork.core.task import Task
+from graftwork.core.writing import Tell
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule
 from graftwork.io.files import read_json
 from graftwork.io.json_limits import MODULE
@@ -116,8 +117,8 @@ class ExportedBank:
         """Answer each row of a task's name and inputs, all in joint batches. Raises as `Bank.predict`."""
         return self.answers(self._examples(rows))
 
-    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
-        """As `predict`, for rows that are examples already."""
+    def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[Answer]:
+        """As `predict`, for rows that are examples already. No task of an export writes texts: nothing is told."""
         modules = {name: self.module(name) for name in dict.fromkeys(name for name, _ in rows)}
         found: list[Answer] = []
         for window in _windows(rows):

@@ -23,9 +23,10 @@ from graftwork.core.backbone import Backbone, Features
 from graftwork.core.example import Example
 from graftwork.core.hidden_states import BatchPart, Rows, Seen
 from graftwork.core.kind import Kind
-from graftwork.core.method import Fitted, Hangs, Logits, ReadsStates
+from graftwork.core.method import Fitted, Hangs, Logits, ReadsStates, WritesAloud
 from graftwork.core.model import Stacks
 from graftwork.core.task import Task
+from graftwork.core.writing import Tell
 from graftwork.errors import UnknownName
 from graftwork.machine.memory import in_halves
 from graftwork.module.predict_many import Answer, windows
@@ -95,13 +96,16 @@ class Mixture:
             if gone is not None and gone.place is not None:
                 gone.place.shelf.drop(gone.place.slot)
 
-    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[Answer]:
-        """Answer every row by its task, decoded by the kind's `decode`. Raises `UnknownName`, `OutOfMemory`."""
+    def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[Answer]:
+        """Answer every row by its task, decoded by the kind's `decode`. Raises `UnknownName`, `OutOfMemory`.
+
+        `tell` is told the texts of those rows whose tasks can tell them while they are written.
+        """
         answers: list[Answer] = []
         with self._lock:
             for window in self._windows(rows):
                 found: dict[int, Answer] = {}
-                for name, places, logits in self._logits(window):
+                for name, places, logits in self._logits(window, _told_from(len(answers), tell)):
                     resident = self._residents[name]
                     decoded = resident.kind.decode(logits, resident.task, [window[i][1] for i in places])
                     found |= zip(places, decoded, strict=True)
@@ -149,7 +153,9 @@ class Mixture:
         number, shelf = self._shelves[shape]
         return AdapterPlace(number, shelf, shelf.put(adapters))
 
-    def _logits(self, window: Sequence[tuple[str, Example]]) -> Iterator[tuple[str, list[int], Logits]]:
+    def _logits(
+        self, window: Sequence[tuple[str, Example]], tell: Tell | None = None
+    ) -> Iterator[tuple[str, list[int], Logits]]:
         """Yield each task, the positions of its rows in the window, and their logits."""
         asked: dict[str, list[int]] = {}
         for place, (name, _) in enumerate(window):
@@ -163,7 +169,11 @@ class Mixture:
         for name in asked.keys() - set(shared):
             fitted = self._residents[name].fitted
             assert fitted is not None
-            yield name, asked[name], fitted.logits([window[i][1] for i in asked[name]])
+            examples = [window[i][1] for i in asked[name]]
+            if tell is not None and isinstance(fitted, WritesAloud):
+                yield name, asked[name], fitted.written_aloud(examples, _told_at(asked[name], tell))
+            else:
+                yield name, asked[name], fitted.logits(examples)
 
 
 class _Round:
@@ -245,6 +255,14 @@ class _Round:
             logits = resident.head(Features(part.state(blocks), part.mask, part.joined(blocks)))
         found: NDArray[np.float64] = logits.double().cpu().numpy()
         return found
+
+
+def _told_from(start: int, tell: Tell | None) -> Tell | None:
+    return None if tell is None else lambda row, text: tell(start + row, text)
+
+
+def _told_at(places: Sequence[int], tell: Tell) -> Tell:
+    return lambda row, text: tell(places[row], text)
 
 
 def _rows(places: Sequence[int], starts: Sequence[int]) -> Rows:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from graftwork.core.writing import TextSearch, WrittenTokens
+    from graftwork.core.writing import TellTokens, TextSearch, WrittenTokens
 
 
 @dataclass(frozen=True)
@@ -119,5 +119,5 @@ class ReadThenWrite(PromptReader, Protocol):
     def next_logits(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
         """Return (n, V) fp32: the logits of the token that follows these tokens, maybe none, of an answer."""
 
-    def write(self, read: ReadPrompts, search: TextSearch) -> list[WrittenTokens]:
+    def write(self, read: ReadPrompts, search: TextSearch, tell: TellTokens | None = None) -> list[WrittenTokens]:
         """Write a text for each prompt."""

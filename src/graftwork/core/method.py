@@ -19,6 +19,7 @@ from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Split, Task
+from graftwork.core.writing import Tell
 from graftwork.machine.memory import Memory
 from graftwork.registry import kinds, metrics
 
@@ -204,6 +205,14 @@ class ReadsBack(Protocol):
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of the texts of `outputs`, tokenised anew, as answers to these."""
+
+
+@runtime_checkable
+class WritesAloud(Protocol):
+    """A `Fitted` that can tell its texts while it writes them."""
+
+    def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
+        """Return `logits`; `tell` is called at every token. What it raises ends the writing."""
 
 
 @runtime_checkable

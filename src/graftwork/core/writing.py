@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from graftwork.core.task import Task
+
+Tell = Callable[[int, str], None]  # told the place of an example, and its text as far as it is written
+TellTokens = Callable[[int, list[int]], None]  # the same as tokens
 
 TOKENS = "tokens"  # among the inputs of a model: those of the texts that are to be written, (S, U)
 NOTHING = -100  # in place of a token, where a shorter text of a batch has none
@@ -39,6 +42,7 @@ class WrittenTokens:
 
     tokens: list[int]  # with the end's, if it ended
     ended: bool  # False: it was cut at the longest length
+    others: tuple[WrittenTokens, ...] = ()  # what the search's other beams end with, best first
 
 
 @runtime_checkable
@@ -66,8 +70,13 @@ class TextWriter(Protocol):
         `states` (S, T, D) are the output of `reading`, with mask (S, T).
         """
 
-    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
-        """Write a text for each sequence; `states` and `mask` as above, computed once."""
+    def write(
+        self, states: Tensor, mask: Tensor, search: TextSearch, tell: TellTokens | None = None
+    ) -> list[WrittenTokens]:
+        """Write a text for each sequence; `states` and `mask` as above, computed once.
+
+        `tell` is told each token as it is chosen; a search by several beams has no text until its end.
+        """
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""

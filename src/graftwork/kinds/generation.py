@@ -126,12 +126,14 @@ class Generation:
         """(N,) of `WRITTEN` -> `{"text", "probability", "log_probability", "cut"}` per example.
 
         The probability is that of the whole text, the product over its tokens; `cut` is true where the text was ended
-        by `longest`.
+        by `longest`. Of a search by several beams there are `alternatives`, a list of the same: the other texts that
+        it ended with, in the order of the search.
         """
-        return [
-            {"text": text, "probability": math.exp(chance), "log_probability": chance, "cut": cut}
-            for text, chance, cut in outputs.tolist()
-        ]
+        answers = []
+        for *best, others in outputs.tolist():
+            more = {"alternatives": [_answer(*other) for other in others]} if task.settings.beams > 1 else {}
+            answers.append(_answer(*best) | more)
+        return answers
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the text in one line; whether it is empty or was cut."""
@@ -145,13 +147,20 @@ class Generation:
         return written_from_lists(rows)
 
     def difference(self, found: NDArray[Any], expected: NDArray[Any]) -> float:
-        """Return the largest difference of log-probabilities, relative where they are beyond 1; infinite for others."""
+        """Return the largest difference of log-probabilities, relative where they are beyond 1; infinite for others.
+
+        Alternatives are not compared: which of two beams comes last may turn on a rounding.
+        """
         import numpy as np
 
         if found.shape != expected.shape or any((found[name] != expected[name]).any() for name in ("text", "cut")):
             return math.inf
         ours, theirs = found["log_probability"], expected["log_probability"]
         return float((np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))).max(initial=0.0))
+
+
+def _answer(text: str, chance: float, cut: bool) -> dict[str, Any]:
+    return {"text": text, "probability": math.exp(chance), "log_probability": chance, "cut": cut}
 
 
 def _much_shorter(inputs: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> bool:

@@ -60,7 +60,7 @@ class FittedVerbalised:
         tokens = writer.encode_texts(self.answers.of(examples), LONGEST)[0]
         known = {writer.text_of(answer).strip() for answer in tokens}
         free = self.writer.logits(sources(examples, self.prefix))
-        return sum(cut or text.strip() not in known for text, _, cut in free.tolist())
+        return sum(cut or text.strip() not in known for text, _, cut, _ in free.tolist())
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """Return the trained parameters by name."""

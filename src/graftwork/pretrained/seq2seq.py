@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, cast
@@ -25,7 +25,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
 from graftwork.core.example import Example
-from graftwork.core.writing import NOTHING, TextSearch, WrittenTokens
+from graftwork.core.writing import NOTHING, TellTokens, TextSearch, WrittenTokens
 from graftwork.pretrained.chained_network import ChainedBackbone
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
@@ -65,6 +65,30 @@ class KeysOfInput(DynamicCache):
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Do nothing: to copy them at every step would take a sixth of the time of a search by four beams."""
+
+
+@dataclass
+class TokenStreamer:
+    """What `generate` puts the tokens of S texts into as it chooses them: it tells each text that has grown."""
+
+    tell: TellTokens
+    ends: tuple[int, ...]
+    written: dict[int, list[int]] = field(default_factory=dict)
+    over: set[int] = field(default_factory=set)
+
+    def put(self, tokens: Tensor) -> None:
+        """Take what enters the decoder at first, (S, K), which is no part of the texts; then a token (S,) each time."""
+        if tokens.dim() > 1:
+            return
+        for row, token in enumerate(tokens.tolist()):
+            if token in self.ends:
+                self.over.add(row)
+            elif row not in self.over:
+                self.written.setdefault(row, []).append(token)
+                self.tell(row, self.written[row])
+
+    def end(self) -> None:
+        """Do nothing: all has been told."""
 
 
 @dataclass
@@ -191,7 +215,9 @@ class Seq2SeqBackbone:
         ).logits
         return logits
 
-    def write(self, states: Tensor, mask: Tensor, search: TextSearch) -> list[WrittenTokens]:
+    def write(
+        self, states: Tensor, mask: Tensor, search: TextSearch, tell: TellTokens | None = None
+    ) -> list[WrittenTokens]:
         """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
         special, begun = self.special, self._begun(states, mask)  # (S, K)
         generate: Any = GenerationMixin.generate  # not Whisper's own, which reads the sound again
@@ -200,10 +226,12 @@ class Seq2SeqBackbone:
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
             decoder_input_ids=begun,
+            streamer=None if tell is None or search.beams > 1 else TokenStreamer(tell, special.ends),
             past_key_values=EncoderDecoderCache(DynamicCache(), KeysOfInput()),  # by itself T5 counts encoder blocks
             generation_config=GenerationConfig(
                 do_sample=False,
                 num_beams=search.beams,
+                num_return_sequences=search.beams,
                 length_penalty=search.length_penalty if search.beams > 1 else 1.0,
                 no_repeat_ngram_size=search.no_repeat,
                 max_new_tokens=min(search.longest, self.most or search.longest),
@@ -214,12 +242,17 @@ class Seq2SeqBackbone:
                 bad_words_ids=[list(banned) for banned in special.banned] or None,
                 begin_suppress_tokens=list(special.banned_first) or None,
             ),
-        )  # (S, K + U)
-        written = []
-        for row in found[:, begun.shape[1] :].tolist():
-            before = list(takewhile(lambda token: token not in special.ends, row))
-            written.append(WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row)))
-        return written
+        )  # (S x beams, K + U), the beams of a sequence best first
+        rows = found[:, begun.shape[1] :].tolist()
+        return [
+            replace(self._ended(row), others=tuple(map(self._ended, rows[place + 1 : place + search.beams])))
+            for place, row in list(enumerate(rows))[:: search.beams]
+        ]
+
+    def _ended(self, row: list[int]) -> WrittenTokens:
+        """Return tokens up to the first that ends a text, which is left in."""
+        before = list(takewhile(lambda token: token not in self.special.ends, row))
+        return WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row))
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""

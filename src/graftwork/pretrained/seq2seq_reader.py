@@ -14,7 +14,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from graftwork.core.backbone import Encoded
 from graftwork.core.language_model import ReadPrompts
-from graftwork.core.writing import NOTHING, TextSearch, WrittenTokens
+from graftwork.core.writing import NOTHING, TellTokens, TextSearch, WrittenTokens
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 
 
@@ -112,9 +112,9 @@ class Seq2SeqReader:
     def _start(self) -> int:
         return self.backbone.special.start[0]
 
-    def write(self, read: ReadPrompts, search: TextSearch) -> list[WrittenTokens]:
+    def write(self, read: ReadPrompts, search: TextSearch, tell: TellTokens | None = None) -> list[WrittenTokens]:
         """Write a text for each prompt."""
-        return self.backbone.write(read.states, read.mask, search)
+        return self.backbone.write(read.states, read.mask, search, tell)
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""

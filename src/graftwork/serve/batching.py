@@ -8,10 +8,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any
 
 from graftwork.core.example import Example
+from graftwork.core.writing import Tell
 from graftwork.serve.http_errors import busy
 from graftwork.serve.request_parsing import Piece
 from graftwork.serve.server_limits import ServerLimits
@@ -28,6 +30,7 @@ class Ticket:
     result: asyncio.Future[Answers]  # in the order of `pieces`
     weight: int  # tokens that it counts for while queued
     arrived: float
+    tell: Callable[[str], None] | None = None  # called in the thread of batches with the text so far, of one piece
     started: float | None = None  # when its first rows entered a batch
     taken: int = 0
     answers: Answers = field(default_factory=list)
@@ -41,12 +44,16 @@ class Ticket:
 class Batcher:
     """A bounded queue, first come first served, except that long requests share batches with later ones.
 
-    `compute` answers rows of any tasks, in order; it is called in one thread only. `observe` is called after each
+    `compute` answers rows of any tasks, in order; it is called in one thread only, with what is told a row's text while
+    it is written, if a request of the batch wants that. `observe` is called after each
     batch with its rows, tokens and seconds.
     """
 
     def __init__(
-        self, compute: Callable[[Rows], Answers], limits: ServerLimits, observe: Callable[[int, int, float], None]
+        self,
+        compute: Callable[[Rows, Tell | None], Answers],
+        limits: ServerLimits,
+        observe: Callable[[int, int, float], None],
     ):
         self._compute, self._limits, self._observe = compute, limits, observe
         self._queue: deque[Ticket] = deque()
@@ -82,11 +89,14 @@ class Batcher:
         """True if `put` would refuse; checked before a body is read."""
         return self._weight >= self._limits.queue_tokens
 
-    def put(self, pieces: Sequence[Piece]) -> Ticket:
-        """Queue a request's rows; called in the event loop. Raises `HttpRefusal`, 429, when the queue is full."""
+    def put(self, pieces: Sequence[Piece], tell: Callable[[str], None] | None = None) -> Ticket:
+        """Queue a request's rows; called in the event loop. Raises `HttpRefusal`, 429, when the queue is full.
+
+        `tell` is called in the thread of batches with the text of a single row, while it is written.
+        """
         tokens = sum(piece.tokens for piece in pieces)
         result: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
-        ticket = Ticket(pieces, result, min(tokens, self._limits.share), time.monotonic())
+        ticket = Ticket(pieces, result, min(tokens, self._limits.share), time.monotonic(), tell)
         with self._changed:
             if self.full:
                 raise busy("the queue is full")
@@ -96,7 +106,7 @@ class Batcher:
         return ticket
 
     def drop(self, ticket: Ticket) -> None:
-        """Remove an abandoned ticket from the queue; a batch in progress is not interrupted."""
+        """Remove an abandoned ticket from the queue; a batch in progress is interrupted only as `_told_by` says."""
         with self._changed:
             if ticket in self._queue:
                 self._queue.remove(ticket)
@@ -159,7 +169,8 @@ class Batcher:
     def _run(self, parts: list[tuple[Ticket, list[Piece]]]) -> list[tuple[Ticket, Exception | None]]:
         """Compute a batch; return finished tickets with their error, if any. If it fails, each request runs alone."""
         try:
-            answers = iter(self._compute([(piece.task, piece.example) for _, rows in parts for piece in rows]))
+            asked = [(piece.task, piece.example) for _, rows in parts for piece in rows]
+            answers = iter(self._compute(asked, _told_by([ticket for ticket, rows in parts for _ in rows])))
             for ticket, rows in parts:
                 ticket.answers += [next(answers) for _ in rows]
         except Exception as error:
@@ -168,6 +179,24 @@ class Batcher:
                 return [(parts[0][0], error)]
             return [finished for part in parts for finished in self._run([part])]
         return [(ticket, None) for ticket, _ in parts if len(ticket.answers) == len(ticket.pieces)]
+
+
+def _told_by(owners: Sequence[Ticket]) -> Tell | None:
+    """Return what tells a text to the request that owns its row; None where no request wants to be told.
+
+    It ends the batch by `CancelledError` as soon as nobody waits for any of it.
+    """
+    if all(ticket.tell is None for ticket in owners):
+        return None
+
+    def tell(row: int, text: str) -> None:
+        if all(ticket.result.done() for ticket in owners):
+            raise CancelledError
+        listener = owners[row].tell
+        if listener is not None:
+            listener(text)
+
+    return tell
 
 
 def _hand_over(finished: list[tuple[Ticket, Exception | None]]) -> None:

@@ -31,12 +31,16 @@ class HttpRefusal(GraftworkError):
         """Convert an error for a client: `where` is a place in the request, never a path on this machine."""
         return cls(status, error.what, where=where, got=error.got, expected=error.expected, do=error.do)
 
-    def response(self) -> JSONResponse:
-        """Return the response `{"error": {"what", "where", "got", "expected", "do"}}` without empty parts."""
+    @property
+    def content(self) -> dict[str, Any]:
+        """`{"error": {"what", "where", "got", "expected", "do"}}` without empty parts."""
         parts = {name: getattr(self, name) for name in ("what", "where", "got", "expected", "do")}
-        content: dict[str, Any] = {"error": {name: text for name, text in parts.items() if text}}
+        return {"error": {name: text for name, text in parts.items() if text}}
+
+    def response(self) -> JSONResponse:
+        """Return the response with this content."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        return JSONResponse(content, self.status, headers)
+        return JSONResponse(self.content, self.status, headers)
 
 
 def busy(what: str, status: int = 429) -> HttpRefusal:

@@ -7,7 +7,6 @@ import contextlib
 import re
 import secrets
 import time
-import traceback
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -101,10 +100,7 @@ class Gate:
             if error.status == 405 and error.expected:
                 answer.headers["Allow"] = error.expected
             return answer
-        lines = traceback.format_exception(error)
-        request = scope["record"]["request_id"]
-        self._service.records.event("internal error", path=scope["path"], request_id=request, traceback="".join(lines))
-        return HttpRefusal(500, "an internal error; details are in the server's log").response()
+        return self._service.mistake(error, scope).response()
 
     async def _rest_is_read(self, scope: Scope, receive: Receive, status: int) -> bool:
         """Read and discard the rest of a refused body, within limits: a client cut off while sending reads no response.

@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.routing import Route
 
 from graftwork import __version__
+from graftwork.serve.event_stream import MEDIA
 from graftwork.serve.http_bodies import REF, ROWS, AnsweredRows, AttentionQuestion, ErrorBody, ManyRows
 from graftwork.serve.pages import fixed
 from graftwork.serve.predict_route import to_json
@@ -22,6 +23,7 @@ ERRORS = {
     "400": "No JSON in UTF-8.",
     "401": "The token is missing or wrong.",
     "404": "No such task, or no task that takes such inputs.",
+    "406": "Events of more than one answer.",
     "408": "The request came too slowly.",
     "413": "Beyond a limit: bytes, rows, answers, characters, words or choices.",
     "415": "Not `application/json`.",
@@ -34,6 +36,10 @@ ERRORS = {
 
 
 ANY = {"type": "object"}
+EVENTS = (
+    'Where `Accept` names it, of one answer: events `text` with `{"text"}`, what the text grew by; then one event, '
+    "`answer` with an `AnsweredRow`, or `error` with an `ErrorBody`."
+)
 
 
 def _ref(*names: str) -> dict[str, Any]:
@@ -77,10 +83,11 @@ def openapi() -> dict[str, Any]:
         schema=_ref("AnsweredRows"),
         requestBody=_body(_ref("Row", "ManyRows"), {"task": "*"} | sample),
     )
+    predict["responses"]["200"]["content"][MEDIA] = {"schema": text | {"description": EVENTS}}
     attention = _told(
         "attention",
         "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
-        *(code for code in ERRORS if code != "404"),
+        *(code for code in ERRORS if code not in ("404", "406")),
         requestBody=_body(_ref("AttentionQuestion"), sample | {"block": 0, "head": 0}),
     )
     listed = _told("tasks", "The backbone, and every task with its scores and its price tag.", "401")

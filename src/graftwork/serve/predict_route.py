@@ -6,16 +6,17 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pydantic_core
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.serve.batching import Answers, Ticket
+from graftwork.serve.event_stream import MEDIA, UNBUFFERED, TextListener, event, wants_events
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.request_parsing import RequestRow, read_request
 from graftwork.serve.service import Service, without_places
@@ -26,7 +27,10 @@ MANY_ANSWERS = 64
 
 
 async def predict(service: Service, request: Request) -> Response:
-    """Answer the rows of a request, in order. Raises `HttpRefusal`, and `ClientDisconnect` when the client has gone."""
+    """Answer the rows of a request, in order, or one of them as events.
+
+    Raises `HttpRefusal`, and `ClientDisconnect` when the client has gone.
+    """
     body = await read_body(service, request)
     deadline = time.monotonic() + service.limits.seconds
     catalogue = service.catalogue
@@ -37,12 +41,13 @@ async def predict(service: Service, request: Request) -> Response:
         record["inputs"] = [row.given for row in rows]
     pieces = [piece for row in rows for piece in row.pieces]
     request.scope["asked"] = Counter(piece.task for piece in pieces)
+    if wants_events(request.headers.get("accept", "")):
+        return await _as_events(service, request, rows, deadline)
     ticket = service.batcher.put(pieces)
     answers = await _answers(service, request, ticket, deadline)
-    service.measures.queue_seconds.observe(ticket.waited)
-    record["queue_ms"] = round(ticket.waited * 1000, 2)
+    _note_wait(service, request, ticket)
     cut = await _cut(service, rows)
-    content = await _aside(len(answers) > MANY_ANSWERS, lambda: _content(rows, answers, cut))
+    content = await _aside(len(answers) > MANY_ANSWERS, lambda: to_json({"rows": _rows(rows, answers, cut)}))
     return Response(content, media_type="application/json")
 
 
@@ -91,7 +96,7 @@ async def _answers(service: Service, request: Request, ticket: Ticket, deadline:
             service.batcher.drop(ticket)
             if gone.done():
                 raise ClientDisconnect
-            raise busy(f"no answer within {service.limits.seconds:g} s; the request was dropped", 503)
+            raise _too_late(service)
         with _as_it_is_now():
             return ticket.result.result()
     finally:
@@ -123,13 +128,87 @@ async def _cut(service: Service, rows: Sequence[RequestRow]) -> list[bool]:
     return [i in cut for i in range(len(rows))]
 
 
-def _content(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> bytes:
+def _rows(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> list[dict[str, Any]]:
     coming = iter(answers)
-    told = [
+    return [
         {"answers": {piece.task: next(coming) for piece in row.pieces}, "cut": was_cut}
         for row, was_cut in zip(rows, cut, strict=True)
     ]
-    return to_json({"rows": told})
+
+
+async def _as_events(service: Service, request: Request, rows: Sequence[RequestRow], deadline: float) -> Response:
+    """Answer one row of one task as events. What is refused before the first of them is refused as elsewhere."""
+    pieces = [piece for row in rows for piece in row.pieces]
+    if len(pieces) > 1:
+        raise HttpRefusal(
+            406,
+            "events tell one answer",
+            where="Accept",
+            got=f"{len(pieces)} answers",
+            expected="one row and one task",
+            do="ask for application/json, or send a request for each answer",
+        )
+    events = _events(service, request, rows, deadline)
+    first, gone = asyncio.ensure_future(anext(events)), asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait([first, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not first.done():
+            raise ClientDisconnect
+        begun = first.result()
+    finally:
+        first.cancel()
+        gone.cancel()
+    return StreamingResponse(_from(begun, events), media_type=MEDIA, headers=UNBUFFERED)
+
+
+async def _from(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for one in others:
+        yield one
+
+
+async def _events(
+    service: Service, request: Request, rows: Sequence[RequestRow], deadline: float
+) -> AsyncIterator[bytes]:
+    """Yield an event for each new piece of the text, then one with the row's answer, or with an error.
+
+    Raises `HttpRefusal` before the first event.
+    """
+    listener = TextListener()
+    ticket = service.batcher.put(rows[0].pieces, listener.tell)
+    ticket.result.add_done_callback(listener.end)
+    try:
+        async for piece in listener.pieces(deadline):
+            yield event("text", to_json({"text": piece}))
+        with _as_it_is_now():
+            answers = ticket.result.result()
+        _note_wait(service, request, ticket)
+        cut = await _cut(service, rows)
+        if rest := listener.piece(answers[0].get("text", "")):
+            yield event("text", to_json({"text": rest}))
+        yield event("answer", to_json(_rows(rows, answers, cut)[0]))
+    except Exception as error:
+        refused = _too_late(service) if isinstance(error, TimeoutError) else error
+        if not listener.heard:
+            raise refused from None
+        refused = refused if isinstance(refused, HttpRefusal) else service.mistake(error, request.scope)
+        request.scope["record"]["why"] = refused.what
+        yield event("error", to_json(refused.content))
+    except asyncio.CancelledError:
+        request.scope["record"]["why"] = "the client went, or the server ended, before the answer"
+        raise
+    finally:
+        service.batcher.drop(ticket)
+        ticket.result.cancel()
+
+
+def _note_wait(service: Service, request: Request, ticket: Ticket) -> None:
+    service.measures.queue_seconds.observe(ticket.waited)
+    request.scope["record"]["queue_ms"] = round(ticket.waited * 1000, 2)
+
+
+def _too_late(service: Service) -> HttpRefusal:
+    return busy(f"no answer within {service.limits.seconds:g} s; the request was dropped", 503)
 
 
 def to_json(value: Any) -> bytes:

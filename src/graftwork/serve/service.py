@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from graftwork.bank.task_version import BankChanges, TaskEntry
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
+from graftwork.core.writing import Tell
 from graftwork.errors import GraftworkError
 from graftwork.module.input_format import GivenInputs
 from graftwork.serve.batching import Batcher
@@ -44,8 +46,8 @@ class ServedTasks(Protocol):
     def precision(self) -> str | None:
         """The precision of the backbone."""
 
-    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
-        """Answer rows of any tasks, in order."""
+    def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[dict[str, Any]]:
+        """Answer rows of any tasks, in order; `tell` is told the texts of rows while they are written."""
 
     def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
         """Return, per row, whether it is truncated."""
@@ -77,7 +79,7 @@ class Service:
     batcher: Batcher = field(init=False)
 
     def __post_init__(self) -> None:
-        self.batcher = Batcher(lambda rows: self.bank.answers(rows), self.limits, self.measures.batch)
+        self.batcher = Batcher(lambda rows, tell: self.bank.answers(rows, tell), self.limits, self.measures.batch)
         gauges = {
             "queue_requests": ("Requests that wait.", lambda: self.batcher.waiting[0]),
             "queue_tokens": (
@@ -100,6 +102,12 @@ class Service:
         self.measures.requests.labels("other", str(refused.status)).inc()
         why = ": ".join(part for part in (refused.what, refused.got) if part)
         self.records.line({"route": "other", "status": refused.status, "why": why, "client": client})
+
+    def mistake(self, error: Exception, scope: Mapping[str, Any]) -> HttpRefusal:
+        """Log an error of our own in a request with this ASGI scope; return what the client is told of it."""
+        lines, request = traceback.format_exception(error), scope["record"]["request_id"]
+        self.records.event("internal error", path=scope["path"], request_id=request, traceback="".join(lines))
+        return HttpRefusal(500, "an internal error; details are in the server's log")
 
     def renew(self) -> None:
         """Open new versions in the folder and update the catalogue. A `GraftworkError` is logged, not raised."""

@@ -12,22 +12,44 @@ from graftwork.core.kind import WritesTexts
 from graftwork.core.task import Task
 from graftwork.registry import kinds
 
-WRITTEN = np.dtype([("text", object), ("log_probability", np.float64), ("cut", np.bool_)])
-# the text; the sum of its tokens' natural log-probabilities, its end's included; whether it was cut at the length limit
+WRITTEN = np.dtype([("text", object), ("log_probability", np.float64), ("cut", np.bool_), ("alternatives", object)])
+# the text; the sum of its tokens' natural log-probabilities, its end's included; whether it was cut at the longest
+# length; a tuple of `Text`: what the search's other beams ended with, best first
+
+Text = tuple[str, float, bool]  # a text, its log-probability, and whether it was cut
 
 
-def written(texts: Sequence[str], log_probabilities: Sequence[float], cut: Sequence[bool]) -> NDArray[Any]:
-    """Return (N,) of `WRITTEN`."""
-    return np.array(list(zip(texts, log_probabilities, cut, strict=True)), dtype=WRITTEN)
+def written(
+    texts: Sequence[str],
+    log_probabilities: Sequence[float],
+    cut: Sequence[bool],
+    alternatives: Sequence[tuple[Text, ...]] | None = None,
+) -> NDArray[Any]:
+    """Return (N,) of `WRITTEN`, without alternatives where none are given."""
+    others = [()] * len(texts) if alternatives is None else alternatives
+    return np.array(list(zip(texts, log_probabilities, cut, others, strict=True)), dtype=WRITTEN)
+
+
+def written_by_rank(ranks: Sequence[Sequence[Text]]) -> NDArray[Any]:
+    """Return (N,) of `WRITTEN` from N texts, then the N second best, and so on; each text stands once in an answer."""
+    rows = []
+    for best, *others in zip(*ranks, strict=True):
+        apart = {other[0]: other for other in reversed(others) if other[0] != best[0]}
+        rows.append((*best, tuple(reversed(apart.values()))))
+    return np.array(rows, dtype=WRITTEN)
 
 
 def written_from_lists(rows: Sequence[Any]) -> NDArray[Any]:
     """Convert the `tolist` of an array of `WRITTEN` from JSON. Raises `ValueError` or `TypeError` for anything else."""
-    for row in rows:
-        text, log_probability, cut = row
-        if not (isinstance(text, str) and isinstance(log_probability, float | int) and isinstance(cut, bool)):
-            raise TypeError(f"{row!r} is not a text, its log-probability and whether it is cut")
-    return np.array([tuple(row) for row in rows], dtype=WRITTEN)
+    told = [(_text(row[:3]), tuple(map(_text, row[3] if len(row) > 3 else ()))) for row in rows]  # older ones have none
+    return np.array([(*text, others) for text, others in told], dtype=WRITTEN)
+
+
+def _text(row: Sequence[Any]) -> Text:
+    text, log_probability, cut = row
+    if not (isinstance(text, str) and isinstance(log_probability, float | int) and isinstance(cut, bool)):
+        raise TypeError(f"{row!r} is not a text, its log-probability and whether it is cut")
+    return text, log_probability, cut
 
 
 def certainly(texts: Sequence[str]) -> NDArray[Any]:

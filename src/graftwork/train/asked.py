@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graftwork.core.language_model import PromptReader
 from graftwork.core.writing import TextSearch
 from graftwork.errors import ConfigError, IncompatibleModule, clip
-
-Text = tuple[str, float, bool]  # a written text, its log-probability, and whether it was cut at the longest length
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,13 @@ class AskedModel(Protocol):
         that of the token written instead: 0 or less. Raises `IncompatibleModule` for what is no number.
         """
 
-    def write(self, prompts: Sequence[list[int]], search: TextSearch, end: str) -> list[Text]:
-        """Write a text behind each prompt, up to the text `end` or the model's own end."""
+    def write(
+        self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
+    ) -> NDArray[Any]:
+        """Return (N,) of `WRITTEN`: a text behind each prompt, up to the text `end` or the model's own end.
+
+        Of a single prompt, `tell` is told the text so far at every token.
+        """
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str) -> list[float]:
         """Return log p of a text behind each prompt, with its end, tokenised anew."""

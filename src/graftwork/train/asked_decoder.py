@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.core.writing import TextSearch
 from graftwork.machine.memory import answers_in_halves
+from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
-from graftwork.train.asked import Asked, Text, require_numbers
+from graftwork.train.asked import Asked, require_numbers
 from graftwork.train.batches import by_length
 from graftwork.train.continuations import DecoderCursor, asked_of, log_likelihoods, read_before
 from graftwork.train.greedy_writing import margins_of, written_by
@@ -53,12 +55,17 @@ class AskedDecoder:
         require_numbers(found, self.reader.name)
         return found
 
-    def write(self, prompts: Sequence[list[int]], search: TextSearch, end: str) -> list[Text]:
+    def write(
+        self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
+    ) -> NDArray[Any]:
         """Write a text behind each prompt, greedily, up to the text `end` or the model's own end."""
         reader = self.reader
 
         def over(tokens: Sequence[int]) -> bool:
-            return bool(end) and end in reader.text_of(tokens)
+            text = reader.text_of(tokens) if end or tell is not None else ""
+            if tell is not None:
+                tell((text.partition(end)[0] if end else text).strip())
+            return bool(end) and end in text
 
         def answer(part: Sequence[Asked], before: Earlier | None) -> list[Text]:
             cursor = DecoderCursor(reader, [one.context for one in part], before)
@@ -68,9 +75,9 @@ class AskedDecoder:
             return [(text.strip(), chance, cut) for text, (_, chance, cut) in zip(cuts, found, strict=True)]
 
         asked = [Asked(prompt, []) for prompt in prompts]
-        written = self._parted(asked, lambda part, before: self._batched(part, before, answer))
-        require_numbers([[chance] for _, chance, _ in written], reader.name)
-        return written
+        texts = self._parted(asked, lambda part, before: self._batched(part, before, answer))
+        require_numbers([[chance] for _, chance, _ in texts], reader.name)
+        return written_by_rank([texts])
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str) -> list[float]:
         """Return log p of a text behind each prompt, with its end, tokenised anew and apart from the prompt."""

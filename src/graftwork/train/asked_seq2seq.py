@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.language_model import ReadPrompts, ReadThenWrite
-from graftwork.core.writing import TextSearch
+from graftwork.core.writing import TextSearch, WrittenTokens
 from graftwork.machine.memory import answers_in_halves
+from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
-from graftwork.train.asked import Asked, Text, begins_another, require_numbers, without_tokens
+from graftwork.train.asked import Asked, begins_another, require_numbers, without_tokens
 from graftwork.train.batches import by_length
 from graftwork.train.greedy_writing import margins_of
 
@@ -88,19 +90,25 @@ class AskedSeq2Seq:
         require_numbers(found, self.reader.name)
         return found
 
-    def write(self, prompts: Sequence[list[int]], search: TextSearch, end: str) -> list[Text]:
+    def write(
+        self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
+    ) -> NDArray[Any]:
         """Write a text to each prompt, up to the token that ends texts."""
         reader = self.reader
+        aloud = None if tell is None else lambda _, tokens: tell(reader.text_of(tokens).strip())
 
-        def answer(part: Sequence[Asked], read: ReadPrompts) -> list[Text]:
-            found = reader.write(read, search)
-            chances = reader.chances(read, range(len(part)), [one.tokens for one in found])
+        def read_back(found: Sequence[WrittenTokens], read: ReadPrompts) -> list[Text]:
+            chances = reader.chances(read, range(len(found)), [one.tokens for one in found])
             told = zip(found, chances, strict=True)
             return [(reader.text_of(one.tokens).strip(), chance, not one.ended) for one, chance in told]
 
-        written = self._batched([Asked(prompt, [], apart=True) for prompt in prompts], answer)
-        require_numbers([[chance] for _, chance, _ in written], reader.name)
-        return written
+        def answer(_: Sequence[Asked], read: ReadPrompts) -> list[tuple[Text, ...]]:
+            ranks = zip(*((one, *one.others) for one in reader.write(read, search, aloud)), strict=True)
+            return list(zip(*(read_back(rank, read) for rank in ranks), strict=True))
+
+        found = self._batched([Asked(prompt, [], apart=True) for prompt in prompts], answer)
+        require_numbers([[chance for _, chance, _ in texts] for texts in found], reader.name)
+        return written_by_rank(list(zip(*found, strict=True)))
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str) -> list[float]:
         """Return log p of a text to each prompt, with the token that ends texts, tokenised anew."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,9 @@ from numpy.typing import NDArray
 from graftwork.core.example import Example
 from graftwork.core.method import Logits
 from graftwork.core.ragged import Ragged
-from graftwork.core.writing import TextSearch
+from graftwork.core.writing import Tell, TextSearch
 from graftwork.targets.prompts import Prompts
 from graftwork.targets.verbal_answers import VerbalAnswers
-from graftwork.targets.written_texts import written
 from graftwork.train.asked import Asked, AskedModel
 from graftwork.train.flops import counted
 from graftwork.train.prompt_room import asked_by, require_room
@@ -92,8 +92,16 @@ class PromptedWriter:
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (N,) of `WRITTEN`."""
         asked, _ = self.asked(examples)
-        found = self.model.write([one.context for one in asked], self.search, self.prompts.end)
-        return written([text for text, _, _ in found], [chance for _, chance, _ in found], [cut for _, _, cut in found])
+        return self.model.write([one.context for one in asked], self.search, self.prompts.end)
+
+    def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
+        """Return (N,) of `WRITTEN`, one after another, and tell each while it is written. It `WritesAloud`."""
+        return np.concatenate(
+            [
+                self.model.write([one.context], self.search, self.prompts.end, partial(tell, place))
+                for place, one in enumerate(self.asked(examples)[0])
+            ]
+        )
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, with their ends, tokenised anew."""

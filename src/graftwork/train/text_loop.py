@@ -20,10 +20,10 @@ from graftwork.core.backbone import Encoded, Inputs
 from graftwork.core.example import Example
 from graftwork.core.method import FrozenPass, Logits, Workbench
 from graftwork.core.model import Model
-from graftwork.core.writing import NOTHING, TOKENS, TextSearch, TextWriter, WrittenTokens
+from graftwork.core.writing import NOTHING, TOKENS, Tell, TextSearch, TextWriter, WrittenTokens
 from graftwork.errors import IncompatibleModule
 from graftwork.machine.memory import answers_in_halves
-from graftwork.targets.written_texts import written
+from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
 from graftwork.train.batches import by_length
 from graftwork.train.flops import PairCounter, StepCounter, counted
@@ -129,6 +129,10 @@ class FittedWriter:
         """Return (N,) of `WRITTEN`; batches hold near-equal lengths."""
         return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task))
 
+    def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
+        """Return (N,) of `WRITTEN`, and tell each while it is written. It `WritesAloud`."""
+        return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task), tell)
+
     @torch.no_grad()
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, tokenised anew. It `ReadsBack`."""
@@ -156,33 +160,39 @@ class FittedWriter:
 
 
 @torch.no_grad()
-def write(model: Model, encoded: Encoded, search: TextSearch) -> NDArray[Any]:
+def write(model: Model, encoded: Encoded, search: TextSearch, tell: Tell | None = None) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
 
     The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
     whatever the search forbade or preferred on the way. Raises `IncompatibleModule` where it is no number.
     """
     writer = writer_of(model)
-    found: dict[int, tuple[str, float, bool]] = {}
+    found: dict[int, tuple[Text, ...]] = {}
     order = by_length(encoded.lengths * search.beams, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
 
-    def answer(rows: Sequence[int]) -> list[tuple[str, float, bool]]:
+    def answer(rows: Sequence[int]) -> list[tuple[Text, ...]]:
         inputs = model.backbone.collate(encoded, encoded.sequences(rows))
         states, mask = model.read(inputs), inputs["attention_mask"]
-        texts: list[WrittenTokens] = writer.write(states, mask, search)
-        tokens = padded_tokens([text.tokens for text in texts]).to(model.device)
-        chances = writer.log_probabilities(states, mask, tokens).double().sum(dim=1).tolist()
-        told = zip(texts, chances, strict=True)
-        return [(writer.text_of(text.tokens), chance, not text.ended) for text, chance in told]
+        aloud = None if tell is None else lambda row, tokens: tell(rows[row], writer.text_of(tokens))
+        texts: list[WrittenTokens] = writer.write(states, mask, search, aloud)
+        ranks = zip(*((text, *text.others) for text in texts), strict=True)
+        return list(zip(*(_read_back(writer, states, mask, rank) for rank in ranks), strict=True))
 
     for rows in order:
         answers = [one for part in answers_in_halves(rows.tolist(), answer) for one in part]
         found |= dict(zip(rows.tolist(), answers, strict=True))
-    if any(math.isnan(chance) for _, chance, _ in found.values()):
+    if any(math.isnan(chance) for texts in found.values() for _, chance, _ in texts):
         raise IncompatibleModule(
             "the probabilities of what the network writes are no numbers",
             where=model.backbone.card.id,
             do="open it with --precision fp32; if that does not help, its weights are damaged",
         )
-    texts, chances, cut = zip(*(found[row] for row in range(len(encoded))), strict=True) if found else ((), (), ())
-    return written(texts, chances, cut)
+    return written_by_rank(list(zip(*(found[row] for row in range(len(encoded))), strict=True)))
+
+
+def _read_back(writer: TextWriter, states: Tensor, mask: Tensor, texts: Sequence[WrittenTokens]) -> list[Text]:
+    """Return a text for each of the sequences that `states` (S, T, D) are of."""
+    tokens = padded_tokens([text.tokens for text in texts]).to(states.device)
+    chances = writer.log_probabilities(states, mask, tokens).double().sum(dim=1).tolist()
+    told = zip(texts, chances, strict=True)
+    return [(writer.text_of(text.tokens), chance, not text.ended) for text, chance in told]

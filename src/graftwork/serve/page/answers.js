@@ -51,11 +51,21 @@ function answerView(answer, inputs) {
   return labels(answer);
 }
 
-function written({ text, log_probability: logarithm, cut }) {
+/** A text that is being written. */
+export function growing(text) {
+  return element("p", { class: "verdict written", dir: "auto" }, text);
+}
+
+function written({ text, log_probability: logarithm, cut, alternatives = [] }) {
   const note = `Log-probability ${number(logarithm)}.${cut ? " It was cut at the longest length." : ""}`;
   return [
     element("p", { class: "verdict written", dir: "auto" }, text || NOTHING),
     element("p", { class: "caption" }, note),
+    alternatives.length > 0 && element("details", {},
+      element("summary", {}, `${count(alternatives.length)} more`),
+      element("ul", {}, alternatives.map((other) => element("li", {},
+        element("span", { class: "written", dir: "auto" }, other.text || NOTHING), " ",
+        element("span", { class: "quiet" }, number(other.log_probability)))))),
   ];
 }
 

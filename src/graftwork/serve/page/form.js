@@ -1,6 +1,6 @@
 // The box to try a text on one task or all: its fields are the inputs that the chosen task takes.
 
-import { answersView, summary } from "./answers.js";
+import { answersView, growing, summary } from "./answers.js";
 import { element } from "./element.js";
 import { ask, NoToken, shownError } from "./server.js";
 import { count } from "./units.js";
@@ -113,7 +113,13 @@ async function answer(choice, inputs, tasks, { form, status, results, stop }, si
   };
   tell("Asking …");
   try {
-    const { rows: [row] } = await ask("v1/predict", { body: { task: choice.task, ...inputs }, signal, waits });
+    const writes = tasks.find((task) => task.name === choice.task)?.kind === "generation";
+    const grows = writes && ((text) => {
+      tell("Writing …");
+      results.replaceChildren(growing(text));
+    });
+    const told = await ask("v1/predict", { body: { task: choice.task, ...inputs }, signal, waits, grows });
+    const row = told.rows?.[0] ?? told;
     results.replaceChildren(...answersView(row, inputs, tasks));
     tell(summary(row));
   } catch (error) {

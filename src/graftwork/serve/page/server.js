@@ -3,6 +3,8 @@
 import { element } from "./element.js";
 
 const KEY = "graftwork.token";
+const JSON_TEXT = "application/json";
+const EVENTS = "text/event-stream";
 const TRIES = 6; // of a request that a full queue refuses
 const LONGEST_WAIT = 60; // seconds
 
@@ -48,16 +50,20 @@ export function takeToken() {
   }
 }
 
-/** JSON from `path`; with a `body` it is posted. `waits(seconds)` is told when a full queue makes it wait. */
-export async function ask(path, { body, signal, waits = () => {} } = {}) {
+/**
+ * JSON from `path`; with a `body` it is posted. `waits(seconds)` is told when a full queue makes it wait. With
+ * `grows(text)` the answer is asked for as events, and it is told a text as far as it is written.
+ */
+export async function ask(path, { body, signal, waits = () => {}, grows } = {}) {
   for (let tried = 1; ; tried += 1) {
-    const answer = await sent(path, body, signal);
+    const answer = await sent(path, body, signal, grows ? EVENTS : JSON_TEXT);
     if (answer.status === 429 && tried < TRIES) {
       const seconds = retryAfter(answer.headers.get("Retry-After"));
       waits(seconds);
       await pause(seconds, signal);
       continue;
     }
+    if (answer.ok && answer.headers.get("Content-Type")?.startsWith(EVENTS)) return heard(answer, path, signal, grows);
     const content = await answer.json().catch(() => null);
     if (answer.ok && content !== null) return content;
     const parts = content?.error ?? { what: `the server answered ${answer.status} and no JSON`, where: path };
@@ -66,10 +72,32 @@ export async function ask(path, { body, signal, waits = () => {} } = {}) {
   }
 }
 
-async function sent(path, body, signal) {
-  const headers = { Accept: "application/json" };
+/** The answer at the end of events. */
+async function heard(answer, path, signal, grows) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let [rest, text] = ["", ""];
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const events = (rest + part.value).split("\n\n");
+      rest = events.pop();
+      for (const lines of events) {
+        const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(lines);
+        const content = JSON.parse(data);
+        if (name === "answer") return content;
+        if (name === "error") throw new Refused(content.error);
+        grows(text += content.text);
+      }
+    }
+  } catch (error) {
+    if (signal?.aborted || error instanceof Refused) throw error;
+  }
+  throw new Refused({ what: "the answer broke off", where: path, do: "try again" });
+}
+
+async function sent(path, body, signal, accepts) {
+  const headers = { Accept: accepts };
   if (kept) headers.Authorization = `Bearer ${kept}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (body !== undefined) headers["Content-Type"] = JSON_TEXT;
   const content = body === undefined ? undefined : JSON.stringify(body);
   try {
     return await fetch(path, {
