@@ -17,7 +17,7 @@ ROWS_AT_ONCE = 128  # positions whose logits are in fp32 at a time
 
 def token_chances(logits: Tensor, tokens: Tensor, nothing: int) -> Tensor:
     """Return (N,) fp32: the log-probability of each of `tokens` (N,) by its logits (N, V); 0 where it is `nothing`."""
-    found: Tensor = _TokenChances.apply(logits, tokens, nothing)
+    found: Tensor = _TokenChances.apply(logits, tokens, nothing)  # type: ignore[no-untyped-call]
     return found
 
 
