@@ -24,12 +24,13 @@ from graftwork.core.method import unfit
 from graftwork.core.model import Model
 from graftwork.core.writing import TOKENS, TextSearch, TextWriter, reading_part
 from graftwork.errors import ConfigError
+from graftwork.io.files import digest
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
 from graftwork.pretrained.load_seq2seq import special_tokens
 from graftwork.pretrained.open_backbone import can_write, open_backbone
-from graftwork.pretrained.seq2seq import Seq2SeqBackbone
+from graftwork.pretrained.seq2seq import POSITIONS_AT_ONCE, Seq2SeqBackbone, SpecialTokens
 from graftwork.registry import kinds
 from graftwork.testing import check_backbone, check_method, tiny_dataset
 from graftwork.testing.tiny_writers import WRITERS, write_seq2seq
@@ -216,3 +217,39 @@ def test_keys_of_what_was_read_are_computed_once(beams: int, folder: Path) -> No
         found = writer.write(states, inputs["attention_mask"], TextSearch(beams, 1.0, 0, 6))
     assert max(len(row.tokens) for row in found) > 2 and runs.count("decoder.block.2.layer.0.SelfAttention.k") > 2
     assert [runs.count(f"decoder.block.{block}.layer.1.EncDecAttention.k") for block in range(3)] == [1, 1, 1]
+
+
+def test_log_probabilities_without_a_gradient_are_computed_in_parts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened(folder)
+    inputs = writer.collate(writer.encode(EXAMPLES), range(4))
+    tokens, mask, read = padded_tokens(writer.encode_texts(WANTED, 12)[0]), inputs["attention_mask"], []
+    assert tokens.numel() <= POSITIONS_AT_ONCE
+    states = writer.states(inputs)[-1]
+    whole = writer.log_probabilities(states, mask, tokens)
+    assert whole.requires_grad is False
+    monkeypatch.setattr("graftwork.pretrained.seq2seq.POSITIONS_AT_ONCE", tokens.shape[1] + 1)
+    writer.module.decoder.register_forward_hook(lambda *given: read.append(1))
+    with torch.no_grad():
+        torch.testing.assert_close(writer.log_probabilities(states, mask, tokens), whole, atol=1e-5, rtol=1e-5)
+    assert len(read) == len(tokens)
+
+
+def test_new_fields_of_special_tokens_change_no_revision() -> None:
+    plain = SpecialTokens((0,), (), (1,), 0)
+    assert plain.identity == "SpecialTokens(start=0, first=(), ends=(1,), pad=0, banned=())"
+    bart = SpecialTokens((2,), (0,), (2,), 1, ((3, 4),))
+    assert bart.identity == "SpecialTokens(start=2, first=(0,), ends=(2,), pad=1, banned=((3, 4),))"
+    sounds = SpecialTokens((5, 6), (), (1,), 0, languages=(7, 8), lead=" ")
+    assert sounds.identity.startswith("SpecialTokens(start=(5, 6), ")
+    assert sounds.identity.endswith(", banned=(), languages=(7, 8), lead=' ')")
+
+
+def test_the_revision_of_a_saved_t5_is_kept(folder: Path) -> None:
+    writer = opened(folder)
+    former = {
+        "reading": reading_part(writer).card.revision,
+        "special": "SpecialTokens(start=0, first=(), ends=(1,), pad=0, banned=())",
+    }
+    assert writer.card.revision == digest(former)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from graftwork.budget import climber as climbing
-from graftwork.budget.climber import MOST_SEEDS, Climber, Offer, Rung, kept
+from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, Offer, kept
 from graftwork.budget.forecast import Forecast
 from graftwork.budget.purse import Budget, Purse
+from graftwork.budget.rung import Rung
 from graftwork.config import Prices
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Setting, Workbench
@@ -289,6 +290,7 @@ def test_what_is_measured_and_fits_comes_before_measuring_what_may_not(climb: Cl
     climb.scores = {"paid": 0.5, "tuned:seconds=15": 0.7, "tuned:seconds=40": 0.8}
     climber = climb.climber(22, Foreseen(epochs=3))
     climber._open([parse_method(words) for words in climb.scores])
+    climber._count(list(climber.first))
     first, second = (climber.first[Arm.of(parse_method(words))] for words in list(climb.scores)[1:])
     first.forecast, climber.seconds_per_flop, climber.measuring = Forecast({"steps": 15.0}, epochs=3), 1.0, 0.2
     there, dear = (climber._offer(Arm.of(rung.method), 12.0, 1.0) for rung in (first, second))
@@ -547,3 +549,18 @@ def test_a_recipe_that_makes_no_sense_is_told_before_any_run(climb: Climb) -> No
     with pytest.raises(ConfigError, match="epochs"):
         climber.climb([parse_method("tuned")])
     assert WATCH.seconds == 0 and not climber.rungs
+
+
+def test_a_result_is_there_before_operations_are_counted_and_counting_is_stopped(climb: Climb) -> None:
+    """Counting each takes a third of the budget."""
+
+    class Slow(Foreseen):
+        def operations(self, method: Named) -> float:
+            WATCH.seconds += 0.0 if method.label.startswith("paid") else 4.0
+            return super().operations(method)
+
+    scores = {"tuned:seconds=1": 0.9, "tuned:seconds=2": 0.9, "tuned:seconds=3": 0.9, "tuned:seconds=4": 0.9}
+    climber = climb(10, {**scores, "paid": 0.5}, Slow())
+    chosen = climber.chosen()
+    assert chosen is not None and chosen.method.label == "paid" and climber.stopped == SPENT
+    assert WATCH.seconds <= 10 + 4

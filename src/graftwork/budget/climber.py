@@ -9,17 +9,18 @@ from typing import Protocol
 
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.purse import OverBudget, Purse, hard_stop
+from graftwork.budget.rung import Rung
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, named
 from graftwork.core.progress import Progress
-from graftwork.core.run import Recipe, RunResult
+from graftwork.core.run import Recipe
 from graftwork.decision.choice import WORTH
 from graftwork.decision.next_run import expected_gain
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.run.execute import execute
 from graftwork.run.receipt import NOTHING_TRIED, SearchRecord
-from graftwork.run.score_interval import Evidence, validation_evidence
+from graftwork.run.score_interval import validation_evidence
 from graftwork.run.session import Session
 from graftwork.units import percent, show
 
@@ -58,25 +59,6 @@ class Offer:
     kept: float = 1.0  # share of a whole run's expected gain
 
 
-@dataclass
-class Rung:
-    """A rung: one run, its forecast and its outcome."""
-
-    method: Named
-    seed: int = 0
-    operations: float = 0.0
-    part: float = 1.0  # share of its recipe's steps; below 1 where the budget does not pay for all
-    gain: float | None = None  # expected gain, a fraction; None for a run that is made in any case
-    forecast: Forecast | None = None
-    measuring_seconds: float = 0.0
-    seconds: float | None = None  # measured seconds of the run
-    result: RunResult | None = None
-    reused: bool = False
-    evidence: Evidence | None = None
-    decision: str = ""  # "kept", "not better", "failed", "not affordable", "interrupted", "not worth it" or "not tried"
-    reason: str = ""
-
-
 class Climber:
     """The state of one climb."""
 
@@ -96,6 +78,7 @@ class Climber:
         self.rungs: list[Rung] = []  # in the order of the decisions
         self.first: dict[Arm, Rung] = {}  # method -> its run with the first seed, as far as it is known
         self.closed: set[Arm] = set()  # methods that failed or that the budget does not pay for
+        self._counted: set[Arm] = set()  # methods whose FLOPs were estimated
         self.stopped = ""  # why the climb ended; empty while it continues
         self.seconds_per_flop = SECONDS_PER_FLOP
         self.measuring = 0.0  # measuring time of a method that trains the network, as a multiple of its run time
@@ -106,7 +89,10 @@ class Climber:
         return unfit(method.method, self.session.dataset.task, card)
 
     def climb(self, methods: Sequence[Named], keep: Callable[[], object] = lambda: None) -> None:
-        """Execute the runs that are worth most, each measured first; call `keep` after every run."""
+        """Execute the runs that are worth most, each measured first; call `keep` after every run.
+
+        A method without a backbone runs before anything is estimated of the others, so that there is soon a result.
+        """
         for method in methods:
             self.session.spec(method, self.recipe, self.seed)  # raises for an invalid recipe before any run
         self._open(methods)
@@ -125,31 +111,46 @@ class Climber:
     def _open(self, methods: Sequence[Named]) -> None:
         """Add these methods as candidates."""
         for method in methods:
-            arm = Arm.of(method)
-            self.first[arm] = self._known(Rung(method, self.seed))
+            arm, rung = Arm.of(method), Rung(method, self.seed)
+            if self.session.store.find(self.session.spec(method, self.recipe, self.seed).id) is not None:
+                rung.forecast = Forecast()  # it is there already
+            self.first[arm] = rung
             self.standing.admit(arm)
 
-    def _known(self, rung: Rung) -> Rung:
-        """Fill in what costs nothing: an empty forecast if the run is already stored, else an estimate of its FLOPs."""
-        if self.session.store.find(self.session.spec(rung.method, self.recipe, rung.seed).id) is not None:
-            rung.forecast = Forecast()
-            return rung
-        with suppress(Exception):  # a method that can't be built fails again when it is measured, and is reported then
-            rung.operations = self.forecasts.operations(rung.method)
-        return rung
+    def _count(self, arms: Sequence[Arm]) -> bool:
+        """Estimate the FLOPs of those that have neither estimate nor forecast; False if that spent the budget."""
+        try:
+            with hard_stop(self.purse, self.purse.budget.amount) as check:
+                for arm in arms:
+                    rung = self.first[arm]
+                    if rung.forecast is None and arm not in self._counted:
+                        check()
+                        self._report(rung, "estimating")
+                        with suppress(Exception):  # one that can't be built is reported when it is measured
+                            rung.operations = self.forecasts.operations(rung.method)
+                        self._counted.add(arm)
+        except OverBudget:
+            self.stopped = SPENT
+        return not self.stopped
 
     def _next(self) -> Rung | None:
         """Return the next run; None if the climb has ended, or if new candidates were added instead."""
         waiting = [arm for arm in self.first if arm not in self.closed and not self.standing.begun[arm]]
         simple = [arm for arm in waiting if arm.sort != TUNED]
         if simple or not self.standing.looks:
-            arm = min(simple or waiting, key=self._expected, default=None)
+            free = [arm for arm in simple if not self.first[arm].method.method.uses_backbone]
+            group = (not self.standing.looks and free) or simple or waiting
+            if not self._count(group):
+                return None
+            arm = min(group, key=self._expected, default=None)
             if arm is None:
                 self.stopped = "every method was tried"
             return None if arm is None else self.first[arm]
+        open_to = [arm for arm in self.first if arm not in self.closed]
+        if not self._count(open_to):
+            return None
         whole = self._whole()
         left = whole * self.purse.left / self.purse.budget.amount / MARGIN
-        open_to = [arm for arm in self.first if arm not in self.closed]
         found = None
         for hope in (1.0, HOPELESS):  # runs that fit come before measuring methods that may not
             offers = {arm: self._offer(arm, left, hope) for arm in open_to}

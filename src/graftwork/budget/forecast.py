@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graftwork.budget.batch_lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.budget.convex_costs import ConvexCosts
 from graftwork.budget.pilot import Clock, Trace, fit_pilot, median_seconds
 from graftwork.budget.writing_costs import WritingCosts
-from graftwork.core.backbone import Backbone
+from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.kind import WritesTexts
 from graftwork.core.method import Fitted, NetworkMethod, Setting
 from graftwork.core.model import Model
@@ -93,16 +94,25 @@ class Forecaster:
         task = session.dataset.task
         self.kind = kinds.get(task.kind)
         self.setting = Setting(task, self.kind, session.backbone)
+        self.planned: Sequence[Named] = ()  # methods that may run, until their frozen pass is settled
+
+    @cached_property
+    def _shortest(self) -> tuple[int, Inputs, tuple[Tensor, ...], float]:
+        """The row of the shortest example of train, its inputs, its states, and the FLOPs of all blocks on it."""
+        encoded = self.lengths.encoded["train"]
+        row = int(np.argmin(encoded.lengths))
+        inputs = self.backbone.collate(encoded, encoded.sequences([row]))
+        with torch.no_grad():
+            return row, inputs, *counted(lambda: self.backbone.states(inputs))
 
     def operations(self, method: Named) -> float:
         """Estimate the FLOPs of the fit from one short example: enough to order methods before they are timed."""
         if not method.method.uses_backbone:
             return 0.0
-        backbone, encoded = self.backbone, self.lengths.encoded["train"]
-        row = int(np.argmin(encoded.lengths))
-        inputs = backbone.collate(encoded, encoded.sequences([row]))
-        with torch.no_grad():
-            states, forward = counted(lambda: backbone.states(inputs))
+        if self.session.frozen is not None and self.planned:  # the probe and the dearest of them share a frozen pass
+            self.session.frozen.keeps, self.planned = self.first_start(self.planned), ()
+        encoded = self.lengths.encoded["train"]
+        row, inputs, states, forward = self._shortest
         tokens, depth, flops = self.lengths.of_pass, None, 0.0
         below = innermost(method.method)
         if isinstance(below, NetworkMethod):

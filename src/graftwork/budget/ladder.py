@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber, Rung
+from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber
 from graftwork.budget.forecast import Forecaster
 from graftwork.budget.purse import Clock, Purse, parse_budget
+from graftwork.budget.rung import Rung
 from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
 from graftwork.core.named_methods import Named, of_a, parse_method
@@ -93,9 +94,7 @@ def climb(
         write_json(folder / "ladder.json", content)
         return content
 
-    fit = [item for item in chosen if not climber.unfit(item)]
-    if session.frozen is not None:  # one frozen pass for the probe and for the dearest method that freezes blocks
-        session.frozen.keeps = forecaster.first_start(fit)
+    fit = forecaster.planned = [item for item in chosen if not climber.unfit(item)]
     climber.climb(fit, keep)
     content = keep()
     best = climber.chosen()

@@ -194,7 +194,7 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
         import torch
 
         torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
-    _give_back()
+    give_back()
     return None, why
 
 
@@ -216,7 +216,7 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or "no memory left").splitlines()[0][:200]
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Collect cycles that hold memory, and return the allocators' free memory to the system."""
     import torch
 

@@ -107,7 +107,7 @@ def writing_backbone(
     most = getattr(config, "max_position_embeddings", None) or getattr(config, "max_target_positions", None)
     card = replace(
         encoder.card,
-        revision=digest({"reading": encoder.card.revision, "special": repr(special)}),
+        revision=digest({"reading": encoder.card.revision, "special": special.identity}),
         blocks=encoder.card.blocks + _decoder_blocks(config),
         parameters=sum(parameter.numel() for parameter in module.parameters()),
         biased=any(name.endswith(".bias") for name, _ in module.named_parameters()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, cast
@@ -12,7 +12,6 @@ from typing import Any, cast
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from transformers import (
     MODEL_FOR_TEXT_ENCODING_MAPPING,
     DynamicCache,
@@ -26,11 +25,14 @@ from transformers.modeling_outputs import BaseModelOutput
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
 from graftwork.core.example import Example
 from graftwork.core.writing import NOTHING, TellTokens, TextSearch, WrittenTokens
+from graftwork.nn.token_chances import token_chances
 from graftwork.pretrained.chained_network import ChainedBackbone
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 
 TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
+POSITIONS_AT_ONCE = 1024  # of log-probabilities without a gradient: each has a logit for every token there is
+WAS_TOLD = ("start", "first", "ends", "pad", "banned")  # fields of special tokens that revisions always hold
 Reading = TransformerBackbone | ChainedBackbone  # an encoder as a backbone of its own: of texts, or of sounds
 
 
@@ -58,6 +60,15 @@ class SpecialTokens:
     banned_first: tuple[int, ...] = ()  # tokens that no text begins with
     languages: tuple[int, ...] = ()  # the likeliest of them enters behind the first of `start`, for each sequence
     lead: str = ""  # stands before every text in tokens, and is no part of it: a space
+
+    @property
+    def identity(self) -> str:
+        """What stands for them in a backbone's revision, which a field that is added with a default does not change."""
+        told: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        told["start"] = self.start[0] if len(self.start) == 1 else self.start
+        defaults = {one.name: one.default for one in fields(self) if one.default is not MISSING}
+        kept = [name for name in told if name in WAS_TOLD or told[name] != defaults[name]]
+        return f"SpecialTokens({', '.join(f'{name}={told[name]!r}' for name in kept)})"
 
 
 class KeysOfInput(DynamicCache):
@@ -186,12 +197,18 @@ class Seq2SeqBackbone:
 
     def log_probabilities(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
         """Return (S, U) fp32: of each of `tokens` (S, U), given the ones before it; 0 where it is `NOTHING`."""
+        if not torch.is_grad_enabled():  # nothing is kept, so that the logits of a few sequences at a time are enough
+            size = max(1, POSITIONS_AT_ONCE // max(1, tokens.shape[1]))
+            parts = zip(states.split(size), mask.split(size), tokens.split(size), strict=True)
+            return torch.cat([self._chances(*part) for part in parts])
+        return self._chances(states, mask, tokens)
+
+    def _chances(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
         begun = self._begun(states, mask)  # (S, K)
         before = torch.cat([begun, tokens[:, :-1]], dim=1)  # (S, K + U - 1)
         logits = self._logits(states, mask, before.masked_fill(before == NOTHING, self.special.pad))
         logits = logits[:, begun.shape[1] - 1 :]  # (S, U, V)
-        lost = cross_entropy(logits.flatten(0, 1).float(), tokens.flatten(), ignore_index=NOTHING, reduction="none")
-        return -lost.view(tokens.shape)
+        return token_chances(logits.flatten(0, 1), tokens.flatten(), NOTHING).view(tokens.shape)
 
     def _begun(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the tokens (S, K) that enter the decoder before each text."""
