@@ -11,10 +11,13 @@ from graftwork.bank.bank_folder import unknown_task
 from graftwork.bank.task_version import BankChanges, TaskEntry, digest_of
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
+from graftwork.core.method import WritesAloud
+from graftwork.core.writing import Tell
 from graftwork.errors import ConfigError
 from graftwork.module.input_format import GivenInputs
 from graftwork.module.predict_many import answer_windows
 from graftwork.module.task_module import TaskModule
+from graftwork.registry import kinds
 
 
 class SingleTask:
@@ -39,10 +42,16 @@ class SingleTask:
         """The task, by its name."""
         return MappingProxyType({self._name: self._entry})
 
-    def answers(self, rows: Sequence[tuple[str, Example]]) -> list[dict[str, Any]]:
-        """Answer rows of the task's name and inputs. Raises `UnknownName` for another task."""
+    def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[dict[str, Any]]:
+        """Answer rows of the task's name and inputs; `tell` is told texts while they are written.
+
+        Raises `UnknownName` for another task.
+        """
         self._require_known(name for name, _ in rows)
-        parts = answer_windows([self._module], (example for _, example in rows))
+        task, fitted, examples = self._module.task, self._module.fitted, [example for _, example in rows]
+        if tell is not None and isinstance(fitted, WritesAloud):
+            return kinds.get(task.kind).decode(fitted.written_aloud(examples, tell), task, examples)
+        parts = answer_windows([self._module], examples)
         return [answer for part in parts for answer in part.answers[0]]
 
     def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
