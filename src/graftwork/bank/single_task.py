@@ -70,7 +70,11 @@ class SingleTask:
     def open_backbone(self) -> Backbone:
         """Return the module's network. Raises `ConfigError` where there is none to look into."""
         if self._module.backbone is None:
-            raise ConfigError("this task has no network that can be looked into", where=str(self.path))
+            raise ConfigError(
+                "this task has no network that can be looked into",
+                where=str(self.path),
+                do="serve the module that it was made of",
+            )
         return self._module.backbone
 
     def _require_known(self, names: Any) -> None:

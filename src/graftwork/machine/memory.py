@@ -218,11 +218,12 @@ def first_line(error: BaseException) -> str:
 
 def give_back() -> None:
     """Collect cycles that hold memory, and return the allocators' free memory to the system."""
-    import torch
-
     gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    if "torch" in sys.modules:  # what does not use it does not import it
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):  # another C library than glibc
             ctypes.CDLL(None).malloc_trim(0)
