@@ -66,7 +66,6 @@ _STOPPED = {
     "train": _KEPT,
     "predict": "the file of --out is unchanged; that of --rejects is unchanged or complete",
 }  # command -> what is kept after Ctrl-C
-SPINS = "2000"  # of waiting threads, before they sleep: a tenth of a millisecond, in place of several
 _OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)  # errors caused by a path that the user gave
 
 
@@ -79,8 +78,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest = _without_debug(given)
-    if "OMP_WAIT_POLICY" not in os.environ:  # beside other programs, threads that wait awake keep the others from work
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # do not fail on a terminal that cannot print "–"

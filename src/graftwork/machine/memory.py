@@ -8,11 +8,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import gc
+import mmap
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from graftwork.errors import GraftworkError
@@ -24,6 +26,7 @@ SIGNS = (
 KERNELS = "could not create a primitive"  # oneDNN short of memory; for unsupported operations it names a descriptor
 IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts of a run, which rounds otherwise than with whole batches
 LONGER = 1.25  # memory per position is measured again for an example this much longer than the last measured
+LARGE = 1_500_000_000  # bytes of a process from which freed memory is worth the tenths of a second that returning takes
 T = TypeVar("T")
 Rows = Sequence[int]
 Positions = Callable[[Rows], int]  # of rows of a batch: sequences x the longest, with padding
@@ -214,6 +217,15 @@ def fits_in_memory(what: str, do: str, where: str = "") -> Iterator[None]:
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message; torch explains on many more."""
     return (str(error).strip() or "no memory left").splitlines()[0][:200]
+
+
+def is_large() -> bool:
+    """Return whether this process has more than `LARGE` bytes of resident memory; False where /proc is not there."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return False
+    return pages * mmap.PAGESIZE > LARGE
 
 
 def give_back() -> None:

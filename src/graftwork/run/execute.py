@@ -29,7 +29,7 @@ from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.io.files import OF_THE_DISK, header_of, storage_error, write_text
 from graftwork.machine.environment import environment
-from graftwork.machine.memory import Memory, give_back, ran_out
+from graftwork.machine.memory import Memory, give_back, is_large, ran_out
 from graftwork.module.confidence import remembered
 from graftwork.module.module_files import DELTA
 from graftwork.module.task_module import add_price_tag, save_module, self_test_examples
@@ -108,7 +108,8 @@ def execute_spec(
         write_receipt(folder, session, method, spec, result, search, began)
         write_run(folder, spec, result)
     _forget(session.store.checkpoint(spec.id))
-    give_back()  # the C library would keep what a large training has freed, for as long as the process has further runs
+    if is_large():
+        give_back()  # the C library would keep what a training has freed, for as long as the process has further runs
     return result
 
 
