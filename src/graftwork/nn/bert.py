@@ -39,6 +39,7 @@ class Output:
 
     last_hidden_state: Tensor  # (S, T, D)
     hidden_states: tuple[Tensor, ...]  # L + 1 of them
+    attentions: tuple[Tensor, ...] | None = None  # L weights (S, H, T, T), where they were asked for
 
 
 class Embeddings(nn.Module):
@@ -79,6 +80,13 @@ class SelfAttention(nn.Module):
         shape = (*hidden.shape[:2], self.heads, -1)
         query, key, value = (one(hidden).view(shape).transpose(1, 2) for one in maps)
         return attend(self, query, key, value, mask)[0].flatten(2)
+
+    def weights(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the attention weights (S, H, T, T) on (S, T, D), which no fused kernel gives."""
+        shape = (*hidden.shape[:2], self.heads, -1)
+        query, key = (one(hidden).view(shape).transpose(1, 2) for one in (self.query, self.key))
+        scores = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
+        return (scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)).softmax(dim=-1)
 
 
 class AddAndNorm(nn.Module):
@@ -164,7 +172,12 @@ class Bert(nn.Module):
         self.encoder = Encoder(shape)
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor, output_hidden_states: bool = False
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
     ) -> Output:
         """Run the network on inputs of (S, T) each; all hidden states are returned whether requested or not."""
         real = attention_mask.bool()
@@ -172,7 +185,10 @@ class Bert(nn.Module):
         if mask is not None and not being_traced():
             mask = None if bool(real.all()) else mask.expand(-1, 1, real.shape[1], -1)
         states = self.encoder(self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids), mask)
-        return Output(states[-1], states)
+        weights = (
+            layer.attention.self.weights(state, mask) for layer, state in zip(self.encoder.layer, states, strict=False)
+        )
+        return Output(states[-1], states, tuple(weights) if output_attentions else None)
 
 
 def bert_of(shape: BertShape, stored: Mapping[str, Tensor], dtype: torch.dtype) -> Bert:
