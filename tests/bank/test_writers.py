@@ -183,7 +183,9 @@ def test_from_training_to_a_bank_on_the_command_line(
     code, said = graft(capsys, "predict", "shop.bank", "last", "the film was good", "--also", "mood")
     assert code == 0 and "mood: " in said
     code, said = graft(capsys, "predict", "shop.bank", "again", "--file", mood, "--out", "out.csv")
-    assert code == 0 and (tmp_path / "out.csv").read_text().startswith("text,probability,log_probability,cut\n")
+    assert code == 0 and (tmp_path / "out.csv").read_text().startswith(
+        "text,probability,log_probability,cut,alternatives\n"
+    )
     assert "chrf" in graft(capsys, "score", "shop.bank", "last", last)[1]
     run = read_json(tmp_path / "shop.bank" / "tasks" / "last" / "1" / "module.json")["run"]
     code, said = graft(capsys, "verify", run)

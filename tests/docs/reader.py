@@ -91,8 +91,9 @@ class Reader:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        words = shlex.split(line.replace("8080", str(self.port)))
-        command = [sys.executable, "-m", "graftwork", *words[1:]]
+        words = shlex.split(line.replace("8080", str(self.port)), comments=True)
+        port = [] if str(self.port) in words else ["--port", str(self.port)]
+        command = [sys.executable, "-m", "graftwork", *words[1:], *port]
         self.server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.server.stdout is not None and self.server.stdout.readline().startswith("http")
         end = time.monotonic() + 30

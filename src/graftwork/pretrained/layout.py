@@ -86,6 +86,9 @@ MBART_ROLES: Mapping[str, str] = {
     "mlp.up": "fc1",
     "mlp.down": "fc2",
 }
+WHISPER_ROLES = {  # its attention is transformers' own, which takes no further keys
+    role: path for role, path in MBART_ROLES.items() if role != "attention"
+}
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
 T5 = Layout(
     "encoder.block.*",

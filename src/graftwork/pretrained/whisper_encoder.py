@@ -11,7 +11,7 @@ from torch.nn.functional import gelu
 
 from graftwork.core.backbone import Inputs
 from graftwork.pretrained.chained_network import Architecture, Chain
-from graftwork.pretrained.layout import MBART_ROLES
+from graftwork.pretrained.layout import WHISPER_ROLES
 
 
 def whisper_encoder(network: Any) -> Chain:
@@ -35,4 +35,4 @@ def _unmasked(layer: nn.Module, state: Tensor, beside: None) -> Tensor:
     return after
 
 
-WHISPER_ENCODER = Architecture(whisper_encoder, "conv1", MBART_ROLES, "mean")
+WHISPER_ENCODER = Architecture(whisper_encoder, "conv1", WHISPER_ROLES, "mean")

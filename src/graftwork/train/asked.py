@@ -75,8 +75,8 @@ class AskedModel(Protocol):
         Of a single prompt, `tell` is told the text so far at every token.
         """
 
-    def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str) -> list[float]:
-        """Return log p of a text behind each prompt, with its end, tokenised anew."""
+    def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
+        """Return log p of a text behind each prompt, with its end, tokenised anew: of its first `longest` tokens."""
 
     def begins(self, asked: Asked) -> bool:
         """Return whether a prompt goes on from what is read once."""

@@ -79,12 +79,16 @@ class AskedDecoder:
         require_numbers([[chance] for _, chance, _ in texts], reader.name)
         return written_by_rank([texts])
 
-    def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str) -> list[float]:
-        """Return log p of a text behind each prompt, with its end, tokenised anew and apart from the prompt."""
+    def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
+        """Return log p of a text behind each prompt, with its end, tokenised anew and apart from the prompt.
+
+        For more than `longest` tokens, which a text tokenised anew may have, the context keeps no room.
+        """
         reader, front = self.reader, len(self.reader.tokens([""])[0])
         told = reader.tokens([f" {text}{end}" if text else end for text in texts])
         last = [] if end else list(reader.ends[:1])
-        asked = [Asked(prompt, [[*tokens[front:], *last]]) for prompt, tokens in zip(prompts, told, strict=True)]
+        found = ([*tokens[front:], *last][:longest] for tokens in told)
+        asked = [Asked(prompt, [tokens]) for prompt, tokens in zip(prompts, found, strict=True)]
         return [score for (score,) in self.likelihoods(asked)]
 
     def reserve(self, search: TextSearch) -> int:

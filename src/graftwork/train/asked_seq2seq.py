@@ -110,10 +110,10 @@ class AskedSeq2Seq:
         require_numbers([[chance for _, chance, _ in texts] for texts in found], reader.name)
         return written_by_rank(list(zip(*found, strict=True)))
 
-    def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str) -> list[float]:
+    def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
         """Return log p of a text to each prompt, with the token that ends texts, tokenised anew."""
         told = zip(prompts, self.reader.answers(texts), strict=True)
-        asked = [Asked(prompt, [[*tokens, self.reader.ends[0]]], apart=True) for prompt, tokens in told]
+        asked = [Asked(prompt, [[*tokens, self.reader.ends[0]][:longest]], apart=True) for prompt, tokens in told]
         return [score for (score,) in self.likelihoods(asked)]
 
     def begins(self, asked: Asked) -> bool:

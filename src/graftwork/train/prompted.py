@@ -107,7 +107,9 @@ class PromptedWriter:
         """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, with their ends, tokenised anew."""
         asked, _ = self.asked(examples)
         texts = np.asarray(outputs)["text"].tolist()
-        return np.array(self.model.read_back([one.context for one in asked], texts, self.prompts.end))
+        return np.array(
+            self.model.read_back([one.context for one in asked], texts, self.prompts.end, self.search.longest)
+        )
 
     def delta(self) -> dict[str, NDArray[np.float64]]:
         """Return nothing; the prompt is in the facts."""
