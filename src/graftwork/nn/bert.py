@@ -186,9 +186,9 @@ class Bert(nn.Module):
         if mask is not None and not being_traced():
             mask = None if bool(real.all()) else mask.expand(-1, 1, real.shape[1], -1)
         states = self.encoder(self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids), mask)
-        weights = (
-            layer.attention.self.weights(state, mask) for layer, state in zip(self.encoder.layer, states, strict=False)
-        )
+        layers: list[Any] = list(self.encoder.layer)
+        entered = zip(layers, states[:-1], strict=True)
+        weights = (layer.attention.self.weights(state, mask) for layer, state in entered)
         return Output(states[-1], states, tuple(weights) if output_attentions else None)
 
 
