@@ -86,7 +86,7 @@ class SelfAttention(nn.Module):
         """Return the attention weights (S, H, T, T) on (S, T, D), which no fused kernel gives."""
         shape = (*hidden.shape[:2], self.heads, -1)
         query, key = (one(hidden).view(shape).transpose(1, 2) for one in (self.query, self.key))
-        scores = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
+        scores: Tensor = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
         return (scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)).softmax(dim=-1)
 
 
