@@ -130,4 +130,8 @@ def test_a_bank_is_kept(runs_there: Reader) -> None:
 @pytest.mark.parametrize("page", ["new-data", "cite", "price-at-scale", "export"])
 def test_a_run_is_used(page: str, runs_there: Reader) -> None:
     runs_there.graft(["train", "tickets.csv", "--method", "prototype", "--bank", "shop.bank"])
-    runs_there.carry_out(HOW_TO / f"{page}.md")
+    try:
+        runs_there.carry_out(HOW_TO / f"{page}.md")
+    finally:
+        code = runs_there.end()
+    assert code == (0 if page == "export" else -1)  # the page that serves
