@@ -71,13 +71,7 @@ class Seq2SeqFamily:
             whole = copy.deepcopy(tokenizer)
             whole.no_truncation()
             special = special_tokens(folder, config, whole, pad)
-            if random_seed is None:
-                dtype = torch.bfloat16 if bf16 else torch.float32
-                module, missing = weighted(AutoModelForSeq2SeqLM, folder, config, dtype)
-                require_whole(missing, folder)
-                module = in_bf16(module) if bf16 else module
-            else:
-                module = fresh_of_folder(folder, config, random_seed, bf16, AutoModelForSeq2SeqLM)
+            module = whole_network(AutoModelForSeq2SeqLM, folder, config, random_seed, bf16)
         encoder = assemble(
             f"hf:{source}",
             encoder_alone(module, layout.encoder),
@@ -90,6 +84,20 @@ class Seq2SeqFamily:
         )
         with_our_attention(module)
         return writing_backbone(encoder, partial(_as_encoder, encoder), module, whole, layout, special)
+
+
+def whole_network(
+    loader: Any, folder: Path, config: PreTrainedConfig, random_seed: int | None, bf16: bool
+) -> PreTrainedModel:
+    """Return the network that `loader`, a class of transformers, makes of a folder, or with fresh weights by a seed.
+
+    Raises `IncompatibleModule` where the folder lacks some of its weights.
+    """
+    if random_seed is not None:
+        return fresh_of_folder(folder, config, random_seed, bf16, loader)
+    module, missing = weighted(loader, folder, config, torch.bfloat16 if bf16 else torch.float32)
+    require_whole(missing, folder)
+    return in_bf16(module) if bf16 else module
 
 
 def writing_backbone(

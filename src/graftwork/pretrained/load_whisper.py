@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import nn
 from transformers import AutoModelForSpeechSeq2Seq
 from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
@@ -16,15 +15,17 @@ from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
 from graftwork.errors import ConfigError
 from graftwork.pretrained.chained_network import ChainedBackbone
 from graftwork.pretrained.load_folder import (
-    fresh_of_folder,
-    in_bf16,
-    require_whole,
     tokenizer_of,
     transformers_errors,
-    weighted,
 )
 from graftwork.pretrained.load_media import WHISPER, ReadNetwork, of_whisper
-from graftwork.pretrained.load_seq2seq import modest_configuration, special_tokens, stated_of, writing_backbone
+from graftwork.pretrained.load_seq2seq import (
+    modest_configuration,
+    special_tokens,
+    stated_of,
+    whole_network,
+    writing_backbone,
+)
 from graftwork.pretrained.model_folder import GENERATION, locate
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens
 from graftwork.pretrained.whisper_encoder import WHISPER_ENCODER
@@ -54,13 +55,7 @@ class WhisperFamily:
             tokenizer.no_truncation()
             tokenizer.no_padding()
             special = spoken(special_tokens(folder, config, tokenizer, pad), folder, config.vocab_size)
-            if random_seed is None:
-                dtype = torch.bfloat16 if bf16 else torch.float32
-                module, missing = weighted(AutoModelForSpeechSeq2Seq, folder, config, dtype)
-                require_whole(missing, folder)
-                module = in_bf16(module) if bf16 else module
-            else:
-                module = fresh_of_folder(folder, config, random_seed, bf16, AutoModelForSpeechSeq2Seq)
+            module = whole_network(AutoModelForSpeechSeq2Seq, folder, config, random_seed, bf16)
         module.eval().requires_grad_(False)
         part: Any = module.get_submodule(self.layout.encoder)
         encoder = of_whisper(ReadNetwork(folder, f"hf:{source}", part, WHISPER_ENCODER, random_seed))

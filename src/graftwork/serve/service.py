@@ -104,7 +104,7 @@ class Service:
         self.records.line({"route": "other", "status": refused.status, "why": why, "client": client})
 
     def mistake(self, error: Exception, scope: Mapping[str, Any]) -> HttpRefusal:
-        """Log an error of our own in a request with this ASGI scope; return what the client is told of it."""
+        """Log an internal error of a request, with its ASGI scope; return the message for the client."""
         lines, request = traceback.format_exception(error), scope["record"]["request_id"]
         self.records.event("internal error", path=scope["path"], request_id=request, traceback="".join(lines))
         return HttpRefusal(500, "an internal error; details are in the server's log")

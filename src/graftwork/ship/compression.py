@@ -16,6 +16,7 @@ from graftwork.core.example import Example
 from graftwork.core.method import Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Split
+from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 
 
@@ -62,3 +63,14 @@ class Trains(Protocol):
 
     def passes(self, module: TaskModule, data: CompressionData) -> float:
         """Return what that costs, about: the number of texts that `module` answers in the same time."""
+
+
+def require_fit(name: str, compression: Compression, module: TaskModule) -> None:
+    """Raise `ConfigError` where `module` is unfit for the compression called `name`."""
+    reason = compression.unfit(module)
+    if reason:
+        raise ConfigError(
+            f"{name} can't be used here: {reason}",
+            where=str(module.folder),
+            do="name other rungs: --rungs merge,int8",
+        )

@@ -107,7 +107,7 @@ def crossing(one: CostLine, other: CostLine) -> Crossing | None:
 
 
 def _open(below: CostLine, above: CostLine) -> tuple[float | None, float | None]:
-    """Return the predictions between which the bands overlap: `(None, None)` for nowhere, an end None for endless."""
+    """Return the interval of N where the bands overlap: `(None, None)` if they never do; an end of None is open."""
     ends = [_positive(_gap(below, above)), _positive(_gap(above, below))]
     low, high = max(end[0] for end in ends), min(end[1] for end in ends)
     return (None, None) if low >= high else (low, high if high < math.inf else None)
@@ -122,7 +122,7 @@ def _gap(high: CostLine, low: CostLine) -> tuple[float, float]:
 
 
 def _positive(line: tuple[float, float]) -> tuple[float, float]:
-    """Return where a straight line (at 0, rise) is above 0, from 0 predictions on; an empty interval for nowhere."""
+    """Return the interval of N >= 0 in which the line (value at 0, slope) is positive; an empty one if it never is."""
     start, rise = line
     if rise > 0:
         return max(0.0, -start / rise), math.inf

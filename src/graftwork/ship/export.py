@@ -42,8 +42,8 @@ def export(
 
     The written files are run by the other tool's library on the self-test and up to 256 rows of the data that the
     module was made with, where those are still in place; the folder appears only if the logits are those of the module
-    in fp32. With `int8`, weights become 8-bit integers, and the share of predictions that this changes is told. Returns
-    what was compared, as JSON.
+    in fp32. With `int8`, weights become 8-bit integers, and the result states the share of predictions that change.
+    Returns what was compared, as JSON.
 
     Raises `ConfigError` for a module that doesn't fit the format, `IncompatibleModule` for other logits, `MissingExtra`
     for a library that is not installed, `StorageError`.

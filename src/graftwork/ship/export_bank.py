@@ -39,7 +39,7 @@ def export_bank(
 
     The logits of every task's self-test are compared, all tasks in joint batches. Adapters are written in fp16, and in
     fp32 where that would change the logits by more than rounding in fp32 may. With `int8` the backbone's weights
-    become 8-bit integers, and the share of predictions that this changes is told of each task, on the rows that
+    become 8-bit integers, and the result states for each task the share of predictions that change, on the rows that
     `export` compares. Raises as `export`, and `ConfigError` for a task that can't share a backbone, for tasks on
     different ones, and for none.
     """

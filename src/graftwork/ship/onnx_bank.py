@@ -52,7 +52,7 @@ def unfit_in_bank(module: TaskModule) -> str:
     if not fitted.adapters or not all(isinstance(one, Stacks) for one in fitted.adapters.values()):
         return f"{name} has weights of its own in place of the shared backbone's: it needs a graph of its own"
     if backbone is None or not backbone.rows_apart:
-        return "rows of the backbone's batches can't be told apart, so adapters can't be chosen row by row"
+        return "the backbone mixes the rows of a batch, so each row can't have the adapter of its own task"
     if type(fitted.head) is not PooledHead:
         return f"the head of {name} is not one linear layer"
     return ""

@@ -22,7 +22,7 @@ class Cursor(Protocol):
 def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
     """Write one of its answers for each of B prompts; see `AskedModel.margins`. No answer may begin another one.
 
-    The network is asked only where answers differ: none is asked about a token that all go on with.
+    The network runs only where the answers differ: a token that all of them share needs no prediction.
     """
     margins = [[0.0] * len(ways) for ways in answers]
     left = [list(range(len(ways))) for ways in answers]

@@ -12,13 +12,12 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.example import text_of
 from graftwork.core.method import Entries
 from graftwork.core.progress import Progress, silent
-from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import opened_like
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.write_folder import as_transformer
 from graftwork.registry import compressions
-from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.compression import Compressed, CompressionData, require_fit
 from graftwork.ship.fewer_blocks import spread, with_blocks
 from graftwork.ship.folding import folded, unfoldable
 from graftwork.ship.standalone import save_standalone
@@ -87,13 +86,7 @@ class Distil:
 
         Raises `ConfigError` for settings or a module that do not fit, `Diverged` for a learning rate too high.
         """
-        reason = self.unfit(module)
-        if reason:
-            raise ConfigError(
-                f"distil can't be used here: {reason}",
-                where=str(module.folder),
-                do="name other rungs: --rungs merge,int8",
-            )
+        require_fit("distil", self, module)
         began = time.monotonic()
         network, made = self._network(module, data)
         rate = self.learning_rate or (STATIC_RATE if self.student == STATIC else RATE)

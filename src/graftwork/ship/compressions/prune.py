@@ -10,11 +10,10 @@ from typing import ClassVar
 
 from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.progress import Progress, silent
-from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.write_folder import as_transformer
 from graftwork.registry import compressions
-from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.compression import Compressed, CompressionData, require_fit
 from graftwork.ship.fewer_columns import importance, unprunable, without_columns
 from graftwork.ship.folding import folded, unfoldable
 from graftwork.ship.standalone import save_standalone
@@ -59,13 +58,7 @@ class Prune:
 
         Raises `ConfigError` for settings or a module that do not fit, `Diverged` for a learning rate too high.
         """
-        reason = self.unfit(module)
-        if reason:
-            raise ConfigError(
-                f"prune can't be used here: {reason}",
-                where=str(module.folder),
-                do="name other rungs: --rungs merge,int8",
-            )
+        require_fit("prune", self, module)
         began = time.monotonic()
         progress(0.0, "measuring what columns matter")
         whole = folded(module)
