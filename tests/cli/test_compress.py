@@ -28,6 +28,8 @@ def test_the_table_is_printed(module: str, tmp_path: Path, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert "kept: no answer changes" in out and "Kept: merge, half." in out and f"Task module: {small}" in out
     assert main(["predict", small, "a warm film"]) == 0
+    assert main(["price", module, small, "--predictions", "1e6"]) == 0
+    assert "full > merge > half" in capsys.readouterr().out
 
 
 def test_what_will_be_tried_is_said_first(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

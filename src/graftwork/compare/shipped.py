@@ -23,8 +23,8 @@ from graftwork.errors import ConfigError, GraftworkError, StorageError
 from graftwork.io.files import storage_errors
 from graftwork.module.task_module import TaskModule
 from graftwork.run.session import Session
-from graftwork.ship.charged_seconds import charged
 from graftwork.ship.compress import describe, ladder, workplace
+from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.rung_measure import evidence, latency_ratio, rows_needed, stored_with_backbone
 from graftwork.ship.rung_search import FASTER, RungSearch, RungTried
@@ -33,7 +33,6 @@ RUNGS = ("merge", "int8")  # those that train nothing; fewer words make predicti
 MOST = 3  # modules that are compressed
 FOLDER = "shipped"  # in that of the board
 BY = "predict_per_second"
-UNKNOWN = ("stored_parameters", "predict_flops")  # costs that were not measured anew
 
 Board = Mapping[str, Any]
 Row = dict[str, Any]
@@ -74,7 +73,8 @@ def shipped(board: Board, session: Session, folder: Path, watch: Listener) -> di
         best = found.best()
         if best is not None:
             original, made = found.modules[best["method"]]
-            describe(original, made, dataset, {name: best[name] for name in ("rungs", "loss", "loss_at_most", "bytes")})
+            report = {name: best[name] for name in ("loss", "loss_at_most", "bytes")}
+            describe(original, made, dataset, {"kept": best["rungs"], **report}, best["costs"])
         with storage_errors(target):
             if target.exists():
                 target.rename(work / "before")
@@ -184,7 +184,7 @@ class _Kept:
         headline, of, made = self.board["headline_metric"], self.of, last.stage.module
         scores = self._scores(made)
         latency = latency_ratio(search.original, made, self.dataset.validation.examples)
-        costs = _costs(of["costs"], seconds, stored_with_backbone(made), last.stage.pace.ratio, latency)
+        costs = compressed_costs(of["costs"], seconds, stored_with_backbone(made), last.stage.pace.ratio, latency)
         most = 0.0 if self.exact else last.loss.most
         lowest = self.board["majority"]
         return {
@@ -220,19 +220,3 @@ class _Kept:
             low, high = one.interval
             found[metric] = {"mean": one.score, "sd": 0.0, "low": low, "high": high}
         return found
-
-
-def _costs(
-    of: Mapping[str, Mapping[str, Any]], seconds: float, size: int, speed: float, latency: float
-) -> dict[str, dict[str, Any]]:
-    """Return the price tag of a compressed module: its method's, with the compression charged and its own predictions.
-
-    Speed and latency are the method's times the ratio that was measured in turn with the original, so that a busy
-    machine moves neither of them against the other.
-    """
-    costs = charged(of, seconds)
-    for name, ratio in ((BY, speed), ("predict_latency_seconds", latency)):
-        if name in costs and costs[name]["value"] is not None:
-            costs[name] |= {"value": costs[name]["value"] * ratio, "grade": "model"}
-    costs["stored_bytes"] = {"value": size, "unit": "bytes", "grade": "counter"}
-    return costs | {name: costs[name] | {"value": None} for name in UNKNOWN if name in costs}

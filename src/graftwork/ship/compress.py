@@ -22,8 +22,9 @@ from graftwork.module.inputs import OF_ROLES
 from graftwork.module.task_module import TaskModule, add_to_description
 from graftwork.module.trained_on import reopened
 from graftwork.registry import compressions, kinds
+from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.compression import Compression, CompressionData
-from graftwork.ship.rung_measure import evidence, loss_of, rows_needed
+from graftwork.ship.rung_measure import evidence, latency_ratio, loss_of, rows_needed
 from graftwork.ship.rung_search import RungSearch
 from graftwork.ship.runtime_rung import runtime_rungs
 
@@ -80,7 +81,7 @@ def compress(
         if report["kept"]:
             made = search.stage.module
             report |= {"test": tested(opened, made, dataset)}
-            describe(opened, made, dataset, report)
+            describe(opened, made, dataset, report, _costs(search, report["price"]["wall_seconds"]))
             with storage_errors(target):
                 made.folder.rename(target)
     written = str(target) if report["kept"] else None
@@ -165,9 +166,11 @@ def tested(original: TaskModule, made: TaskModule, dataset: Dataset) -> dict[str
     return loss.told() | {"low": low, "high": high, "rows": len(dataset.test.examples)}
 
 
-def describe(original: TaskModule, made: TaskModule, dataset: Dataset, report: Mapping[str, Any]) -> None:
+def describe(
+    original: TaskModule, made: TaskModule, dataset: Dataset, report: Mapping[str, Any], costs: Mapping[str, Any]
+) -> None:
     """Complete the description of a compressed module: its own scores, the held-out rows that it remembers, what it is
-    of, and the `report` of its search."""
+    of, the `report` of its search, with the rungs "kept", and its price tag `costs`."""
     from graftwork.core.method import Scorer, Setting
 
     task, kind, splits = dataset.task, kinds.get(dataset.task.kind), (dataset.validation, dataset.test)
@@ -178,8 +181,17 @@ def describe(original: TaskModule, made: TaskModule, dataset: Dataset, report: M
     held = remembered([example for split in splits for example in split.examples], answers)
     source = {name: original.description[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")}
     record = {"of": source, **report}
-    add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record})
+    add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record, "costs": costs})
     sync_tree(made.folder)
+
+
+def _costs(search: RungSearch, seconds: float) -> dict[str, Any]:
+    """Return the price tag of the module reached, with the `seconds` of the search; {} if the original has none."""
+    original, stage = search.original, search.stage
+    if not original.description.get("costs"):
+        return {}
+    latency = latency_ratio(original, stage.module, search.data.validation.examples)
+    return compressed_costs(original.description["costs"], seconds, stage.bytes, stage.pace.ratio, latency)
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from typing import Any
 from graftwork.core.named_methods import named_from_config
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import read_json
+from graftwork.module.exported_folder import is_exported, read_export
 from graftwork.module.module_files import read_description
 from graftwork.module.module_place import module_folder
-from graftwork.ship.charged_seconds import charged
+from graftwork.ship.compressed_costs import charged
 
 BOARD, RESULT = "leaderboard.json", "result.json"
 ROUNDING = 1e-9  # of a score beside that of the majority class
@@ -77,7 +78,7 @@ def priced_source(folder: Path) -> PricedSource:
 def _read(folder: Path) -> PricedSource:
     if (folder / BOARD).is_file():
         return _of_board(read_json(folder / BOARD))
-    if not ((folder / RESULT).is_file() or (folder / "module.json").is_file()):
+    if not ((folder / RESULT).is_file() or (folder / "module.json").is_file() or is_exported(folder)):
         raise StorageError(
             "nothing that has a price",
             where=str(folder),
@@ -135,13 +136,16 @@ def _of_one(folder: Path) -> PricedSource:
     if (folder / RESULT).is_file():
         result, method = read_json(folder / RESULT), read_json(folder / "spec.json")["method"]
     else:
-        result = read_description(module_folder(folder))
+        result = read_export(folder) if is_exported(folder) else read_description(module_folder(folder))
         method = result["method"]
-    costs, scores = result.get("costs", {}), result["scores"]
+    costs, scores, name = result.get("costs", {}), result["scores"], method["name"]
+    if "compression" in result:
+        made = result["compression"]
+        name, method = " > ".join((made["of"]["method"]["name"], *made["kept"])), made["of"]["method"]
     metric, score = next(iter(scores.items()), ("", None))
     if reason := _lacking(costs):
-        return PricedSource((), ((method["name"], reason),))
-    return PricedSource((PricedRow(method["name"], costs, metric, score, method=method),))
+        return PricedSource((), ((name, reason),))
+    return PricedSource((PricedRow(name, costs, metric, score, method=method),))
 
 
 def _lacking(costs: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.ship.charged_seconds import charged
+from graftwork.ship.compressed_costs import charged
 
 
 def test_energy_grows_with_the_time_and_what_was_charged_can_be_taken_off() -> None:

@@ -1,0 +1,41 @@
+"""The price tag of a compressed module, made of that of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+UNKNOWN = ("stored_parameters", "predict_flops")  # costs that were not measured anew
+FOLLOWING = ("energy_joules", "co2e_grams", "money")  # costs that grow with the time, at the run's mean power
+
+
+def charged(costs: Mapping[str, Mapping[str, Any]], seconds: float) -> dict[str, dict[str, Any]]:
+    """Return the price tag `costs` with `seconds` more in `total_seconds`, and energy, CO2e and money in proportion.
+
+    A price tag without `total_seconds` stays as it is. Negative seconds take off what was charged.
+    """
+    made = {name: dict(cost) for name, cost in costs.items()}
+    before = made.get("total_seconds", {}).get("value")
+    if not before:
+        return made
+    made["total_seconds"]["value"] = before + seconds
+    for name in FOLLOWING:
+        if name in made and made[name]["value"] is not None:
+            made[name]["value"] *= (before + seconds) / before
+    return made
+
+
+def compressed_costs(
+    of: Mapping[str, Mapping[str, Any]], seconds: float, size: int, speed: float, latency: float
+) -> dict[str, dict[str, Any]]:
+    """Return the price tag of a compressed module: its run's, with the compression charged and its own predictions.
+
+    Speed and latency are those of the run times the ratio that was measured in turn with the original, so that a busy
+    machine moves neither of them against the other.
+    """
+    costs = charged(of, seconds)
+    for name, ratio in (("predict_per_second", speed), ("predict_latency_seconds", latency)):
+        if name in costs and costs[name]["value"] is not None:
+            costs[name] |= {"value": costs[name]["value"] * ratio, "grade": "model"}
+    costs["stored_bytes"] = {"value": size, "unit": "bytes", "grade": "counter"}
+    return costs | {name: costs[name] | {"value": None} for name in UNKNOWN if name in costs}
