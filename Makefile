@@ -1,10 +1,12 @@
 # Everything a contributor runs. `make` alone lists it; every target builds .venv first when it is missing or out of date.
 
 PYTHON ?= python3
-BIN := .venv/bin
-INSTALLED := .venv/.installed
+# Another Python has an environment of its own: make test PYTHON=python3.12 leaves .venv as it is.
+VENV := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 ADAPTERS := .venv-adapters/.installed
-DOCS := .venv/.installed-docs
+DOCS := $(VENV)/.installed-docs
 CODE := src tests $(wildcard benchmarks)
 # In this order; one that fails does not stop the others, and is told at the end.
 ROBUST := kills full_disk hostile
@@ -15,7 +17,7 @@ OF_PART = $(if $(wildcard src/graftwork/$(PART).py),$(wildcard tests/$(dir $(PAR
 CASES ?= ../shared/cases
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test real browser adapters cases docs robust check fix clean
+.PHONY: help setup demo test real browser adapters cases docs dist robust check fix clean
 
 test real browser adapters cases robust: export HF_HUB_OFFLINE = 1
 test real browser adapters cases robust: export OMP_NUM_THREADS = 1
@@ -58,6 +60,14 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED) $(DOCS) ## the documentation in site/, links checked; no network
 	$(BIN)/mkdocs build --strict
 
+dist: $(INSTALLED) ## wheel and source archive in dist/, checked; the wheel is unpacked apart and trains
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m pip install --disable-pip-version-check -q --no-deps --target dist/unpacked dist/*.whl
+	cd dist && PYTHONPATH=unpacked ../$(BIN)/python -m graftwork train builtin:tickets --method tfidf_svm
+
 robust: $(INSTALLED) ## all of benchmarks/robust: hours
 	@failed=; for part in $(ROBUST); do \
 		echo "== $$part"; \
@@ -75,13 +85,13 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 	$(BIN)/ruff format $(CODE)
 
 clean: ## remove .venv and caches; runs, reports and data stay
-	rm -rf .venv .venv-adapters .mypy_cache .pytest_cache .ruff_cache build dist site
+	rm -rf .venv .venv-adapters .venv-python* .mypy_cache .pytest_cache .ruff_cache build dist site
 
 # The stamp is written last: an interrupted installation is taken up again by the next call.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Graftwork needs Python 3.11 or later; name one with make PYTHON=python3.12 setup" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from graftwork.ship.export import export
     from graftwork.ship.total_cost import price
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Bank",
     "GraftworkError",

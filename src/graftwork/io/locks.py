@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # Windows: files can't be locked, and heartbeats decide
+    fcntl = None  # type: ignore[assignment]
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # errors of file systems without locks
 SECONDS_BETWEEN_TRIES = 0.02
@@ -53,7 +54,7 @@ def remove_abandoned(path: Path, seconds: float) -> bool:
 
 
 def _lock(handle: int, wait: bool) -> bool | None:
-    if sys.platform == "win32":
+    if fcntl is None:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

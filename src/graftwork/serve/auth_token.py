@@ -20,10 +20,15 @@ def read_token(path: Path) -> str:
 
     Raises `ConfigError` when it is no valid token, or when the file is this user's own and others may read it. Files
     mounted by Kubernetes, systemd or docker are another's, or on a read-only file system: their modes are not ours.
+    Windows, where `os.geteuid` is missing, has no such modes.
     """
     with storage_errors(path), path.open("rb") as stream:
         facts = os.fstat(stream.fileno())
-        fixed = facts.st_uid != os.geteuid() or os.fstatvfs(stream.fileno()).f_flag & os.ST_RDONLY
+        fixed = (
+            not hasattr(os, "geteuid")
+            or facts.st_uid != os.geteuid()
+            or os.fstatvfs(stream.fileno()).f_flag & os.ST_RDONLY
+        )
         content = stream.read(4096)
     if facts.st_mode & (stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO) and not fixed:
         raise ConfigError(

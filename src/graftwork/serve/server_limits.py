@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -40,9 +39,10 @@ class ServerLimits:
 
 def connections_within(most: int) -> int:
     """Return how many of `most` connections this process may have; raises its soft limit of descriptors as needed."""
-    if sys.platform == "win32":
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
         return most
-    import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     others = len(os.listdir("/dev/fd")) + KEPT_FREE

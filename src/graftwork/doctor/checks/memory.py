@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +17,10 @@ INFO = Path("/proc/meminfo")
 
 def own_limit() -> int | None:
     """Return the limit of `ulimit -v` in bytes; None without one."""
-    if sys.platform == "win32":
+    try:
+        import resource
+    except ImportError:  # Windows
         return None
-    import resource
-
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if soft == resource.RLIM_INFINITY else soft
 
