@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from graftwork.core.task import Task
 from graftwork.data.load import load
-from graftwork.errors import ConfigError, DataError, GraftworkError
 
 TEXTS = [f"a message about {word} number {row}" for row in range(12) for word in ("money", "parcels")]
 LABELS = ["bank", "post"] * 12

@@ -80,7 +80,9 @@ def curve(
 ) -> Curves:
     """Fit `methods` to `draws` subsets of the training split at each of `sizes`; score them on the whole test split.
 
-    `task` is a `Task` or what `Task.from_data` takes. A size is a number of rows per class ("8/class") or a share ("10%"); within each class, the larger subsets of a draw
+    `task` is a `Task` or what `Task.from_data` takes.
+
+    A size is a number of rows per class ("8/class") or a share ("10%"); within each class, the larger subsets of a draw
     contain the smaller ones, and subsets are a pure function of `seed`, the draw and the rows. At most as many
     validation rows as training rows are used for choices.
     `random:` before a method runs it on the same architecture with fresh weights. At `reference_sizes`, whether or not

@@ -83,7 +83,9 @@ def compare(
 ) -> Leaderboard:
     """Run methods (default: all that fit), choose the one to use, and report its expected shortfall to the best.
 
-    `task` is a `Task` or what `Task.from_data` takes. Baselines run first; then the run that is worth most, with at most `seeds` per method, until no run is worth its
+    `task` is a `Task` or what `Task.from_data` takes.
+
+    Baselines run first; then the run that is worth most, with at most `seeds` per method, until no run is worth its
     time (`compare/search.py`). `exhaustive` runs every method with every seed. The choice is the cheapest method to
     train whose expected shortfall to the best is at most `worth` points of the headline metric, on validation, so that
     its test score has no selection bias.
