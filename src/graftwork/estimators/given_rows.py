@@ -1,8 +1,7 @@
-"""What an estimator is given: texts, pairs of texts or lists of words, checked row by row, and written as files."""
+"""What an estimator is given: texts, pairs of texts or lists of words, checked row by row, and made a task."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,15 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from graftwork.core.example import text_of
 from graftwork.core.kind import Kind
-from graftwork.core.task import SPLITS
+from graftwork.core.table_columns import is_missing
+from graftwork.core.task import Task
 from graftwork.data.load import FEWEST_ROWS
 from graftwork.data.splits.content_split import draw, with_every_label
 from graftwork.errors import InputError, clip
-from graftwork.io.files import write_text
+from graftwork.io.files import write_bytes
 from graftwork.targets.labels import labels_of
 
-Inputs = Mapping[str, str | tuple[str, ...]]  # role -> a text, or words, as in an example
+Inputs = Mapping[str, Any]  # role -> a text, or a tuple of words, as in an example
 MOST_COLUMNS = 2
 
 
@@ -34,7 +34,7 @@ def texts_of(estimator: Any, X: Any, *, reset: bool) -> list[Inputs]:
     if isinstance(X, str):
         raise InputError("one text where a list of texts is expected", got=clip(X), do='write ["…"]')
     cells: NDArray[Any] = validate_data(
-        estimator, X, reset=reset, dtype=None, ensure_2d=False, ensure_all_finite=False
+        estimator, X, reset=reset, dtype=object, ensure_2d=False, ensure_all_finite=False
     )  # (N,) or (N, columns)
     columns = 1 if cells.ndim == 1 else cells.shape[1]
     if reset:
@@ -53,7 +53,7 @@ def texts_of(estimator: Any, X: Any, *, reset: bool) -> list[Inputs]:
             do="select the columns of the text: X[['text']]",
         )
     roles = ("text",) if columns == 1 else ("text_a", "text_b")
-    rows = [dict(zip(roles, row, strict=True)) for row in cells.reshape(-1, columns).tolist()]
+    rows: list[Inputs] = [dict(zip(roles, row, strict=True)) for row in cells.reshape(-1, columns).tolist()]
     for place, row in enumerate(rows):
         for given in row.values():
             _require_text(given, f"X, row {place}")
@@ -64,7 +64,7 @@ def words_of(X: Any) -> list[Inputs]:
     """Return the inputs of each list of words. Raises `InputError` for a row that is no list of words."""
     if isinstance(X, str):
         raise InputError("one text where lists of words are expected", got=clip(X), do="split each text into words")
-    rows = [{"words": strings_of(words, f"X, row {place}", "words")} for place, words in enumerate(X)]
+    rows: list[Inputs] = [{"words": strings_of(words, f"X, row {place}", "words")} for place, words in enumerate(X)]
     if not rows:
         raise InputError("there are no rows", expected="a list of words for each row")
     return rows
@@ -75,11 +75,12 @@ def column_of(y: Any, rows: Sequence[Inputs], estimator: Any, *, numeric: bool =
     if y is None:
         name = type(estimator).__name__
         raise InputError(f"{name} requires y to be passed, but the target y is None", do="give one for each row of X")
-    column = column_or_1d(y, warn=True)
-    column = check_array(column, ensure_2d=False, dtype="numeric" if numeric else None, input_name="y")
-    for place, given in enumerate(column.tolist()):
-        if given is None:
+    listed = y if isinstance(y, list | tuple) else column_or_1d(y).tolist()  # numpy makes a text of a list's NaN
+    for place, given in enumerate(listed):
+        if is_missing(given):
             raise InputError("the label is missing", where=f"y, row {place}", do="drop the row, or fill it in")
+    dtype = "numeric" if numeric else None
+    column: NDArray[Any] = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=dtype, input_name="y")
     check_consistent_length(rows, column)
     return column
 
@@ -95,9 +96,9 @@ def strings_of(given: Any, where: str, noun: str) -> tuple[str, ...]:
 def _require_text(given: Any, where: str) -> None:
     if isinstance(given, str):
         return
-    missing = given is None or given != given  # NaN is unequal to itself
-    what = "the text is missing" if missing is True else "this is no text"
-    do = "drop the row, or fill it in" if missing is True else "str(…) makes a text of it, if that is meant"
+    missing = is_missing(given)
+    what = "the text is missing" if missing else "this is no text"
+    do = "drop the row, or fill it in" if missing else "str(…) makes a text of it, if that is meant"
     raise InputError(what, where=where, got=clip(repr(given)), expected="a text", do=do)
 
 
@@ -131,20 +132,27 @@ def held_for_validation(rows: Sequence[Inputs], targets: Sequence[Any], kind: Ki
     return held
 
 
-def write_rows(path: Path, rows: Sequence[Inputs], targets: Sequence[Any]) -> None:
-    """Write rows and their targets as JSONL, in the columns that are found by name."""
-    lines = [
-        json.dumps(
-            {"tokens": row["words"], "tags": target} if "words" in row else {**row, "label": target},
-            ensure_ascii=False,
+def task_of(folder: Path, rows: Sequence[Inputs], targets: Sequence[Any], held: Sequence[bool], **flags: Any) -> Task:
+    """Return the task of these rows, whose files are in `folder`. No row is taken away for a test.
+
+    The rows held out for validation are repeated as the test split, since every run has one.
+    """
+    parts = {
+        name: columns_of(
+            [row for row, out in zip(rows, held, strict=True) if out == held_out],
+            [target for target, out in zip(targets, held, strict=True) if out == held_out],
         )
-        for row, target in zip(rows, targets, strict=True)
-    ]
-    write_text(path, "\n".join(lines) + "\n")
+        for name, held_out in (("train", False), ("validation", True))
+    }
+    task = Task.from_data(parts, folder=folder, **flags)
+    assert task.validation is not None
+    again = task.validation.with_name(f"again-{task.validation.name}")
+    write_bytes(again, task.validation.read_bytes())
+    return task.resolved(test=again)
 
 
-def write_splits(folder: Path, rows: Sequence[Inputs], targets: Sequence[Any], held: Sequence[bool]) -> None:
-    """Write a folder of splits. No row is taken away for a test: the test split repeats the validation rows."""
-    for name in SPLITS:
-        listed = [place for place, out in enumerate(held) if out == (name != "train")]
-        write_rows(folder / f"{name}.jsonl", [rows[place] for place in listed], [targets[place] for place in listed])
+def columns_of(rows: Sequence[Inputs], targets: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return rows and targets as columns, whose names are found without being told."""
+    names = {"words": "tokens"}
+    columns = {names.get(role, role): [row[role] for row in rows] for role in rows[0]}
+    return columns | {"tags" if "tokens" in columns else "label": list(targets)}

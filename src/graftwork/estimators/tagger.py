@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from graftwork.core.task import Task
 from graftwork.errors import InputError
-from graftwork.estimators.given_rows import Inputs, strings_of, words_of, write_rows
+from graftwork.estimators.given_rows import Inputs, columns_of, strings_of, words_of
 from graftwork.estimators.trained_estimator import TrainedEstimator
 from graftwork.evaluate.score import scores_on
 
@@ -43,9 +42,8 @@ class Tagger(TrainedEstimator):
         """Return the score on the first metric: entity F1 of tags that mark spans, else accuracy, unless `metrics`."""
         rows = words_of(X)
         with tempfile.TemporaryDirectory(prefix="graftwork-") as folder:
-            path = Path(folder, "labelled.jsonl")
-            write_rows(path, rows, _tags_of(rows, y))
-            found = scores_on(self.module_, Task.from_file(path, kind=self.KIND), path)
+            task = Task.from_data(columns_of(rows, _tags_of(rows, y)), folder=folder, kind=self.KIND)
+            found = scores_on(self.module_, task, task.data)
         return found[self.module_.task.metrics[0]]
 
     def _rows(self, X: Any, *, reset: bool) -> list[Inputs]:
@@ -67,5 +65,7 @@ def _tags_of(rows: Sequence[Any], y: Any) -> list[tuple[str, ...]]:
     for place, (row, given) in enumerate(zip(rows, tags, strict=True)):
         if len(row["words"]) != len(given):
             got = f"{len(row['words'])} words, {len(given)} tags"
-            raise InputError("the numbers of words and tags differ", where=f"y, row {place}", got=got, do="mend the row")
+            raise InputError(
+                "the numbers of words and tags differ", where=f"y, row {place}", got=got, do="mend the row"
+            )
     return tags

@@ -12,10 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from graftwork.budget.ladder import climb
+from graftwork.core.in_memory import beside
 from graftwork.core.named_methods import named_from_config
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
-from graftwork.estimators.given_rows import Inputs, held_for_validation, require_filled, write_splits
+from graftwork.estimators.given_rows import Inputs, held_for_validation, require_filled, task_of
 from graftwork.io.files import write_bytes
 from graftwork.module.inputs import Text
 from graftwork.module.task_module import TaskModule
@@ -74,13 +75,12 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         held = held_for_validation(rows, targets, kinds.get(self.KIND), self.validation_fraction)
         with tempfile.TemporaryDirectory(prefix="graftwork-") as made:
             folder = Path(made)
-            write_splits(folder / "data", rows, targets, held)
-            name = type(self).__name__.lower()
-            task = Task.from_file(folder / "data", name=name, kind=self.KIND, metrics=self.metrics)
-            run = self._run(task, folder)
-            self._keep(run)
+            runs = folder / "runs" if self.runs is None else Path(self.runs)
+            flags = {"name": type(self).__name__.lower(), "kind": self.KIND, "metrics": self.metrics}
+            task = task_of(beside(runs), rows, targets, held, **flags)
+            self._keep(self._run(task, runs, folder / "ladder"))
 
-    def _run(self, task: Task, folder: Path) -> Run:
+    def _run(self, task: Task, runs: Path, ladder: Path) -> Run:
         seed = self.random_state
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31 - 1))
@@ -88,7 +88,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             backbone=self.backbone,
             epochs=self.epochs,
             batch_size=self.batch_size,
-            runs=folder / "runs" if self.runs is None else self.runs,
+            runs=runs,
             precision=self.precision,
             device=self.device,
             prices=self.prices,
@@ -105,7 +105,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 got=f"method={self.method!r}, learning_rate={self.learning_rate!r}",
                 do="leave budget out, or both of these",
             )
-        return climb(task, self.budget, seed=seed, out=folder / "ladder", **given).run
+        return climb(task, self.budget, seed=seed, out=ladder, **given).run
 
     def _keep(self, run: Run) -> None:
         place = run.folder / "module"
@@ -133,10 +133,8 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _answers(self, X: Any) -> list[dict[str, Any]]:
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        texts: list[Text] = [
-            given if isinstance(given := next(iter(row.values())), tuple) or len(row) == 1 else tuple(row.values())
-            for row in rows
-        ]
+        inputs = [tuple(row.values()) for row in rows]
+        texts: list[Text] = [given[0] if len(given) == 1 else given for given in inputs]
         return self.module_.predict(texts)
 
     def __getstate__(self) -> dict[str, Any]:
