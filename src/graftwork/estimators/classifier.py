@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
 
 from graftwork.errors import InputError, clip
 from graftwork.estimators.given_rows import Inputs, column_of, texts_of
@@ -43,9 +44,10 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on texts X (N,) or (N, 1) or pairs (N, 2), and labels y (N,)."""
-        rows = self._rows(X, reset=True)
-        labels = column_of(y, rows, self)
+        labels = column_of(y, self)
         check_classification_targets(labels)
+        rows = self._rows(X, reset=True)
+        check_consistent_length(rows, labels)
         classes, encoded = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             got = f"one class, {clip(str(classes[0]))}"

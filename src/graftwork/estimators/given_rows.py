@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
 from graftwork.core.example import text_of
 from graftwork.core.kind import Kind
@@ -70,8 +70,8 @@ def words_of(X: Any) -> list[Inputs]:
     return rows
 
 
-def column_of(y: Any, rows: Sequence[Inputs], estimator: Any, *, numeric: bool = False) -> NDArray[Any]:
-    """Return y as (N,) labels or numbers, one for each row. Raises `InputError` for a missing one, and `ValueError`."""
+def column_of(y: Any, estimator: Any, *, numeric: bool = False) -> NDArray[Any]:
+    """Return y as (N,) labels or numbers. Raises `InputError` for a missing one, and `ValueError`."""
     if y is None:
         name = type(estimator).__name__
         raise InputError(f"{name} requires y to be passed, but the target y is None", do="give one for each row of X")
@@ -81,7 +81,6 @@ def column_of(y: Any, rows: Sequence[Inputs], estimator: Any, *, numeric: bool =
             raise InputError("the label is missing", where=f"y, row {place}", do="drop the row, or fill it in")
     dtype = "numeric" if numeric else None
     column: NDArray[Any] = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=dtype, input_name="y")
-    check_consistent_length(rows, column)
     return column
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_consistent_length
 
 from graftwork.estimators.given_rows import Inputs, column_of, texts_of
 from graftwork.estimators.trained_estimator import TrainedEstimator
@@ -22,8 +23,9 @@ class Regressor(RegressorMixin, TrainedEstimator):  # type: ignore[misc]  # scik
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on texts X (N,) or (N, 1) or pairs (N, 2), and numbers y (N,)."""
+        targets = column_of(y, self, numeric=True)
         rows = self._rows(X, reset=True)
-        targets = column_of(y, rows, self, numeric=True)
+        check_consistent_length(rows, targets)
         self._train(rows, targets.astype(float).tolist())
         return self
 

@@ -9,11 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from graftwork.core.ragged import flat
 from graftwork.core.task import Task
 from graftwork.errors import InputError
 from graftwork.estimators.given_rows import Inputs, columns_of, strings_of, words_of
 from graftwork.estimators.trained_estimator import TrainedEstimator
 from graftwork.evaluate.score import scores_on
+from graftwork.module.predict_many import logit_windows
+from graftwork.registry import kinds
 
 
 class Tagger(TrainedEstimator):
@@ -36,7 +39,11 @@ class Tagger(TrainedEstimator):
 
     def predict(self, X: Any) -> list[list[str]]:
         """Return a list of tags for each list of words."""
-        return [list(answer["tags"]) for answer in self._answers(X)]
+        module, kind, found = self.module_, kinds.get(self.KIND), list[list[str]]()
+        for window, [logits], _ in logit_windows([module], module.examples(self._given(X))):
+            tags = iter(flat(kind.predictions(logits, module.task)).tolist())
+            found += [[module.task.labels[next(tags)] for _ in example.inputs["words"]] for example in window]
+        return found
 
     def score(self, X: Any, y: Any) -> float:
         """Return the score on the first metric: entity F1 of tags that mark spans, else accuracy, unless `metrics`."""

@@ -130,11 +130,14 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Return the inputs of each row of X; with `reset` the estimator learns how many columns it has."""
         raise NotImplementedError
 
-    def _answers(self, X: Any) -> list[dict[str, Any]]:
+    def _given(self, X: Any) -> list[Text]:
+        """Return X as the module takes it. Raises `NotFittedError` before `fit`."""
         check_is_fitted(self)
-        rows = self._rows(X, reset=False)
-        inputs = [tuple(row.values()) for row in rows]
-        texts: list[Text] = [given[0] if len(given) == 1 else given for given in inputs]
+        inputs = [tuple(row.values()) for row in self._rows(X, reset=False)]
+        return [given[0] if len(given) == 1 else given for given in inputs]
+
+    def _answers(self, X: Any) -> list[dict[str, Any]]:
+        texts = self._given(X)
         return self.module_.predict(texts)
 
     def __getstate__(self) -> dict[str, Any]:
