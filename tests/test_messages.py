@@ -262,6 +262,7 @@ def provoked() -> dict[str, tuple[list[str], tuple[str, ...]]]:
 
 ELSEWHERE = {
     "GraftworkError": "the class of all, raised for runs that failed: as for OutOfMemory and Diverged",
+    "InputError": "X or y of an estimator, tests/estimators",
     "HttpRefusal": "an answer of the server, whose tests provoke it",
     "MissingExtra": "a process without an extra, tests/cli/test_without_extras.py",
     "TaskFailed": "a row of a stream, whose tests provoke it",

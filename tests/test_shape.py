@@ -28,8 +28,8 @@ DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
 PARTS = ("backbones", "kinds", "methods", "metrics", "meters", "suites")
 LAYERS = (  # an import points to a lower line
     ("__init__", "__main__", "testing"),
-    ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("ship",), ("budget",),
-    ("decision",), ("receipts",), ("evaluate",), ("run",), ("module",),
+    ("cli",), ("serve",), ("doctor",), ("pretrain",), ("benchmark",), ("compare",), ("bank",), ("ship",),
+    ("estimators",), ("budget",), ("decision",), ("receipts",), ("evaluate",), ("run",), ("module",),
     *((part,) for part in PARTS),
     ("data",), ("train",), ("pretrained",), ("targets",), ("core",), ("machine",), ("nn",), ("config",), ("io",),
     ("documents", "errors", "registry", "units"),

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from graftwork.core.task import Task
     from graftwork.doctor.examine import doctor
     from graftwork.errors import GraftworkError
+    from graftwork.estimators.classifier import Classifier
+    from graftwork.estimators.regressor import Regressor
+    from graftwork.estimators.tagger import Tagger
     from graftwork.evaluate.domain_shift import shift
     from graftwork.evaluate.score import score
     from graftwork.module.predict_many import predict_many
@@ -40,8 +43,11 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "Bank",
+    "Classifier",
     "GraftworkError",
+    "Regressor",
     "RunResult",
+    "Tagger",
     "Task",
     "TaskModule",
     "__version__",
@@ -65,8 +71,11 @@ __all__ = [
 
 _HOMES = {
     "Bank": "graftwork.bank.bank",
+    "Classifier": "graftwork.estimators.classifier",
     "GraftworkError": "graftwork.errors",
+    "Regressor": "graftwork.estimators.regressor",
     "RunResult": "graftwork.core.run",
+    "Tagger": "graftwork.estimators.tagger",
     "Task": "graftwork.core.task",
     "TaskModule": "graftwork.module.task_module",
     "benchmark": "graftwork.benchmark.run_suite",

@@ -4,6 +4,7 @@
     ├── ConfigError          a flag, a task file or a setting is wrong
     │   └── UnknownName      no part of that name; the nearest one is suggested
     ├── DataError            a data file is wrong
+    │   └── InputError       X or y of an estimator is wrong; a ValueError too
     ├── IncompatibleModule   a task module and a backbone, or a file and its hash, do not belong together
     └── StorageError         a file or folder cannot be read or written
 
@@ -42,6 +43,10 @@ class ConfigError(GraftworkError):
 
 class DataError(GraftworkError):
     """A data file is wrong."""
+
+
+class InputError(DataError, ValueError):
+    """X or y of an estimator is wrong. It is a `ValueError` too, as scikit-learn expects."""
 
 
 class IncompatibleModule(GraftworkError):

@@ -12,6 +12,7 @@ from graftwork.budget.forecast import Forecaster
 from graftwork.budget.purse import Clock, Purse, parse_budget
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
+from graftwork.core.in_memory import beside
 from graftwork.core.meter import Stopwatch
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
@@ -52,7 +53,7 @@ class Ladder:
 
 @takes_settings
 def climb(
-    task: Task | str | Path,
+    task: Any,
     budget: str,
     *,
     rungs: str | Sequence[str] | None = None,
@@ -64,6 +65,8 @@ def climb(
     **given: Unpack[GivenSettings],
 ) -> Ladder:
     """Find the best method within `budget`: a time, an energy, or money ("5min", "3Wh", "1EUR").
+
+    `task` is a `Task` or what `Task.from_data` takes.
 
     `rungs` are the methods to try; by default those that have a `LADDER` and fit the task. The search ends when no
     further run is expected to gain what it costs; the whole budget is worth a tenth of `worth` points. Everything
@@ -77,8 +80,7 @@ def climb(
     setup, fraction = RunSettings.of(given), parse_worth(worth)
     listed = Prices.from_file(setup.prices)
     purse = Purse(parse_budget(budget, listed), listed, watch)
-    if isinstance(task, str | Path):
-        task = Task.from_file(task)
+    task = Task.from_data(task, folder=beside(setup.runs))
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     folder = Path(out) if out is not None else Path("ladders") / task.name
     session = open_session(task, chosen, setup, out=folder)

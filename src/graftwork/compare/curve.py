@@ -13,6 +13,7 @@ from graftwork.compare.curve_page import write_page
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.in_memory import beside
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
@@ -65,7 +66,7 @@ class SizeRuns:
 
 @takes_settings
 def curve(
-    task: Task | str | Path,
+    task: Any,
     *,
     sizes: str | Sequence[str] | None = None,
     reference_sizes: str | Sequence[str] | None = None,
@@ -79,6 +80,8 @@ def curve(
 ) -> Curves:
     """Fit `methods` to `draws` subsets of the training split at each of `sizes`; score them on the whole test split.
 
+    `task` is a `Task` or what `Task.from_data` takes.
+
     A size is a number of rows per class ("8/class") or a share ("10%"); within each class, the larger subsets of a draw
     contain the smaller ones, and subsets are a pure function of `seed`, the draw and the rows. At most as many
     validation rows as training rows are used for choices.
@@ -89,11 +92,10 @@ def curve(
     `out` (default `curves/<task>`) receives `curve.json` and `report.html`; the same call resumes an interrupted one.
     Raises `GraftworkError` for bad data or settings; a failed run is noted.
     """
-    if isinstance(task, str | Path):
-        task = Task.from_file(task)
     if draws < 1:
         raise ConfigError("draws must be at least 1", got=str(draws))
     setup = RunSettings.of(given)
+    task = Task.from_data(task, folder=beside(setup.runs))
     ways = _ways(methods, setup.backbone)
     folder = Path(out) if out is not None else Path("curves") / task.name
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]

@@ -21,6 +21,7 @@ from graftwork.compare.shipped import require_shippable, shipped
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.compare.written_report import written_content
+from graftwork.core.in_memory import beside
 from graftwork.core.meter import Cost
 from graftwork.core.method import unfit
 from graftwork.core.metric import signatures
@@ -65,7 +66,7 @@ class Leaderboard:
 
 @takes_settings
 def compare(
-    task: Task | str | Path,
+    task: Any,
     *,
     methods: str | Sequence[str] | None = None,
     seeds: int = SEEDS,
@@ -81,6 +82,8 @@ def compare(
     **given: Unpack[GivenSettings],
 ) -> Leaderboard:
     """Run methods (default: all that fit), choose the one to use, and report its expected shortfall to the best.
+
+    `task` is a `Task` or what `Task.from_data` takes.
 
     Baselines run first; then the run that is worth most, with at most `seeds` per method, until no run is worth its
     time (`compare/search.py`). `exhaustive` runs every method with every seed. The choice is the cheapest method to
@@ -103,11 +106,10 @@ def compare(
 
     Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row.
     """
-    if isinstance(task, str | Path):
-        task = Task.from_file(task)
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
     setup, fraction = RunSettings.of(given), parse_worth(worth)
+    task = Task.from_data(task, folder=beside(setup.runs))
     chosen = chosen_methods(methods, no_transfer)
     drawn = tuple(source for source in DRAWN if any(source in drawn_by(item.method) for item in chosen))
     varied = chosen_sources(vary, drawn)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example, text_of
+from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept, splits_of
 from graftwork.core.kind_settings import kind_settings, made, no_use, settings_of
 from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
@@ -105,6 +106,34 @@ class Task:
         except ConfigError as error:
             error.where = error.where or (str(path) if path.suffix == ".toml" else "")
             raise
+
+    @classmethod
+    def from_data(cls, data: Any, *, folder: str | Path = FOLDER, **flags: Any) -> Task:
+        """Build a task from data in memory, or from what `from_file` takes; a task is returned as it is.
+
+        `data`, and in `flags` also `validation` and `test`, may be a data frame of pandas or polars, an Arrow table, a
+        set of the library `datasets`, `(texts, labels)`, a list of dictionaries, or a dictionary of columns. One of
+        splits, such as `{"train": …, "test": …}` or a `DatasetDict`, gives the task these splits. They are written to
+        files in `folder` that are named by their content: equal data make the same runs as the same cells in a CSV.
+        The other `flags` are those of `from_file`.
+
+        Raises as `from_file`, and `DataError` for a missing value in the text or the label.
+        """
+        splits = splits_of(data, SPLIT_NAMES)
+        splits |= {name: flags.pop(name) for name in FILES if flags.get(name) is not None}
+        for name in ROLES & flags.keys():
+            if flags[name] is not None and not isinstance(flags[name], str | list | tuple):
+                flags[name] = str(flags[name])  # the column 0, say
+        per_word = kinds.get(flags.get("kind") or cls.kind).per_word
+        needed = [] if flags.get("rejects") else filled_columns(flags, per_word)
+        files = {
+            name: found if isinstance(found, str | Path | Task) else kept(found, folder, name, needed, per_word)
+            for name, found in splits.items()
+        }
+        train = files.pop("train")
+        if isinstance(train, Task):
+            return train.resolved(**flags, **files)
+        return cls.from_file(train, **flags, **files)
 
     @classmethod
     def from_settings(cls, told: Mapping[str, Any]) -> Task:

@@ -58,7 +58,7 @@ def features(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 @dataclass
-class Tagger:
+class TrainedPerceptron:
     """A greedy tagger from left to right: each tag is the best one given the previous tags."""
 
     weights: NDArray[np.float32]  # (F, C) weights of features
@@ -114,7 +114,7 @@ class Tagger:
         return {name: torch.from_numpy(part) for name, part in parts.items()}
 
     @classmethod
-    def of(cls, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Tagger:
+    def of(cls, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> TrainedPerceptron:
         """Rebuild the tagger from `delta`; older deltas hold all possible pairs of tags, (C + 1, C + 1, C)."""
         weights, after, rows = (delta[name].numpy() for name in ("weights", "after", "after_two"))
         pairs = np.argwhere(rows.any(axis=2)) if rows.ndim == 3 else delta["pairs"].numpy()
@@ -138,7 +138,7 @@ class _Late(NamedTuple):
 class _Averaged:
     """The weights in training: their present values, and the sums that turn these into averages over all words."""
 
-    def __init__(self, tagger: Tagger):
+    def __init__(self, tagger: TrainedPerceptron):
         self.now = tagger
         self.late = _Late(np.zeros(tagger.weights.shape), np.zeros(tagger.after.shape), {})
         self.seen = 1
@@ -171,7 +171,7 @@ class _Averaged:
             rows[pair], late[pair] = np.zeros(outputs, dtype=np.float32), np.zeros(outputs)
         return rows[pair], late[pair]
 
-    def checkpoint(self, best: Tagger, random: np.random.Generator, scores: list[float]) -> Checkpoint:
+    def checkpoint(self, best: TrainedPerceptron, random: np.random.Generator, scores: list[float]) -> Checkpoint:
         """Return a checkpoint after a pass: the weights, those of the best pass, and the state of `random`."""
         tensors = {f"now.{name}": tensor for name, tensor in self.now.delta().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in best.delta().items()}
@@ -180,13 +180,13 @@ class _Averaged:
         tensors |= {f"late.{name}": torch.from_numpy(part) for name, part in late.items()}
         return Checkpoint({"seen": self.seen, "scores": scores, "random": random.bit_generator.state}, tensors)
 
-    def restore(self, found: Checkpoint, random: np.random.Generator, scores: list[float]) -> Tagger:
+    def restore(self, found: Checkpoint, random: np.random.Generator, scores: list[float]) -> TrainedPerceptron:
         """Restore the state from `found`; return the tagger of the best pass."""
         parts: dict[str, dict[str, Tensor]] = {}
         for path, tensor in found.tensors.items():
             which, _, name = path.partition(".")
             parts.setdefault(which, {})[name] = tensor.clone()
-        self.now, best = (Tagger.of(parts[which], self.now.facts) for which in ("now", "best"))
+        self.now, best = (TrainedPerceptron.of(parts[which], self.now.facts) for which in ("now", "best"))
         late = {name: tensor.numpy() for name, tensor in parts["late"].items()}
         rows = _by_pair(parts["now"]["pairs"].numpy(), late["after_two"])
         self.late = _Late(late["weights"], late["after"], rows)
@@ -195,7 +195,7 @@ class _Averaged:
         random.bit_generator.state = found.numbers["random"]
         return best
 
-    def average(self) -> Tagger:
+    def average(self) -> TrainedPerceptron:
         """Return the tagger with the mean of the weights over all words so far."""
         now, late = self.now, self.late
 
@@ -203,7 +203,7 @@ class _Averaged:
             return (part - late / self.seen).astype(np.float32)
 
         after_two = {pair: mean(row, late.after_two[pair]) for pair, row in now.after_two.items()}
-        return Tagger(mean(now.weights, late.weights), mean(now.after, late.after), after_two, now.facts)
+        return TrainedPerceptron(mean(now.weights, late.weights), mean(now.after, late.after), after_two, now.facts)
 
 
 @methods.register("perceptron_tagger")
@@ -221,7 +221,7 @@ class PerceptronTagger(Baseline):
             return "it tags words, and this task has no tags"
         return "" if self.epochs > 0 else f"epochs must be above 0, not {self.epochs}"
 
-    def fit(self, bench: Workbench) -> Tagger:
+    def fit(self, bench: Workbench) -> TrainedPerceptron:
         """Train by correcting mistakes, in an order drawn from the seed; keep the pass that is best on validation."""
         outputs = bench.setting.kind.outputs(bench.setting.task)
         averaged = _Averaged(_blank(bench.train.examples, outputs))
@@ -246,9 +246,9 @@ class PerceptronTagger(Baseline):
         bench.tally.add_model(float(len(scores) * work))
         return _pruned(best, {"passes": len(scores), "validation_by_pass": scores})
 
-    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Tagger:
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> TrainedPerceptron:
         """Rebuild the tagger from its weights and the names of its features."""
-        return Tagger.of(delta, facts)
+        return TrainedPerceptron.of(delta, facts)
 
 
 def _listed(rows: Mapping[Pair, NDArray[Any]], outputs: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -268,11 +268,11 @@ def _still_rises(scores: Sequence[float]) -> bool:
     return max(scores, default=0.0) in scores[-2:] or not scores
 
 
-def _blank(examples: Sequence[Example], outputs: int) -> Tagger:
+def _blank(examples: Sequence[Example], outputs: int) -> TrainedPerceptron:
     """Return a tagger with weights of 0 for every feature that occurs at least `SEEN` times in train."""
     counts = Counter(name for example in examples for names in features(example.inputs["words"]) for name in names)
     vocabulary = sorted(name for name, count in counts.items() if count >= SEEN)
-    return Tagger(
+    return TrainedPerceptron(
         weights=np.zeros((len(vocabulary), outputs), dtype=np.float32),
         after=np.zeros((outputs + 1, outputs), dtype=np.float32),
         after_two={},
@@ -280,10 +280,10 @@ def _blank(examples: Sequence[Example], outputs: int) -> Tagger:
     )
 
 
-def _pruned(tagger: Tagger, facts: Mapping[str, Any]) -> Tagger:
+def _pruned(tagger: TrainedPerceptron, facts: Mapping[str, Any]) -> TrainedPerceptron:
     """Remove the features and pairs of tags with zero weights, which does not change the answers."""
     weighs = np.flatnonzero(np.abs(tagger.weights).sum(axis=1))
     vocabulary = [tagger.facts["vocabulary"][feature] for feature in weighs.tolist()]
     found = {"vocabulary": vocabulary, "features": len(vocabulary)} | dict(facts)
     after_two = {pair: row for pair, row in tagger.after_two.items() if row.any()}
-    return Tagger(tagger.weights[weighs], tagger.after, after_two, found)
+    return TrainedPerceptron(tagger.weights[weighs], tagger.after, after_two, found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Classifier:
+class ClassifierLayers:
     """A head of first token, hidden layer, activation, output; the paths are those in the whole model."""
 
     hidden: str
@@ -16,13 +16,13 @@ class Classifier:
     own_hidden: bool = True  # False: the hidden layer is the network's own pooler, which no adapter stores
 
 
-_BERT = Classifier("pooler.dense", "tanh", "classifier", own_hidden=False)
-_ROBERTA = Classifier("classifier.dense", "tanh", "classifier.out_proj")
-CLASSIFIERS: Mapping[str, Classifier] = {
+_BERT = ClassifierLayers("pooler.dense", "tanh", "classifier", own_hidden=False)
+_ROBERTA = ClassifierLayers("classifier.dense", "tanh", "classifier.out_proj")
+CLASSIFIERS: Mapping[str, ClassifierLayers] = {
     "bert": _BERT,
     "ernie": _BERT,
     "roberta": _ROBERTA,
     "xlm-roberta": _ROBERTA,
-    "electra": Classifier("classifier.dense", "gelu", "classifier.out_proj"),
-    "distilbert": Classifier("pre_classifier", "relu", "classifier"),
+    "electra": ClassifierLayers("classifier.dense", "gelu", "classifier.out_proj"),
+    "distilbert": ClassifierLayers("pre_classifier", "relu", "classifier"),
 }

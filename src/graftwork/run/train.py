@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
+from graftwork.core.in_memory import beside
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, parse_method
 from graftwork.core.progress import Progress, silent
@@ -39,7 +40,7 @@ class Run:
 
 @takes_settings
 def train(
-    task: Task | str | Path,
+    task: Any,
     *,
     method: str,
     seed: int = 0,
@@ -47,14 +48,13 @@ def train(
     progress: Progress = silent,
     **given: Unpack[GivenSettings],
 ) -> Run:
-    """Fit `method` to `task` once. A run that is already in `runs` is reused, also one with fewer threads, such as
-    those of a comparison.
+    """Fit `method` to `task`, a `Task` or what `Task.from_data` takes, once. A run that is already in `runs` is reused,
+    also one with fewer threads, such as those of a comparison.
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """
-    if isinstance(task, str | Path):
-        task = Task.from_file(task)
     chosen, setup = parse_method(method), RunSettings.of(given)
+    task = Task.from_data(task, folder=beside(setup.runs))
     require_use_of_rate(chosen, learning_rate)
     session = open_session(task, [chosen], setup)
     run = train_in(session, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)

@@ -10,11 +10,11 @@ from torch import Tensor
 from graftwork.bank.exchange.site_names import folder_of
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import safe_load
-from graftwork.pretrained.classifier_layers import CLASSIFIERS, Classifier
+from graftwork.pretrained.classifier_layers import CLASSIFIERS, ClassifierLayers
 from graftwork.pretrained.model_folder import weight_files
 
 
-def classifier_of(family: str, where: Path) -> Classifier:
+def classifier_of(family: str, where: Path) -> ClassifierLayers:
     """Return the classifier of an architecture. Raises `ConfigError` for an unknown one."""
     if family not in CLASSIFIERS:
         raise ConfigError(

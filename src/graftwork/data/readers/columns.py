@@ -10,6 +10,7 @@ from pathlib import Path
 from graftwork.core.kind import WritesTexts
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.media import MEDIA
+from graftwork.core.table_columns import COLUMNS, TARGETS
 from graftwork.core.task import Task
 from graftwork.data.readers.label_columns import APART, found_labels, marked_columns, names_of
 from graftwork.data.readers.separated import NAMES
@@ -18,10 +19,8 @@ from graftwork.data.readers.written_columns import usual_pairs, with_usual_colum
 from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.registry import kinds
 
-COLUMNS = {False: ("text", "sentence"), True: ("tokens", "words")}  # usual columns of a text, and of a list of words
 OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
 MOST_WORDS = 5  # words from which a column name is more likely a text
-TARGETS = {False: ("label",), True: ("tags", "upos", "label")}
 
 
 def table_of(path: Path, label: str | None, per_word: bool) -> Table:

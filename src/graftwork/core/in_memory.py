@@ -1,0 +1,180 @@
+"""Data in memory become a file that is named by its content, so that a run of them is one like any other.
+
+Equal data give the same file, examples and run ids, those of a CSV with the same cells; worker processes read it, and
+receipts name it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.core.table_columns import COLUMNS, TARGETS, MemoryTable, is_missing, table_in_memory
+from graftwork.errors import ConfigError, DataError, UnknownName, clip
+from graftwork.io.files import digest, file_digest, storage_errors, write_bytes
+
+FOLDER = "frames"
+OF_NAME = 12  # hexadecimal digits of the content's hash in a file's name
+
+ROLES = {"text", "text_a", "text_b", "image", "sound", "label"}  # settings that name a column
+
+
+def beside(runs: str | Path) -> Path:
+    """Return the folder for data in memory of a folder of runs."""
+    return Path(runs).parent / FOLDER
+
+
+def filled_columns(flags: Mapping[str, Any], per_word: bool) -> list[str]:
+    """Return the columns that must be filled in every row: those that `flags` name, else those with the usual names."""
+    texts = [flags[role] for role in ("text", "text_a", "text_b") if flags.get(role)]
+    label = flags.get("label") or TARGETS[per_word]
+    labels = [label, *label.split(",")] if isinstance(label, str) else [str(name) for name in label]
+    return [*(texts or (*COLUMNS[per_word], "text_a", "text_b")), *map(str.strip, labels)]
+
+
+def splits_of(data: Any, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return split -> data of a dictionary of splits, whose `names` these are; anything else is all of train.
+
+    Raises `ConfigError` for a dictionary of splits with other keys, or without train.
+    """
+    known = {name: split for split, listed in names.items() for name in listed}
+    if not isinstance(data, Mapping) or is_of_datasets(data) or not any(name in known for name in data):
+        return {"train": data}
+    for name in data:
+        if name not in known:
+            raise UnknownName("split", str(name), known, where="data", else_do="leave it out")
+    found = {known[name]: one for name, one in data.items()}
+    if "train" not in found or len(found) < len(data):
+        raise ConfigError(
+            "the dictionary has no train" if "train" not in found else "the dictionary has a split twice",
+            where="data",
+            got=", ".join(data),
+            expected="train, and where there are any validation and test",
+            do='name the rows to train on: {"train": …}',
+        )
+    return found
+
+
+def kept(data: Any, folder: str | Path, what: str, needed: Sequence[str], per_word: bool) -> Path:
+    """Write `data` to a file in `folder`, unless it is there, and return its path.
+
+    A table becomes JSONL, every cell the text that a CSV would have; lists stay lists. A set of the library `datasets`
+    is saved as a folder. `what` is the name of the data in messages; a row that lacks a value in a column of `needed`
+    is refused. Raises `ConfigError` or `DataError` for data that are no table, `StorageError`.
+    """
+    if is_of_datasets(data):
+        return _saved(data, Path(folder))
+    table = table_in_memory(data, what, per_word)
+    _require_filled(table, needed, what)
+    content = "".join(_lines(table, what)).encode()
+    path = Path(folder) / f"frame-{hashlib.sha256(content).hexdigest()[:OF_NAME]}.jsonl"
+    if not path.is_file():
+        write_bytes(path, content)
+    return path
+
+
+def _lines(table: MemoryTable, what: str) -> list[str]:
+    names, lines = list(table.columns), []
+    for row, cells in enumerate(zip(*table.columns.values(), strict=True)):
+        line = json.dumps({name: _cell(cell) for name, cell in zip(names, cells, strict=True)}, ensure_ascii=False)
+        try:
+            line.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                "half of a character: a surrogate without its other half",
+                where=f"{what}: {table.place(row)}",
+                got=clip(line[max(0, error.start - 20) : error.end + 20]),
+                expected="text that UTF-8 can write",
+                do='mend the text: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")',
+            ) from None
+        lines.append(line + "\n")
+    return lines
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell as JSON: None where it is missing, a list of texts, the value of a dictionary, else its text."""
+    if isinstance(value, str):
+        return str(value)
+    if is_missing(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): _inside(item) for name, item in value.items()}
+    if (items := _items(value)) is not None:
+        return [_inside(item) if isinstance(item, Mapping) else _cell(item) for item in items]
+    return str(value)
+
+
+def _inside(value: Any) -> Any:
+    """Return what stands in a dictionary as JSON, with its numbers."""
+    if isinstance(value, Mapping):
+        return {str(name): _inside(item) for name, item in value.items()}
+    if (items := _items(value)) is not None:
+        return [_inside(item) for item in items]
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, bool | int | float) and not is_missing(value) else _cell(value)
+
+
+def _items(value: Any) -> Sequence[Any] | None:
+    """Return the items of a list, a tuple, a set or an array; None for what is none."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        return value
+    return list(value) if getattr(value, "ndim", 0) == 1 or hasattr(value, "to_list") else None
+
+
+def _require_filled(table: MemoryTable, needed: Collection[str], what: str) -> None:
+    """Raise `DataError` for the first row that lacks a value in one of these columns."""
+    found = {name: [row for row, cell in enumerate(table.columns[name]) if is_missing(cell)]
+             for name in needed if name in table.columns}  # fmt: skip
+    empty = {name: rows for name, rows in found.items() if rows}
+    if not empty:
+        return
+    name, rows = next(iter(empty.items()))
+    counts = ", ".join(f"{len(rows):,} of {len(table):,} in {clip(column)}" for column, rows in empty.items())
+    raise DataError(
+        f"the column {clip(name)} has no value here",
+        where=f"{what}: {table.place(rows[0])}",
+        got=f"{table.columns[name][rows[0]]!r}; missing values: {counts}",
+        expected="a text and a label in every row",
+        do=f"drop such rows, as pandas does by dropna(subset={list(empty)}), or fill them in",
+    )
+
+
+def is_of_datasets(data: Any) -> bool:
+    """Return whether `data` is a set, or a dictionary of sets, of the library `datasets`."""
+    library = sys.modules.get("datasets")
+    if library is None:
+        return False
+    if isinstance(data, library.IterableDataset | library.IterableDatasetDict):
+        raise ConfigError(
+            "a set that streams has no end to wait for",
+            got=type(data).__name__,
+            expected="a Dataset or a DatasetDict",
+            do="load it without streaming=True, or take its first rows: Dataset.from_list(list(set.take(10000)))",
+        )
+    return isinstance(data, library.Dataset | library.DatasetDict)
+
+
+def _saved(data: Any, folder: Path) -> Path:
+    """Save a set of `datasets` below `folder`, named by the content of its files."""
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".saving-") as scratch:
+            written = Path(scratch) / "set"
+            data.save_to_disk(str(written))
+            files = sorted(file for file in written.rglob("*") if file.suffix == ".arrow" or file.name in _DESCRIBES)
+            content = digest([[file.relative_to(written).as_posix(), file_digest(file)] for file in files])
+            path = folder / f"set-{content[:OF_NAME]}"
+            if not path.exists():
+                shutil.move(written, path)
+    return path
+
+
+_DESCRIBES = ("dataset_info.json", "dataset_dict.json")

@@ -1,0 +1,1 @@
+"""Estimators for scikit-learn: a classifier, a regressor and a tagger of texts."""

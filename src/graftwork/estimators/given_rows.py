@@ -1,0 +1,157 @@
+"""What an estimator is given: texts, pairs of texts or lists of words, checked row by row, and made a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from graftwork.core.example import text_of
+from graftwork.core.kind import Kind
+from graftwork.core.table_columns import is_missing
+from graftwork.core.task import Task
+from graftwork.data.load import FEWEST_ROWS
+from graftwork.data.splits.content_split import draw, with_every_label
+from graftwork.errors import InputError, clip
+from graftwork.io.files import write_bytes
+from graftwork.targets.labels import labels_of
+
+Inputs = Mapping[str, Any]  # role -> a text, or a tuple of words, as in an example
+MOST_COLUMNS = 2
+
+
+def texts_of(estimator: Any, X: Any, *, reset: bool) -> list[Inputs]:
+    """Return the inputs of each row of texts, of one column of texts, or of two: `text`, or `text_a` and `text_b`.
+
+    With `reset` the estimator learns the number of columns, and the names of a frame's; else they are compared. Raises
+    `InputError` for a row that is no text, and `ValueError` or `TypeError` as scikit-learn's `check_array`.
+    """
+    if isinstance(X, str):
+        raise InputError("one text where a list of texts is expected", got=clip(X), do='write ["…"]')
+    cells: NDArray[Any] = validate_data(
+        estimator, X, reset=reset, dtype=object, ensure_2d=False, ensure_all_finite=False
+    )  # (N,) or (N, columns)
+    columns = 1 if cells.ndim == 1 else cells.shape[1]
+    if reset:
+        estimator.n_features_in_ = columns
+    elif columns != estimator.n_features_in_:
+        name = type(estimator).__name__
+        raise InputError(
+            f"X has {columns} features, but {name} is expecting {estimator.n_features_in_} features as input",
+            do="give the same columns of texts as in fit",
+        )
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            "X has too many columns",
+            got=f"{columns} columns",
+            expected="texts, or one or two columns of texts",
+            do="select the columns of the text: X[['text']]",
+        )
+    roles = ("text",) if columns == 1 else ("text_a", "text_b")
+    rows: list[Inputs] = [dict(zip(roles, row, strict=True)) for row in cells.reshape(-1, columns).tolist()]
+    for place, row in enumerate(rows):
+        for given in row.values():
+            _require_text(given, f"X, row {place}")
+    return rows
+
+
+def words_of(X: Any) -> list[Inputs]:
+    """Return the inputs of each list of words. Raises `InputError` for a row that is no list of words."""
+    if isinstance(X, str):
+        raise InputError("one text where lists of words are expected", got=clip(X), do="split each text into words")
+    rows: list[Inputs] = [{"words": strings_of(words, f"X, row {place}", "words")} for place, words in enumerate(X)]
+    if not rows:
+        raise InputError("there are no rows", expected="a list of words for each row")
+    return rows
+
+
+def column_of(y: Any, estimator: Any, *, numeric: bool = False) -> NDArray[Any]:
+    """Return y as (N,) labels or numbers. Raises `InputError` for a missing one, and `ValueError`."""
+    if y is None:
+        name = type(estimator).__name__
+        raise InputError(f"{name} requires y to be passed, but the target y is None", do="give one for each row of X")
+    listed = y if isinstance(y, list | tuple) else column_or_1d(y).tolist()  # numpy makes a text of a list's NaN
+    for place, given in enumerate(listed):
+        if is_missing(given):
+            raise InputError("the label is missing", where=f"y, row {place}", do="drop the row, or fill it in")
+    dtype = "numeric" if numeric else None
+    column: NDArray[Any] = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=dtype, input_name="y")
+    return column
+
+
+def strings_of(given: Any, where: str, noun: str) -> tuple[str, ...]:
+    """Return a list of words or tags as a tuple. Raises `InputError` for anything else, and for an empty list."""
+    listed = given.tolist() if isinstance(given, np.ndarray) else given
+    if not isinstance(listed, list | tuple) or not listed or not all(isinstance(one, str) for one in listed):
+        raise InputError(f"no list of {noun}", where=where, got=clip(repr(given)), expected=f"a list of {noun}")
+    return tuple(listed)
+
+
+def _require_text(given: Any, where: str) -> None:
+    if isinstance(given, str):
+        return
+    missing = is_missing(given)
+    what = "the text is missing" if missing else "this is no text"
+    do = "drop the row, or fill it in" if missing else "str(…) makes a text of it, if that is meant"
+    raise InputError(what, where=where, got=clip(repr(given)), expected="a text", do=do)
+
+
+def require_filled(rows: Sequence[Inputs]) -> None:
+    """Raise `InputError` for a blank text: nothing can be learnt from it."""
+    for place, row in enumerate(rows):
+        if not all(text_of(given).strip() for given in row.values()):
+            raise InputError("the text is empty", where=f"X, row {place}", do="drop the row, or fill it in")
+
+
+def held_for_validation(rows: Sequence[Inputs], targets: Sequence[Any], kind: Kind, fraction: float) -> list[bool]:
+    """Return for each row whether it is held out to choose epochs by: a share of every class, drawn as by `load`.
+
+    The draw depends on the texts alone, equal texts stay together, and a class with one row is only trained on. Raises
+    `InputError` for a share outside of (0, 1), for too few rows, and where all rows have equal texts.
+    """
+    if not 0 < fraction < 1:
+        raise InputError("validation_fraction must be above 0 and below 1", got=repr(fraction))
+    if len(rows) < FEWEST_ROWS:
+        raise InputError(
+            "too few rows to hold some out for validation",
+            got=f"n_samples = {len(rows)}",
+            expected=f"{FEWEST_ROWS} or more",
+        )
+    names = draw(rows, kind.strata(targets), {"validation": fraction})
+    if kind.has_labels and not kind.per_word:
+        names = with_every_label(rows, names, [labels_of(target) for target in targets])
+    held = [name == "validation" for name in names]
+    if not any(held) or all(held):
+        raise InputError("no row is left for validation: rows with equal texts stay together", do="add rows")
+    return held
+
+
+def task_of(folder: Path, rows: Sequence[Inputs], targets: Sequence[Any], held: Sequence[bool], **flags: Any) -> Task:
+    """Return the task of these rows, whose files are in `folder`. No row is taken away for a test.
+
+    The rows held out for validation are repeated as the test split, since every run has one.
+    """
+    parts = {
+        name: columns_of(
+            [row for row, out in zip(rows, held, strict=True) if out == held_out],
+            [target for target, out in zip(targets, held, strict=True) if out == held_out],
+        )
+        for name, held_out in (("train", False), ("validation", True))
+    }
+    task = Task.from_data(parts, folder=folder, **flags)
+    assert task.validation is not None
+    again = task.validation.with_name(f"again-{task.validation.name}")
+    write_bytes(again, task.validation.read_bytes())
+    return task.resolved(test=again)
+
+
+def columns_of(rows: Sequence[Inputs], targets: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return rows and targets as columns, whose names are found without being told."""
+    names = {"words": "tokens"}
+    columns = {names.get(role, role): [row[role] for row in rows] for role in rows[0]}
+    return columns | {"tags" if "tokens" in columns else "label": list(targets)}

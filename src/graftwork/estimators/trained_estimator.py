@@ -1,0 +1,153 @@
+"""What the estimators share: their parameters, the run that a fit makes, and the module that answers afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from graftwork.budget.ladder import climb
+from graftwork.core.in_memory import beside
+from graftwork.core.named_methods import named_from_config
+from graftwork.core.task import Task
+from graftwork.errors import ConfigError
+from graftwork.estimators.given_rows import Inputs, held_for_validation, require_filled, task_of
+from graftwork.io.files import write_bytes
+from graftwork.module.inputs import Text
+from graftwork.module.task_module import TaskModule
+from graftwork.registry import kinds
+from graftwork.run.settings import GivenSettings
+from graftwork.run.train import Run, train
+
+DEFAULT_METHOD = "adapter"
+
+
+class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """An estimator whose `fit` trains a task module, and which keeps the module's files, so that it can be pickled."""
+
+    KIND: ClassVar[str]  # a name in `kinds`
+
+    def __init__(
+        self,
+        method: str | None = None,
+        *,
+        budget: str | None = None,
+        learning_rate: float | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        backbone: str | None = None,
+        metrics: str | Sequence[str] | None = None,
+        validation_fraction: float = 0.1,
+        random_state: Any = 0,
+        runs: str | Path | None = None,
+        precision: str | None = None,
+        device: str | None = None,
+        prices: str | Path | None = None,
+        cache: str | Path | None = None,
+        cache_size: str | None = None,
+        max_memory: str | None = None,
+    ) -> None:
+        self.method = method
+        self.budget = budget
+        self.learning_rate = learning_rate
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.backbone = backbone
+        self.metrics = metrics
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.runs = runs
+        self.precision = precision
+        self.device = device
+        self.prices = prices
+        self.cache = cache
+        self.cache_size = cache_size
+        self.max_memory = max_memory
+
+    def _train(self, rows: Sequence[Inputs], targets: Sequence[Any]) -> None:
+        """Train on these rows, in a folder that is removed afterwards, and keep the module."""
+        require_filled(rows)
+        held = held_for_validation(rows, targets, kinds.get(self.KIND), self.validation_fraction)
+        with tempfile.TemporaryDirectory(prefix="graftwork-") as made:
+            folder = Path(made)
+            runs = folder / "runs" if self.runs is None else Path(self.runs)
+            flags = {"name": type(self).__name__.lower(), "kind": self.KIND, "metrics": self.metrics}
+            task = task_of(beside(runs), rows, targets, held, **flags)
+            self._keep(self._run(task, runs, folder / "ladder"))
+
+    def _run(self, task: Task, runs: Path, ladder: Path) -> Run:
+        seed = self.random_state
+        if not isinstance(seed, int):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        given = GivenSettings(
+            backbone=self.backbone,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            runs=runs,
+            precision=self.precision,
+            device=self.device,
+            prices=self.prices,
+            cache=self.cache,
+            cache_size=self.cache_size,
+            max_memory=self.max_memory,
+        )
+        if self.budget is None:
+            method = DEFAULT_METHOD if self.method is None else self.method
+            return train(task, method=method, seed=seed, learning_rate=self.learning_rate, **given)
+        if self.method is not None or self.learning_rate is not None:
+            raise ConfigError(
+                "budget finds the method and its learning rate by itself",
+                got=f"method={self.method!r}, learning_rate={self.learning_rate!r}",
+                do="leave budget out, or both of these",
+            )
+        return climb(task, self.budget, seed=seed, out=ladder, **given).run
+
+    def _keep(self, run: Run) -> None:
+        place = run.folder / "module"
+        self._module: TaskModule | None = TaskModule.load(place)
+        self.method_ = named_from_config(self._module.description["method"]).label
+        self.validation_scores_ = dict(run.result.validation)
+        self.price_tag_ = dict(run.result.costs)
+        self.module_files_ = {path.name: path.read_bytes() for path in sorted(place.iterdir()) if path.is_file()}
+
+    @property
+    def module_(self) -> TaskModule:
+        """The trained module; its folder is gone. It is opened again where the estimator was pickled."""
+        check_is_fitted(self)
+        if self._module is None:
+            with tempfile.TemporaryDirectory(prefix="graftwork-") as folder:
+                for name, content in self.module_files_.items():
+                    write_bytes(Path(folder, name), content)
+                self._module = TaskModule.load(folder)
+        return self._module
+
+    def _rows(self, X: Any, *, reset: bool) -> list[Inputs]:
+        """Return the inputs of each row of X; with `reset` the estimator learns how many columns it has."""
+        raise NotImplementedError
+
+    def _given(self, X: Any) -> list[Text]:
+        """Return X as the module takes it. Raises `NotFittedError` before `fit`."""
+        check_is_fitted(self)
+        inputs = [tuple(row.values()) for row in self._rows(X, reset=False)]
+        return [given[0] if len(given) == 1 else given for given in inputs]
+
+    def _answers(self, X: Any) -> list[dict[str, Any]]:
+        texts = self._given(X)
+        return self.module_.predict(texts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the open module, whose files are in it."""
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_module": None} if "_module" in state else state
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that X is texts."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.string = tags.input_tags.one_d_array = True
+        return tags
