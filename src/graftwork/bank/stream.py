@@ -45,7 +45,7 @@ class Stream:
 
 @takes_settings
 def stream(
-    tasks: Sequence[Task | str | Path],
+    tasks: Sequence[Any],
     bank: str | Path | None = None,
     *,
     method: str = "adapter",
@@ -110,17 +110,17 @@ def _require_outside(asked: Sequence[StreamTask], made: Sequence[str | Path]) ->
             require_outside(one.task, made)
 
 
-def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[StreamTask], dict[str, str]]:
+def _read(tasks: Sequence[Any], strict: bool) -> tuple[list[StreamTask], dict[str, str]]:
     """Read the task files; return the tasks, and the errors of the others. Raises `ConfigError` for invalid names."""
     asked: list[StreamTask] = []
     failed: dict[str, str] = {}
-    for given in tasks:
+    for number, given in enumerate(tasks, 1):
         try:
             one = StreamTask.of(given)
         except GraftworkError as error:
             if strict:
                 raise
-            failed[str(given)] = error.message
+            failed[str(given) if isinstance(given, str | Path) else f"task {number}"] = error.message
             continue
         require_name(one.task.name)
         if one.task.name in [other.task.name for other in asked]:

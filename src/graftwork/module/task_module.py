@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import OwnOutputs
@@ -76,6 +77,7 @@ class TaskModule:
     )
 
     @classmethod
+    @told_arguments
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
         """Load a module folder, or a run's, to predict on `device` ("auto", "cpu" or "cuda"), wherever it was trained.
 
