@@ -17,7 +17,6 @@ from graftwork.bank.task_version import BankState
 from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.named_methods import parse_method
 from graftwork.core.progress import Progress, part_of, silent
-from graftwork.core.task import Task
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
 from graftwork.io.files import alone, require_writable

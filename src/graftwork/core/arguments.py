@@ -11,22 +11,26 @@ import numbers
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from graftwork.errors import ConfigError, UnknownName, clip
+from graftwork.errors import ConfigError, UnknownName
 
 F = TypeVar("F", bound=Callable[..., Any])
 WORDS: Mapping[Any, str] = {
     int: "a whole number", float: "a number", bool: "True or False", str: "a string", Path: "a path",
     Sequence: "a list", Mapping: "a dictionary", types.NoneType: "None",
 }  # fmt: skip
+LONGEST = 80  # characters of a value in a message
 NEEDED = {  # argument without a default -> how to give it
     "task": "the data first: a file, a data frame, (texts, labels) or a Task",
     "method": 'name one: method="linear_probe" is fast, "lora" and "adapter" are small, "full" trains all;'
     " gw.compare tries what fits",
     "budget": 'say what may be spent: budget="5min", "3Wh" or "1EUR"',
 }
+
+ELSEWHERE = {"threads": "runs use the cores that this process may: set OMP_NUM_THREADS=1 before Python starts"}
 
 
 def told_arguments(function: F) -> F:
@@ -89,24 +93,36 @@ def _require_known(
     by_place = [name for name, one in known.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     for name in named if not any(one.kind is one.VAR_KEYWORD for one in known.values()) else ():
         if name not in known:
-            task = "columns, kind and metrics belong to the data: gw.Task.from_data(data, text=…, label=…)"
-            raise UnknownName(
-                f"argument of {function}", name, known, else_do=task if "task" in known else "leave it out"
-            )
+            raise _unknown(function, name, list(known))
     if len(places) > len(by_place):
         raise ConfigError(
             f"{function} takes {' and '.join(by_place) or 'nothing'} by place, and all else by name",
-            got=clip(repr(places[len(by_place)])),
+            got=_shown(places[len(by_place)]),
             expected=", ".join(f"{name}=…" for name in known if name not in by_place),
             do=f"write its name before it: {next((name for name in known if name not in by_place), '')}=…",
         )
     for name in by_place[: len(places)]:
         if name in named:
-            raise ConfigError(f"{name} of {function} is given twice", got=clip(repr(named[name])), do="give it once")
+            raise ConfigError(f"{name} of {function} is given twice", got=_shown(named[name]), do="give it once")
     for name, one in known.items():
         required = one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
         if required and name not in (*by_place[: len(places)], *named):
             raise ConfigError(f"{function} needs {name}", do=NEEDED.get(name, f"give it: {name}=…"))
+
+
+def _unknown(function: str, name: str, known: Sequence[str]) -> ConfigError:
+    """Return the error of an argument that the function does not have."""
+    from graftwork.core.kind_settings import kind_settings
+    from graftwork.core.task import Task  # which imports this module
+
+    of_tasks = {*(item.name for item in fields(Task)), *kind_settings()}
+    error = UnknownName(f"argument of {function}", name, known, else_do="leave it out")
+    do = ELSEWHERE.get(name) or (
+        f"it is a setting of the task: gw.Task.from_data(data, {name}=…)"
+        if name in of_tasks and "task" in known
+        else error.do
+    )
+    return ConfigError(error.what, got=f"{name}=…", expected=error.expected, do=do)
 
 
 def fitting(name: str, value: Any, hint: Any) -> Any:
@@ -119,9 +135,9 @@ def fitting(name: str, value: Any, hint: Any) -> Any:
     expected = [_word(part) for part in parts]
     raise ConfigError(
         f"{name} is of another type",
-        got=f"{clip(repr(value))}, {_article(type(value).__name__)}",
+        got=_shown(value),
         expected=" or ".join([", ".join(expected[:-1]), expected[-1]] if len(expected) > 1 else expected),
-        do=f"give {name} as {expected[0]}",
+        do=NEEDED.get(name, f"give {name} as {expected[0]}"),
     )
 
 
@@ -152,6 +168,17 @@ def _word(part: Any) -> str:
     if isinstance(part, tuple):
         return f"a list of {' or '.join({str: 'strings', Path: 'paths'}.get(one, f'{one.__name__}s') for one in part)}"
     return WORDS.get(part) or _article(part.__name__)
+
+
+def _shown(value: Any) -> str:
+    """Return a value of an unexpected type for a message."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    kind = _article(type(value).__name__)
+    if hasattr(value, "shape"):
+        return f"{kind} of shape {tuple(value.shape)}"
+    told = " ".join(repr(value).split())
+    return f"{told if len(told) <= LONGEST else told[:LONGEST] + '…'}, {kind}"
 
 
 def _article(word: str) -> str:

@@ -134,16 +134,18 @@ class Task:
         """
         splits = splits_of(data, SPLIT_NAMES)
         splits |= {name: flags.pop(name) for name in FILES if flags.get(name) is not None}
-        for name in ROLES & flags.keys():
+        for name in {*ROLES, "positive"} & flags.keys():
             if flags[name] is not None and not isinstance(flags[name], str | list | tuple):
-                flags[name] = str(flags[name])  # the column 0, say
+                flags[name] = str(flags[name])  # the column 0, or the class 1
         flags |= {
             name: [str(label) for label in flags[name]] for name in ("labels",) if isinstance(flags.get(name), list)
         }
         per_word = kinds.get(fitting("kind", flags.get("kind") or cls.kind, str)).per_word
-        needed = [] if flags.get("rejects") else filled_columns(flags, per_word)
+        needed = {} if flags.get("rejects") else filled_columns(flags, per_word)
         files = {
-            name: found if isinstance(found, str | Path | Task) else kept(found, folder, name, needed, per_word)
+            name: found
+            if isinstance(found, str | Path | Task)
+            else kept(found, folder, name if len(splits) > 1 else "data", needed, per_word)
             for name, found in splits.items()
         }
         train = files.pop("train")

@@ -84,7 +84,7 @@ def _kept(data: Any, task: Task, columns: Mapping[str, Any], rejects: str | Path
     """Write labelled data in memory to a file. Raises as `kept`."""
     named = {role: getattr(task, role) for role in ROLES} | dict(columns)
     per_word = kinds.get(task.kind).per_word
-    return kept(data, FOLDER, "file", [] if rejects else filled_columns(named, per_word), per_word)
+    return kept(data, FOLDER, "file", {} if rejects else filled_columns(named, per_word), per_word)
 
 
 def scores_on(module: TaskModule, task: Task, path: Path) -> dict[str, float]:

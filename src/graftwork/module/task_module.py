@@ -33,7 +33,7 @@ from graftwork.module.exported_folder import (
     require_answers,
     with_cause,
 )
-from graftwork.module.inputs import Text, asking, example_of_given
+from graftwork.module.inputs import Text, asking, example_of_given, require_list
 from graftwork.module.module_files import (
     DELTA,
     media_file,
@@ -189,8 +189,7 @@ class TaskModule:
 
     def examples(self, texts: Sequence[Text]) -> list[Example]:
         """Convert the texts to examples. Raises `ConfigError` as `predict` does."""
-        if isinstance(texts, str | Mapping):
-            raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
+        require_list(texts)
         return [example_of_given(self.roles, number, text) for number, text in enumerate(texts, 1)]
 
     def self_test_examples(self) -> list[Example]:
