@@ -40,3 +40,15 @@ def test_folders_can_still_be_imported_from() -> None:
 def test_import_is_light() -> None:
     code = "import graftwork, sys; assert not {'torch', 'numpy', 'click'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dir_holds_only_what_is_public() -> None:
+    assert dir(gw) == gw.__all__
+
+
+def test_modules_inside_folders_that_functions_hide_can_be_named() -> None:
+    import graftwork.compare.grid as grid
+    import graftwork.train.loop as loop
+
+    assert inspect.ismodule(grid) and inspect.ismodule(loop)
+    assert inspect.isfunction(gw.compare) and inspect.isfunction(gw.train)

@@ -2,7 +2,7 @@
 
     import graftwork as gw
 
-    board = gw.compare(gw.Task.from_file("tickets.csv"), methods=["linear_probe", "adapter"], seeds=5)
+    board = gw.compare("tickets.csv", methods=["linear_probe", "adapter"], seeds=5)  # or a data frame
 
 Heavy imports happen only when one of these names is used.
 """
@@ -101,20 +101,24 @@ class _Face(ModuleType):
     """This module's class: public names are imported on first use and take precedence over folders of the same name.
 
     Importing anything from the folders `compare/` and `train/` would otherwise replace `graftwork.compare` and
-    `graftwork.train` by the folders. `from graftwork.train.loop import …` is not affected.
+    `graftwork.train` by the folders. Imports of what is inside the folders are not affected.
     """
 
     def __getattr__(self, name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module 'graftwork' has no attribute {name!r}")
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        found = getattr(importlib.import_module(_HOMES[name]), name)
+        for inside, module in vars(sys.modules.get(f"graftwork.{name}", found)).items():
+            if isinstance(module, ModuleType):  # so that `import graftwork.train.loop as loop` finds its way through it
+                setattr(found, inside, module)
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *__all__})
+        return list(__all__)
 
 
 sys.modules[__name__].__class__ = _Face

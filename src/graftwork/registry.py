@@ -66,6 +66,7 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the part registered as `name`. Raises `UnknownName` with the nearest name."""
+        name = str(name)  # a caller's number, say, which is no name either
         if name not in self._parts:
             plugins = self._plugins
             if name in plugins:

@@ -13,6 +13,7 @@ from graftwork.bank.bank_folder import BankFolder, unknown_task
 from graftwork.bank.integrity import BankFinding, examine
 from graftwork.bank.mixed_batch import Mixture
 from graftwork.bank.task_version import BankChanges, BankState, TaskEntry, require_digest
+from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.writing import Tell
@@ -52,6 +53,7 @@ class Bank:
         self._answering = threading.RLock()  # held while rows are answered or tasks are swapped
 
     @classmethod
+    @told_arguments
     def create(cls, path: str | Path, *, backbone: str | None = None, precision: str = "auto") -> Bank:
         """Create a bank without tasks. Without `backbone`, the first task with one sets backbone and precision.
 
@@ -64,6 +66,7 @@ class Bank:
         return cls.open(BankFolder.create(Path(path), backbone=card, precision=chosen).root)
 
     @classmethod
+    @told_arguments
     def open(cls, path: str | Path, *, device: str = "auto") -> Bank:
         """Open the bank in this folder. Each task is opened, self-tested and loaded on first use.
 

@@ -17,7 +17,6 @@ from graftwork.bank.task_version import BankState
 from graftwork.config import DEFAULT_BACKBONE, Prices
 from graftwork.core.named_methods import parse_method
 from graftwork.core.progress import Progress, part_of, silent
-from graftwork.core.task import Task
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
 from graftwork.io.files import alone, require_writable
@@ -45,7 +44,7 @@ class Stream:
 
 @takes_settings
 def stream(
-    tasks: Sequence[Task | str | Path],
+    tasks: Sequence[Any],
     bank: str | Path | None = None,
     *,
     method: str = "adapter",
@@ -110,17 +109,17 @@ def _require_outside(asked: Sequence[StreamTask], made: Sequence[str | Path]) ->
             require_outside(one.task, made)
 
 
-def _read(tasks: Sequence[Task | str | Path], strict: bool) -> tuple[list[StreamTask], dict[str, str]]:
+def _read(tasks: Sequence[Any], strict: bool) -> tuple[list[StreamTask], dict[str, str]]:
     """Read the task files; return the tasks, and the errors of the others. Raises `ConfigError` for invalid names."""
     asked: list[StreamTask] = []
     failed: dict[str, str] = {}
-    for given in tasks:
+    for number, given in enumerate(tasks, 1):
         try:
             one = StreamTask.of(given)
         except GraftworkError as error:
             if strict:
                 raise
-            failed[str(given)] = error.message
+            failed[str(given) if isinstance(given, str | Path) else f"task {number}"] = error.message
             continue
         require_name(one.task.name)
         if one.task.name in [other.task.name for other in asked]:

@@ -37,12 +37,10 @@ class StreamTask:
     settings: Mapping[str, Any]
 
     @classmethod
-    def of(cls, given: Task | str | Path) -> StreamTask:
-        """Build from a task, or from anything that `Task.from_file` takes. Raises `GraftworkError`."""
-        if isinstance(given, Task):
-            return cls(given, {})
-        path = Task.find(given)
-        return cls(Task.from_file(given), read_task_file(path)[1] if path.suffix == ".toml" else {})
+    def of(cls, given: Any) -> StreamTask:
+        """Build from a task, or from anything that `Task.from_data` takes. Raises `GraftworkError`."""
+        is_file = isinstance(given, str | Path) and str(given).endswith(".toml")
+        return cls(Task.from_data(given), read_task_file(Path(given))[1] if is_file else {})
 
 
 @dataclass(frozen=True)

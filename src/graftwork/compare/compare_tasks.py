@@ -18,6 +18,7 @@ from graftwork.compare.leaderboard import (
 from graftwork.compare.tasks_data import over_tasks
 from graftwork.compare.tasks_report import write_tasks_report
 from graftwork.compare.workers import runs_at_once
+from graftwork.core.in_memory import beside
 from graftwork.core.progress import Progress, part_of, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.data.readers.hub_datasets import SCHEME
@@ -51,7 +52,7 @@ class TasksBoard:
 
 @takes_settings
 def compare_tasks(
-    tasks: Sequence[Task | str | Path],
+    tasks: Sequence[Any],
     *,
     against: str | None = None,
     methods: str | Sequence[str] | None = None,
@@ -63,7 +64,7 @@ def compare_tasks(
     progress: Progress = silent,
     **setup: Unpack[GivenSettings],
 ) -> TasksBoard:
-    """Compare methods on each of `tasks` (tasks, data files or task files), then over all of them.
+    """Compare methods on each of `tasks` (tasks, task files, or what `Task.from_data` takes), then over all of them.
 
     Arguments given here take precedence over a task file's settings of its comparison (backbone, methods, seeds …),
     and these over the defaults of `compare`. Ratios are to the method labelled `against` (default: `full`). `out`
@@ -75,10 +76,10 @@ def compare_tasks(
     given = {key: value for key, value in told.items() if value is not None} | {"no_transfer": no_transfer, **setup}
     asked = []
     for task in tasks:
-        settings = {}
+        is_file = isinstance(task, str | Path) and str(task).endswith(".toml")
+        settings = read_task_file(Path(task))[1] if is_file else {}
         if not isinstance(task, Task):
-            settings = read_task_file(Path(task))[1] if str(task).endswith(".toml") else {}
-            task = Task.from_file(task)
+            task = Task.from_data(task, folder=beside(setup.get("runs") or RunSettings.runs))
         asked.append((task, {"seeds": SEEDS, **settings, **given, **over(settings, setup)}))
     return compare_each(asked, against=against, out=out, progress=progress)
 

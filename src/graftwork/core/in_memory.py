@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,16 @@ def beside(runs: str | Path) -> Path:
     return Path(runs).parent / FOLDER
 
 
-def filled_columns(flags: Mapping[str, Any], per_word: bool) -> list[str]:
-    """Return the columns that must be filled in every row: those that `flags` name, else those with the usual names."""
+def filled_columns(flags: Mapping[str, Any], per_word: bool) -> dict[str, str]:
+    """Return the columns that every row must have filled, "text" or "label" for each.
+
+    They are those that `flags` name, else those with the usual names.
+    """
     texts = [flags[role] for role in ("text", "text_a", "text_b") if flags.get(role)]
     label = flags.get("label") or TARGETS[per_word]
     labels = [label, *label.split(",")] if isinstance(label, str) else [str(name) for name in label]
-    return [*(texts or (*COLUMNS[per_word], "text_a", "text_b")), *map(str.strip, labels)]
+    texts = texts or [*COLUMNS[per_word], "text_a", "text_b"]
+    return dict.fromkeys(map(str.strip, labels), "label") | dict.fromkeys(texts, "text")
 
 
 def splits_of(data: Any, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -61,12 +65,14 @@ def splits_of(data: Any, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return found
 
 
-def kept(data: Any, folder: str | Path, what: str, needed: Sequence[str], per_word: bool) -> Path:
+def kept(data: Any, folder: str | Path, what: str, needed: Mapping[str, str], per_word: bool) -> Path:
     """Write `data` to a file in `folder`, unless it is there, and return its path.
 
     A table becomes JSONL, every cell the text that a CSV would have; lists stay lists. A set of the library `datasets`
-    is saved as a folder. `what` is the name of the data in messages; a row that lacks a value in a column of `needed`
-    is refused. Raises `ConfigError` or `DataError` for data that are no table, `StorageError`.
+    is saved as a folder. `what` is the name of the data in messages; a row that lacks a value in a column of `needed`,
+    as `filled_columns` returns them, is refused.
+
+    Raises `ConfigError` or `DataError` for data that are no table, `StorageError`.
     """
     if is_of_datasets(data):
         return _saved(data, Path(folder))
@@ -129,22 +135,39 @@ def _items(value: Any) -> Sequence[Any] | None:
     return list(value) if getattr(value, "ndim", 0) == 1 or hasattr(value, "to_list") else None
 
 
-def _require_filled(table: MemoryTable, needed: Collection[str], what: str) -> None:
-    """Raise `DataError` for the first row that lacks a value in one of these columns."""
-    found = {name: [row for row, cell in enumerate(table.columns[name]) if is_missing(cell)]
-             for name in needed if name in table.columns}  # fmt: skip
-    empty = {name: rows for name, rows in found.items() if rows}
+def _require_filled(table: MemoryTable, needed: Mapping[str, str], what: str) -> None:
+    """Raise `DataError` for the first row that lacks a value in one of these columns, or has bytes for a text."""
+    columns = {name: (role, table.columns[name]) for name, role in needed.items() if name in table.columns}
+    for name, (_, cells) in columns.items():
+        row = next((row for row, cell in enumerate(cells) if isinstance(cell, bytes)), None)
+        if row is not None:
+            raise DataError(
+                f"the column {clip(name)} holds bytes",
+                where=f"{what}: {table.place(row)}",
+                got=clip(repr(cells[row])),
+                expected="texts",
+                do=f'decode them: frame["{name}"].str.decode("utf-8")',
+            )
+    empty = {
+        name: rows
+        for name, (role, cells) in columns.items()
+        if (rows := [row for row, cell in enumerate(cells) if is_missing(cell) or (role == "text" and _is_blank(cell))])
+    }
     if not empty:
         return
-    name, rows = next(iter(empty.items()))
+    name, first = min(((name, rows[0]) for name, rows in empty.items()), key=lambda found: found[1])
     counts = ", ".join(f"{len(rows):,} of {len(table):,} in {clip(column)}" for column, rows in empty.items())
     raise DataError(
         f"the column {clip(name)} has no value here",
-        where=f"{what}: {table.place(rows[0])}",
-        got=f"{table.columns[name][rows[0]]!r}; missing values: {counts}",
+        where=f"{what}: {table.place(first)}",
+        got=f"{table.columns[name][first]!r}; missing: {counts}",
         expected="a text and a label in every row",
-        do=f"drop such rows, as pandas does by dropna(subset={list(empty)}), or fill them in",
+        do=f"fill them in, or drop such rows: frame.dropna(subset={list(empty)}); a blank text counts as missing",
     )
+
+
+def _is_blank(cell: Any) -> bool:
+    return isinstance(cell, str) and not cell.strip()
 
 
 def is_of_datasets(data: Any) -> bool:

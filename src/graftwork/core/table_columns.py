@@ -81,9 +81,9 @@ def _checked(
         )
     if not columns or not len(columns[0]):
         raise DataError(
-            "there are no rows" if columns else "there are no columns",
+            "there are no rows",
             where=what,
-            got=", ".join(named),
+            got=f"columns: {', '.join(named) or 'none'}",
             expected="rows with a text and a label",
             do="check the filter or the join that made it",
         )
@@ -147,7 +147,9 @@ def _column(given: Any, what: str) -> Sequence[Any]:
                 where=what,
                 got=f"{type(given).__name__} of shape {shape}",
                 expected="one value for each row",
-                do="for several labels of a row give lists of their names; for marks, a frame with a column for each",
+                do="give the texts themselves: a method makes its own features"
+                if what.endswith("texts")
+                else "for several labels of a row give lists of their names; for marks, a frame with a column for each",
             )
         given = given.iloc[:, 0] if hasattr(given, "iloc") else given[:, 0]
     return _listed(given)
@@ -199,7 +201,7 @@ def _refuse(data: Any, what: str) -> NoReturn:
     """Raise `ConfigError` for what is no table."""
     one_column = hasattr(data, "to_list") or hasattr(data, "ndim")
     raise ConfigError(
-        "one column of values is no table" if one_column else "this is no data",
+        "this has no named columns" if one_column else "this is no data",
         where=what,
         got=f"{type(data).__name__}{f' of shape {data.shape}' if hasattr(data, 'shape') else ''}"
         if one_column

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.core.arguments import fitting, told_arguments
 from graftwork.core.example import Example, text_of
 from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept, splits_of
 from graftwork.core.kind_settings import kind_settings, made, no_use, settings_of
@@ -41,6 +42,14 @@ RECORDED_FIRST = (
 )  # fmt: skip
 
 
+_TYPED: Mapping[str, Any] = {  # what callers give most, with its types
+    **dict.fromkeys(("name", "kind"), str),
+    **dict.fromkeys(("text", "text_a", "text_b", "image", "sound", "label"), str | None),
+    **dict.fromkeys(LISTS, str | Sequence[str]),
+    "drop_leaks": bool, "split_seed": int | None,
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Task:
     """Files, columns and kind of a task. The fields are named like the command line's flags."""
@@ -64,11 +73,13 @@ class Task:
     settings: Any = None  # those of its kind alone, an instance of `Kind.settings`; given as that, or name -> value
 
     def __post_init__(self) -> None:
-        for key in LISTS:
-            object.__setattr__(self, key, tuple(split_words(getattr(self, key))))
         label: Any = self.label
         if isinstance(label, list | tuple):
-            object.__setattr__(self, "label", ",".join(label))
+            object.__setattr__(self, "label", ",".join(map(str, label)))
+        for key, hint in _TYPED.items():
+            object.__setattr__(self, key, fitting(key, getattr(self, key), hint))
+        for key in LISTS:
+            object.__setattr__(self, key, tuple(split_words(getattr(self, key))))
         for split in FILES:
             if isinstance(path := getattr(self, split), str):
                 object.__setattr__(self, split, self.find(path))
@@ -79,6 +90,7 @@ class Task:
             raise no_use(self.kind, "labels", self.labels, users)
 
     @classmethod
+    @told_arguments
     def from_file(cls, path: str | Path, **flags: Any) -> Task:
         """Build a task from a data file, a folder of splits or classes, or a task file (TOML), which `flags` override.
 
@@ -108,6 +120,7 @@ class Task:
             raise
 
     @classmethod
+    @told_arguments
     def from_data(cls, data: Any, *, folder: str | Path = FOLDER, **flags: Any) -> Task:
         """Build a task from data in memory, or from what `from_file` takes; a task is returned as it is.
 
@@ -121,13 +134,18 @@ class Task:
         """
         splits = splits_of(data, SPLIT_NAMES)
         splits |= {name: flags.pop(name) for name in FILES if flags.get(name) is not None}
-        for name in ROLES & flags.keys():
+        for name in {*ROLES, "positive"} & flags.keys():
             if flags[name] is not None and not isinstance(flags[name], str | list | tuple):
-                flags[name] = str(flags[name])  # the column 0, say
-        per_word = kinds.get(flags.get("kind") or cls.kind).per_word
-        needed = [] if flags.get("rejects") else filled_columns(flags, per_word)
+                flags[name] = str(flags[name])  # the column 0, or the class 1
+        flags |= {
+            name: [str(label) for label in flags[name]] for name in ("labels",) if isinstance(flags.get(name), list)
+        }
+        per_word = kinds.get(fitting("kind", flags.get("kind") or cls.kind, str)).per_word
+        needed = {} if flags.get("rejects") else filled_columns(flags, per_word)
         files = {
-            name: found if isinstance(found, str | Path | Task) else kept(found, folder, name, needed, per_word)
+            name: found
+            if isinstance(found, str | Path | Task)
+            else kept(found, folder, name if len(splits) > 1 else "data", needed, per_word)
             for name, found in splits.items()
         }
         train = files.pop("train")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import DEFAULT_BACKBONE
+from graftwork.core.arguments import told_arguments
 from graftwork.doctor.check import GROUPS, Finding, Intended, refused
 from graftwork.errors import GraftworkError
 from graftwork.registry import checks
@@ -15,6 +16,7 @@ from graftwork.registry import checks
 FORMAT = 1
 
 
+@told_arguments
 def doctor(
     *,
     backbone: str = DEFAULT_BACKBONE,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graftwork.core.arguments import told_arguments
 from graftwork.core.example import Example, plain, text_of
 from graftwork.core.media import MEDIA
 from graftwork.data.checks.near_duplicates import clusters, words_of
@@ -40,6 +41,7 @@ class Reference:
     source: str  # description of the source
 
 
+@told_arguments
 def shift(
     module: TaskModule | str | Path,
     new: str | Path | Sequence[Text],

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.arguments import told_arguments
+from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept
 from graftwork.core.kind_settings import settings_of
 from graftwork.core.metric import score as score_of
 from graftwork.core.progress import Progress, silent
@@ -29,9 +31,10 @@ from graftwork.run.score_interval import Evidence, RowTally, weigh_together
 FEWEST = 6  # minimum rows that two modules answer differently: with fewer, the sign test (2 × ½⁵) is not significant
 
 
+@told_arguments
 def score(
     module: TaskModule | str | Path,
-    file: str | Path,
+    file: Any,
     *,
     also: Sequence[TaskModule | str | Path] = (),
     columns: Mapping[str, Any] | None = None,
@@ -39,6 +42,8 @@ def score(
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Score `module`, and the modules in `also`, on the labelled rows of `file`.
+
+    They may be data in memory, as `Task.from_data` takes them; these are then kept in the folder `frames`.
 
     Every metric of the module's task has its 95 % interval over examples (paired bootstrap), the score of the majority
     class on the same rows, and that of the module's own test split; the others have their differences from the first.
@@ -50,7 +55,8 @@ def score(
     """
     opened = [one if isinstance(one, TaskModule) else TaskModule.load(one) for one in (module, *also)]
     _require_alike(opened)
-    source = labelled_for(opened[0], Task.find(file), columns or {}, Path(rejects) if rejects else None, progress)
+    path = Task.find(file) if isinstance(file, str | Path) else _kept(file, opened[0].task, columns or {}, rejects)
+    source = labelled_for(opened[0], path, columns or {}, Path(rejects) if rejects else None, progress)
     overlaps: dict[str, Overlap] = {}
     for one in opened:
         if _trained_on(one) not in overlaps:
@@ -65,13 +71,20 @@ def score(
         for one, scored in zip(opened, (first, *others), strict=True)
     ]
     return {
-        "file": str(file),
+        "file": str(path),
         "rows": {"scored": source.rows, "rejected": source.rejected, "cut": found.cut},
         **told[0],
         "positive": positive_of(task),
         "majority": _plain_scores(task, targets, constant_answers(task, targets, targets, targets)),
         "also": [one | {"gain": other.gains_over(first)} for one, other in zip(told[1:], others, strict=True)],
     }
+
+
+def _kept(data: Any, task: Task, columns: Mapping[str, Any], rejects: str | Path | None) -> Path:
+    """Write labelled data in memory to a file. Raises as `kept`."""
+    named = {role: getattr(task, role) for role in ROLES} | dict(columns)
+    per_word = kinds.get(task.kind).per_word
+    return kept(data, FOLDER, "file", {} if rejects else filled_columns(named, per_word), per_word)
 
 
 def scores_on(module: TaskModule, task: Task, path: Path) -> dict[str, float]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
+from typing import Any
 
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA
+from graftwork.errors import ConfigError
 from graftwork.module.input_format import Form, GivenInputs, require_texts
 from graftwork.module.input_formats import CHOICES, IMAGE, PAIR, QUESTIONS, SOUND, TEXT, WORDS
 
@@ -32,6 +34,19 @@ def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Exampl
     if isinstance(given, Mapping) or not isinstance(given, Sized):
         require_texts(number, given if isinstance(given, Mapping) else [given])  # the names of inputs, or no input
     return OF_ROLES[roles].example(number, given)
+
+
+def require_list(texts: Any) -> None:
+    """Raise `ConfigError` for a single text, and for a table, which has its names where a list has its items."""
+    if isinstance(texts, str | Mapping):
+        raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
+    if hasattr(texts, "columns"):
+        raise ConfigError(
+            "a table where its texts are expected",
+            got=f"the columns {', '.join(map(str, texts.columns))}",
+            expected="one column, or a list of texts",
+            do=f"give the column: predict(frame[{next(iter(texts.columns), 'text')!r}])",
+        )
 
 
 def asking(roles: Sequence[str], *module: str | Path) -> str:

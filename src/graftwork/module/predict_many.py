@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, Encoded, device_of
 from graftwork.core.example import Example, Input, text_of
 from graftwork.core.media import Media
 from graftwork.core.method import CountsCut, Logits, ReadsStates
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, clip
 from graftwork.registry import kinds
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Group:
     members: dict[int, ReadsStates]  # index of the module -> its fitted method
 
 
+@told_arguments
 def predict_many(modules: Sequence[TaskModule], texts: Sequence[Text]) -> list[list[Answer]]:
     """Return the answers of each of `modules` to the same texts (or pairs), per module as its `predict` returns them.
 
@@ -59,8 +61,15 @@ def predict_many(modules: Sequence[TaskModule], texts: Sequence[Text]) -> list[l
 
 
 def check_roles(modules: Sequence[TaskModule]) -> None:
-    """Raise `ConfigError` for modules with different inputs."""
+    """Raise `ConfigError` for modules with different inputs, and for what is no module."""
     for module in modules:
+        if not hasattr(module, "roles"):
+            raise ConfigError(
+                "this is no task module",
+                got=clip(repr(module)),
+                expected="modules that are loaded",
+                do="load it: gw.TaskModule.load(FOLDER)",
+            )
         if module.roles != modules[0].roles:
             raise ConfigError(
                 "these modules have different inputs",

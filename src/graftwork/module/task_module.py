@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import OwnOutputs
@@ -32,7 +33,7 @@ from graftwork.module.exported_folder import (
     require_answers,
     with_cause,
 )
-from graftwork.module.inputs import Text, asking, example_of_given
+from graftwork.module.inputs import Text, asking, example_of_given, require_list
 from graftwork.module.module_files import (
     DELTA,
     media_file,
@@ -76,6 +77,7 @@ class TaskModule:
     )
 
     @classmethod
+    @told_arguments
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
         """Load a module folder, or a run's, to predict on `device` ("auto", "cpu" or "cuda"), wherever it was trained.
 
@@ -187,8 +189,7 @@ class TaskModule:
 
     def examples(self, texts: Sequence[Text]) -> list[Example]:
         """Convert the texts to examples. Raises `ConfigError` as `predict` does."""
-        if isinstance(texts, str | Mapping):
-            raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
+        require_list(texts)
         return [example_of_given(self.roles, number, text) for number, text in enumerate(texts, 1)]
 
     def self_test_examples(self) -> list[Example]:

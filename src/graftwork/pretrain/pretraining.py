@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import Prices
+from graftwork.core.arguments import told_arguments
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
@@ -53,6 +54,7 @@ class Pretrained:
         return self.folder / PRETRAINED
 
 
+@told_arguments
 def pretrain(
     corpus: str | Path | Sequence[str | Path],
     *,

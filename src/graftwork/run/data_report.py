@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
@@ -26,14 +26,15 @@ def unreadable(backbone: str, share: float) -> str:
     )
 
 
-def data_report(task: Task | str | Path, *, backbone: str | None = None) -> dict[str, Any]:
+@told_arguments
+def data_report(task: Any, *, backbone: str | None = None) -> dict[str, Any]:
     """Return the data report of `task` as JSON: rows, classes, exact and near duplicates, conflicts, cues, order.
 
+    `task` is a `Task` or what `Task.from_data` takes.
     With a `backbone`, lengths are counted in its tokens, and truncated rows are reported; otherwise in words.
     `warnings` are sentences for people. Raises `GraftworkError` for bad data or settings.
     """
-    if isinstance(task, str | Path):
-        task = Task.from_file(task)
+    task = Task.from_data(task)
     dataset = load(task)
     described = {"name": task.name, "kind": task.kind, "digest": dataset.digest}
     if backbone is None:

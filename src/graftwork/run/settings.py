@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, cast, get_type_hints
 
 from graftwork.config import DEFAULT_BACKBONE
+from graftwork.core.arguments import told_arguments
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.io.cache_folder import CACHE_SIZE
@@ -88,7 +89,10 @@ class OpenedBy:
 
 
 def takes_settings(function: F) -> F:
-    """Decorate a function with `**given: Unpack[GivenSettings]`: add every setting to its signature and docstring."""
+    """Decorate a function with `**given: Unpack[GivenSettings]`: add every setting to its signature and docstring.
+
+    Wrong arguments are refused as by `told_arguments`.
+    """
     signature = inspect.signature(function)
     own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
     settings = [
@@ -100,7 +104,7 @@ def takes_settings(function: F) -> F:
     vars(function)["__signature__"] = signature.replace(parameters=[*own, *settings])
     lines = [f"    {name}: {what.replace('  ', ' ')}" for name, what in WHAT.items()]
     function.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Settings of its runs:", "", *lines])
-    return function
+    return told_arguments(function)
 
 
 def said(given: GivenSettings) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from graftwork.core.arguments import told_arguments
 from graftwork.core.example import Example
 from graftwork.core.part_settings import chosen_settings, split_words
 from graftwork.core.progress import Progress, part_of, silent
@@ -36,6 +37,7 @@ def untold(rungs: Sequence[tuple[str, float | None]]) -> None:
     """Tell no one what will be tried."""
 
 
+@told_arguments
 def compress(
     module: str | Path,
     folder: str | Path,

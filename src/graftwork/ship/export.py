@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from graftwork.core.arguments import told_arguments
 from graftwork.core.example import Example
 from graftwork.core.kind import OwnOutputs
 from graftwork.core.method import Logits
@@ -30,6 +31,7 @@ MOST_CHANGED = 0.05  # share of predictions that 8-bit integers may change
 ALIKE = 0.1  # numbers, in standard deviations of the training targets, count as unchanged within this
 
 
+@told_arguments
 def export(
     module: TaskModule | str | Path,
     folder: str | Path,

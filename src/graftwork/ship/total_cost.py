@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.config import JOULES_PER_KWH, Hardware, Prices
+from graftwork.core.arguments import told_arguments
 from graftwork.core.meter import GRADES
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import read_json
@@ -42,6 +43,7 @@ class Scenario:
         return self.hardware.prices
 
 
+@told_arguments
 def price(
     source: str | Path | Sequence[str | Path],
     predictions: float,
