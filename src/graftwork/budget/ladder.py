@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber
 from graftwork.budget.forecast import Forecaster
+from graftwork.budget.ladder_lines import answer_lines, ladder_lines
 from graftwork.budget.purse import Clock, Purse, parse_budget
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
@@ -20,12 +21,13 @@ from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
 from graftwork.decision.decision_json import content_of
 from graftwork.errors import ConfigError, GraftworkError
+from graftwork.io.display import card, table
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.machine.environment import environment
 from graftwork.run.session import open_session
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import Run
-from graftwork.units import show
+from graftwork.units import percent, show
 
 FORMAT = 1
 RULES = {
@@ -41,13 +43,34 @@ RULES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ladder:
     """The result of `climb`. `content` is exactly the content of `ladder.json`."""
 
     content: Mapping[str, Any]
     folder: Path  # the folder of `ladder.json`
     run: Run  # the chosen run
+
+    @property
+    def answer(self) -> str:
+        """The chosen method with its scores, and how far it may be below the best."""
+        return "\n".join(answer_lines(self.content))
+
+    def __repr__(self) -> str:
+        return "\n  ".join([ladder_lines(self.content)[0], *answer_lines(self.content), self._place()])
+
+    def _repr_html_(self) -> str:
+        lines = ladder_lines(self.content)
+        rows = [
+            [rung["method"], percent(score["score"]) if (score := rung["validation"]) else "", str(rung["seed"]),
+             show(rung["seconds"], "s"), rung["decision"] + (f": {rung['reason']}" if rung["reason"] else "")]
+            for rung in self.content["rungs"]
+        ]  # fmt: skip
+        listed = table(("method", "validation", "seed", "took", "decision"), rows, left=(0, 4))
+        return card(lines[0], lines[2 : lines.index("", 2)], listed, about=self._place())
+
+    def _place(self) -> str:
+        return f"In {self.folder}, ladder.run.module is its module."
 
 
 @takes_settings

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.curve_content import Lesson, content_of, transfers
-from graftwork.compare.curve_page import write_page
+from graftwork.compare.curve_page import curve_chart, write_page
+from graftwork.compare.curve_table import cells, header, saving_lines, title
+from graftwork.compare.leaderboard_display import chart_css, scored_columns
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
@@ -21,6 +23,7 @@ from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
 from graftwork.data.splits.draws import Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
+from graftwork.io.display import card, frame, table
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.pretrained.open_backbone import FRESH
 from graftwork.run.session import Session, open_session, reopened
@@ -32,7 +35,7 @@ FEWEST_ROWS = 2  # training rows that every draw of a size needs
 FROM_FRESH = "full:decay=1"  # default reference on fresh weights: the same network without transfer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curves:
     """The result of `curve`. `content` is exactly the content of `curve.json`."""
 
@@ -40,6 +43,22 @@ class Curves:
     folder: Path  # the folder of `curve.json`
     reused: int  # runs that were already stored
     executed: int
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: a row per method and size, with every metric's mean and 95 % interval (fractions),
+        and every cost, its unit in the name. Raises `MissingExtra` without pandas."""
+        return frame([scored_columns(point, self.content["points"]) for point in self.content["points"]])
+
+    def __repr__(self) -> str:
+        lines = [title(self.content), *saving_lines(self.content)[:3], f"In {self.folder}, report.html shows it all."]
+        return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [[method, *told] for method, told in cells(self.content).items()]
+        chart = f'<div class="chart">{curve_chart(self.content)}</div>'
+        blocks = (table(["method", *header(self.content)], rows), chart)
+        about = f"In {self.folder}, report.html shows it all."
+        return card(title(self.content), saving_lines(self.content), *blocks, about=about, style=chart_css())
 
 
 @dataclass(frozen=True)

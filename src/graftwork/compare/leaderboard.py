@@ -6,12 +6,13 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.grid import Grid, MethodRuns, Runner, run_all, spent
 from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
+from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.leaderboard_report import write_report
 from graftwork.compare.listeners import Listener, unwatched
 from graftwork.compare.majority_floor import floor_of
@@ -46,21 +47,6 @@ SEEDS = 5
 FROM_RANDOM = "full"  # method that `no_transfer` runs on random weights if no method is named
 EARLY_DRAWS = 1_000  # bootstrap draws of an unfinished board
 EARLY_SHARE = 100  # an unfinished board is rewritten after this multiple of the time that writing takes
-
-
-@dataclass(frozen=True)
-class Leaderboard:
-    """The result of `compare`. `content` is exactly the content of `leaderboard.json`."""
-
-    content: Mapping[str, Any]
-    folder: Path | None  # the folder of `leaderboard.json`
-    reused: int  # runs that were already stored
-    executed: int
-
-    @property
-    def rows(self) -> list[Mapping[str, Any]]:
-        """The rows, best first."""
-        return list(self.content["rows"])
 
 
 @takes_settings
@@ -123,7 +109,7 @@ def compare(
         page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
         grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
     content = page.complete(grid, watch) if ship else page.write(grid)
-    return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
+    return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused, Path(setup.runs))
 
 
 def _require_place(session: Session, folder: Path, ship: bool) -> None:
