@@ -16,7 +16,8 @@ from graftwork.config import Prices
 from graftwork.core.meter import Stopwatch
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress
+from graftwork.core.progress_bar import shown
 from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
 from graftwork.decision.decision_json import content_of
@@ -82,7 +83,7 @@ def climb(
     worth: float = 100 * WORTH,
     seed: int = 0,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     watch: Clock | None = None,
     **given: Unpack[GivenSettings],
 ) -> Ladder:
@@ -104,21 +105,22 @@ def climb(
         task = Task.from_file(task)
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     folder = Path(out) if out is not None else Path("ladders") / task.name
-    session = open_session(task, chosen, setup, out=folder)
-    require_writable(folder)  # before the budget is spent
-    forecaster = Forecaster(session, setup.recipe, seed, clock=purse.seconds)
-    climber = Climber(session, purse, forecaster, setup.recipe, seed, progress, fraction)
-    unfit = [item for item in chosen if climber.unfit(item)]
-    if rungs is None:  # a method for another type of task is not reported unless it was requested
-        unfit = [item for item in unfit if not climber.unfit(item, backbone=False)]
+    with shown(progress) as told:
+        session = open_session(task, chosen, setup, out=folder)
+        require_writable(folder)  # before the budget is spent
+        forecaster = Forecaster(session, setup.recipe, seed, clock=purse.seconds)
+        climber = Climber(session, purse, forecaster, setup.recipe, seed, told, fraction)
+        unfit = [item for item in chosen if climber.unfit(item)]
+        if rungs is None:  # a method for another type of task is not reported unless it was requested
+            unfit = [item for item in unfit if not climber.unfit(item, backbone=False)]
 
-    def keep() -> dict[str, Any]:
-        content: dict[str, Any] = finite(_content(climber, unfit))
-        write_json(folder / "ladder.json", content)
-        return content
+        def keep() -> dict[str, Any]:
+            content: dict[str, Any] = finite(_content(climber, unfit))
+            write_json(folder / "ladder.json", content)
+            return content
 
-    fit = forecaster.planned = [item for item in chosen if not climber.unfit(item)]
-    climber.climb(fit, keep)
+        fit = forecaster.planned = [item for item in chosen if not climber.unfit(item)]
+        climber.climb(fit, keep)
     content = keep()
     best = climber.chosen()
     if best is None:

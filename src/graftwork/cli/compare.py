@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.cli.completion import paths
-from graftwork.cli.live import watching
 from graftwork.cli.options import (
     Command,
     RunFlags,
@@ -18,12 +17,13 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_json,
-    progress_bar,
     run_options,
     task_flags,
     task_from_flags,
     use_threads,
 )
+from graftwork.compare.live import watching
+from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import ConfigError
 from graftwork.io.files import read_json
 from graftwork.run.settings import over

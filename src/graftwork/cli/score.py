@@ -15,11 +15,11 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_facts,
-    progress_bar,
     reading_options,
     threads_option,
     use_threads,
 )
+from graftwork.core.progress_bar import progress_bar
 from graftwork.units import several
 
 

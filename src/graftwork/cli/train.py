@@ -14,7 +14,6 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_json,
-    progress_bar,
     run_options,
     seed_option,
     task_from_flags,
@@ -22,6 +21,7 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.core.meter import Stopwatch
+from graftwork.core.progress_bar import progress_bar
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
 from graftwork.run.settings import RunSettings, over

@@ -18,7 +18,8 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress
+from graftwork.core.progress_bar import shown
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
 from graftwork.data.splits.draws import Size, draw, parse_sizes, planned
@@ -93,7 +94,7 @@ def curve(
     seed: int = 0,
     jobs: int | None = None,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     **given: Unpack[GivenSettings],
 ) -> Curves:
     """Fit `methods` to `draws` subsets of the training split at each of `sizes`; score them on the whole test split.
@@ -125,7 +126,8 @@ def curve(
         sessions[way.fresh].spec(way.item, setup.recipe, 0)  # raises for an invalid recipe before any run
     courses, notes = _courses(sessions, ways, listed, apart, draws, seed)
     require_writable(folder)
-    lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, progress)
+    with shown(progress) as told:
+        lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, told)
     content = finite(content_of(session, lessons, [course.size.word for course in courses], notes, draws, seed))
     write_json(folder / "curve.json", content)
     write_page(content, folder / "report.html")

@@ -14,7 +14,7 @@ from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.io.display import card, facts
 from graftwork.io.files import read_toml
 from graftwork.io.gzip_files import plain_name
-from graftwork.registry import kinds
+from graftwork.registry import kinds, metrics
 from graftwork.units import several
 
 if TYPE_CHECKING:
@@ -179,7 +179,9 @@ class Task:
         asked = {"kind": self.kind, "labels": self.labels, "metrics": self.metrics}
         asked |= {name: OF_FORMAT_1[name] for name in IN_EVERY_QUESTION}
         listed = [(item, getattr(self.settings, item.name)) for item in fields(self.settings)]
-        return asked | {
+        own = {name: getattr(metrics.get(name), "source", "") for name in self.metrics if name in metrics.here_only()}
+        written = {"own_metrics": own} if any(own.values()) else {}  # functions of a notebook, by their source
+        return {**asked, **written} | {
             item.name: value for item, value in listed if "in_question" in item.metadata and value != item.default
         }
 

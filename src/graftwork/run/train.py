@@ -10,7 +10,8 @@ from typing import Unpack
 from graftwork.core.meter import meaning_of
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, parse_method
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress
+from graftwork.core.progress_bar import shown
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
@@ -72,11 +73,11 @@ def train(
     method: str,
     seed: int = 0,
     learning_rate: float | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     **given: Unpack[GivenSettings],
 ) -> Run:
     """Fit `method` to `task` once. A run that is already in `runs` is reused, also one with fewer threads, such as
-    those of a comparison.
+    those of a comparison. Without `progress` it is shown in a notebook or on a terminal (`silent` shows nothing).
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """
@@ -84,8 +85,9 @@ def train(
         task = Task.from_file(task)
     chosen, setup = parse_method(method), RunSettings.of(given)
     require_use_of_rate(chosen, learning_rate)
-    session = open_session(task, [chosen], setup)
-    run = train_in(session, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, progress)
+    with shown(progress) as told:
+        session = open_session(task, [chosen], setup)
+        run = train_in(session, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, told)
     if takes_a_recipe(chosen.method):
         return run
     return replace(run, unused=tuple(name for name in ("epochs", "batch_size") if name in said(given)))
