@@ -48,7 +48,8 @@ class Curves:
     def to_frame(self) -> Any:
         """Return a pandas DataFrame: a row per method and size, with every metric's mean and 95 % interval (fractions),
         and every cost, its unit in the name. Raises `MissingExtra` without pandas."""
-        return frame([scored_columns(point, self.content["points"]) for point in self.content["points"]])
+        points, own = self.content["points"], ("method", "size", "rows", "n_draws", "n_failed")
+        return frame([{name: point[name] for name in own} | scored_columns(point, points) for point in points])
 
     def __repr__(self) -> str:
         lines = [title(self.content), *saving_lines(self.content)[:3], f"In {self.folder}, report.html shows it all."]

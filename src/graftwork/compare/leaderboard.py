@@ -86,10 +86,9 @@ def compare(
 
     `ship` also compresses the chosen module and those on the frontier; the one to ship goes to `out`/shipped.
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
-    has run; `watch` the plan, and the standing whenever a run ends. Without `watch` and `progress` a notebook or a
-    terminal shows them (`silent`: none). Of a task file only the task is read.
+    has run, `watch` the plan and every standing; without `watch` and `progress` a notebook or terminal shows them.
 
-    Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row.
+    Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row. A task file gives the task.
     """
     if isinstance(task, str | Path):
         task = Task.from_file(task)

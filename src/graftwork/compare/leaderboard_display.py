@@ -149,12 +149,16 @@ def _frame(board: Board) -> Any:
     """Return a row a method, best first: rank, status, numbers of runs, each metric's mean, interval and sd as
     fractions, and each cost, named with its unit."""
     rows = enumerate(board["rows"], start=1)
-    return frame([{"rank": rank if row["scores"] else None} | scored_columns(row, board["rows"]) for rank, row in rows])
+    return frame([
+        {"method": row["method"], "rank": rank if row["scores"] else None, "status": row["status"],
+         "runs": row["n_seeds"], "failed": row["n_failed"]} | scored_columns(row, board["rows"])
+        for rank, row in rows
+    ])  # fmt: skip
 
 
 def scored_columns(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the columns of one of these rows: what is single in it, each metric's mean, interval and sd, the costs."""
-    told = {name: value for name, value in row.items() if isinstance(value, str | int | float)}
+    """Return the columns of one of these rows: each metric's mean, interval and sd, and each cost with its unit."""
+    told: dict[str, Any] = {}
     for name in dict.fromkeys(name for one in rows for name in one["scores"]):
         score = row["scores"].get(name, {})
         told |= {f"{name}_{part}": score.get(part) for part in ("mean", "low", "high", "sd")}

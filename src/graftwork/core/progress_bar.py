@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.progress import Progress, silent
@@ -32,25 +33,23 @@ def notebook_cell() -> Iterator[Callable[[RenderableType], None]]:
     What is shown is removed at the end. It needs no widgets: exported pages and viewers without them show it too.
     """
     notebook: Any = importlib.import_module("IPython.display")
-    handle = notebook.display(notebook.HTML(""), display_id=True)
+    handle = notebook.display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
     shown = -SECONDS_BETWEEN_UPDATES
 
     def show(content: RenderableType) -> None:
         nonlocal shown
         if time.monotonic() - shown >= SECONDS_BETWEEN_UPDATES:
-            shown = time.monotonic()
-            handle.update(notebook.HTML(f"<pre>{as_html(content)}</pre>"))
+            shown, text = time.monotonic(), printed(content)
+            handle.update({"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}, raw=True)
 
     try:
         yield show
     finally:
-        handle.update(notebook.HTML(""))
+        handle.update({"text/html": "", "text/plain": ""}, raw=True)
 
 
-def as_html(content: RenderableType) -> str:
-    """Return what rich would print, as escaped text without colours."""
-    from html import escape
-
+def printed(content: RenderableType) -> str:
+    """Return what rich would print, without colours."""
     from rich.console import Console
 
     console = Console(
@@ -58,7 +57,7 @@ def as_html(content: RenderableType) -> str:
     )
     with console.capture() as captured:
         console.print(content)
-    return escape("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 @contextmanager

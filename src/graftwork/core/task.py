@@ -88,8 +88,8 @@ class Task:
             name: str(getattr(self, name) or "") for name in ("text", "text_a", "text_b", "image", "sound", "label")
         }
         told |= {"labels": self._told_labels(40).removeprefix(", "), "metrics": ", ".join(self.metrics)}
-        unsaid = [] if self.label else ["What is not said here is found when the files are read."]
-        return card(f"Task {self.name}", unsaid, facts(told))
+        unsaid = "" if self.label else "What is not said is found when it is read: gw.data_report(task) tells it."
+        return card(f"Task {self.name}", (), facts(told), about=unsaid)
 
     def _told_labels(self, most: int) -> str:
         """Return `, 3 labels: bad, good, so so`, with at most so many of them; "" if none are known."""

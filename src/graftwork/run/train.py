@@ -49,8 +49,9 @@ class Run:
         told = {name: show(cost.value, cost.unit) for name, cost in self.result.costs.items() if cost.value is not None}
         rows = [(meaning_of(name).title or name.replace("_", " "), text) for name, text in told.items()]
         about = f"In {self.folder}; run.module is its module" + ("; it existed already" if self.reused else "")
-        lines = [f"{self.scores} on test", *self.warnings]
-        return card(f"Run {self.result.id}", lines, table(("cost", "of this run"), rows), about=about)
+        warned = table(("about the data",), [(warning,) for warning in self.warnings]) if self.warnings else ""
+        costs = table(("cost", "of this run"), rows)
+        return card(f"Run {self.result.id}", [f"{self.scores} on test"], costs, warned, about=about)
 
     @property
     def scores(self) -> str:
