@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ def identity(function: Any) -> str:
         given = [*map(repr, function.args), *(f"{key}={value!r}" for key, value in function.keywords.items())]
         return f"partial({', '.join([identity(function.func), *given])})"
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", type(function).__qualname__)
-    if module not in (None, "__main__") and "<" not in name:
+    if module != "__main__" and getattr(sys.modules.get(str(module)), name, None) is function:
         return f"{module}.{name}"
     try:
         return textwrap.dedent(inspect.getsource(function))
