@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graftwork.compare.compare_tasks import compare_tasks
     from graftwork.compare.curve import curve
     from graftwork.compare.leaderboard import compare
+    from graftwork.core.own_metric import register_metric
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
     from graftwork.doctor.examine import doctor
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from graftwork.module.predict_many import predict_many
     from graftwork.module.task_module import TaskModule
     from graftwork.pretrain.pretraining import pretrain
+    from graftwork.pretrained.wrap_backbone import wrap_backbone
     from graftwork.run.data_report import data_report
     from graftwork.run.train import train
     from graftwork.ship.compress import compress
@@ -63,10 +65,12 @@ __all__ = [
     "predict_many",
     "pretrain",
     "price",
+    "register_metric",
     "score",
     "shift",
     "stream",
     "train",
+    "wrap_backbone",
 ]
 
 _HOMES = {
@@ -90,10 +94,12 @@ _HOMES = {
     "predict_many": "graftwork.module.predict_many",
     "pretrain": "graftwork.pretrain.pretraining",
     "price": "graftwork.ship.total_cost",
+    "register_metric": "graftwork.core.own_metric",
     "score": "graftwork.evaluate.score",
     "shift": "graftwork.evaluate.domain_shift",
     "stream": "graftwork.bank.stream",
     "train": "graftwork.run.train",
+    "wrap_backbone": "graftwork.pretrained.wrap_backbone",
 }
 
 

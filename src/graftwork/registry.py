@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from graftwork.errors import UnknownName
+from graftwork.errors import ConfigError, UnknownName
 
 if TYPE_CHECKING:
     from graftwork.core.backbone import BackboneFamily
@@ -44,11 +44,22 @@ class Registry(Generic[T]):
         """Return a decorator that registers its object under `name`. It raises `ValueError` if the name is in use."""
 
         def keep(part: Any) -> Any:
+            if _of_a_notebook(part) and _of_a_notebook(self._parts.get(name)):
+                self._parts[name] = part  # its cell was run again
             if self._parts.setdefault(name, part) is not part:
                 raise ValueError(f"{self.noun} {name!r} is registered twice: {self._parts[name]} and {part}")
             return part
 
         return keep
+
+    def register_own(self, name: str, part: T) -> None:
+        """Register a part of this process alone, in place of an earlier one.
+
+        Raises `ConfigError` for the name of a part that every process knows.
+        """
+        if name in self._files | self._plugins.keys():
+            raise ConfigError(f"{self.noun} {name!r} exists already", do="give yours another name")
+        self._parts[name] = part
 
     def names(self) -> list[str]:
         """Return all names, sorted, without importing any part."""
@@ -85,6 +96,11 @@ class Registry(Generic[T]):
     @functools.cached_property
     def _plugins(self) -> dict[str, importlib.metadata.EntryPoint]:
         return {entry.name: entry for entry in importlib.metadata.entry_points(group=self.package)}
+
+
+def _of_a_notebook(part: Any) -> bool:
+    """Return whether the part, or its class, was defined in a notebook or in a script that is run."""
+    return (part if isinstance(part, type) else type(part)).__module__ == "__main__"
 
 
 backbones: Registry[BackboneFamily] = Registry("backbone", "graftwork.backbones")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graftwork.budget import climber
-from graftwork.cli.train import ladder_lines
+from graftwork.budget.ladder_lines import ladder_lines
 from graftwork.core.named_methods import Named
 from graftwork.core.run import RunResult
 from graftwork.run.session import Session

@@ -18,8 +18,9 @@ from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, St
 from graftwork.io import files
 from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.methods.no_transfer import NoTransfer
+from graftwork.module.module_display import _answers
 from graftwork.module.module_files import require_fitting
-from graftwork.module.task_module import TaskModule, _answers
+from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.run.execute import execute

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from graftwork.bank.bank_display import bank_html, bank_text
 from graftwork.bank.bank_folder import BankFolder, unknown_task
 from graftwork.bank.integrity import BankFinding, examine
 from graftwork.bank.mixed_batch import Mixture
@@ -76,6 +77,8 @@ class Bank:
         with bank._changing:
             bank._take(bank._folder.state(), lazily=True)
         return bank
+
+    __repr__, _repr_html_ = bank_text, bank_html
 
     @property
     def path(self) -> Path:

@@ -11,7 +11,8 @@ from typing import Any, Unpack
 
 from graftwork.benchmark.official import Written, write_task
 from graftwork.benchmark.published_scores import PublishedEntry, best_on_validation, of_published, over_tasks, spread
-from graftwork.compare.leaderboard import SEEDS, Leaderboard, choose_methods, compare
+from graftwork.compare.leaderboard import SEEDS, choose_methods, compare
+from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.core.example import Example
 from graftwork.core.part_settings import split_words

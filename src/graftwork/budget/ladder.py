@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber
 from graftwork.budget.forecast import Forecaster
+from graftwork.budget.ladder_lines import answer_lines, ladder_lines
 from graftwork.budget.purse import Clock, Purse, parse_budget
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
@@ -16,17 +17,19 @@ from graftwork.core.in_memory import beside
 from graftwork.core.meter import Stopwatch
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress
+from graftwork.core.progress_bar import shown
 from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
 from graftwork.decision.decision_json import content_of
 from graftwork.errors import ConfigError, GraftworkError
+from graftwork.io.display import card, table
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.machine.environment import environment
 from graftwork.run.session import open_session
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import Run
-from graftwork.units import show
+from graftwork.units import percent, show
 
 FORMAT = 1
 RULES = {
@@ -42,13 +45,34 @@ RULES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ladder:
     """The result of `climb`. `content` is exactly the content of `ladder.json`."""
 
     content: Mapping[str, Any]
     folder: Path  # the folder of `ladder.json`
     run: Run  # the chosen run
+
+    @property
+    def answer(self) -> str:
+        """The chosen method with its scores, and how far it may be below the best."""
+        return "\n".join(answer_lines(self.content))
+
+    def __repr__(self) -> str:
+        return "\n  ".join([ladder_lines(self.content)[0], *answer_lines(self.content), self._place()])
+
+    def _repr_html_(self) -> str:
+        lines = ladder_lines(self.content)
+        rows = [
+            [rung["method"], percent(score["score"]) if (score := rung["validation"]) else "", str(rung["seed"]),
+             show(rung["seconds"], "s"), rung["decision"] + (f": {rung['reason']}" if rung["reason"] else "")]
+            for rung in self.content["rungs"]
+        ]  # fmt: skip
+        listed = table(("method", "validation", "seed", "took", "decision"), rows, left=(0, 4))
+        return card(lines[0], lines[2 : lines.index("", 2)], listed, about=self._place())
+
+    def _place(self) -> str:
+        return f"In {self.folder}, ladder.run.module is its module."
 
 
 @takes_settings
@@ -60,7 +84,7 @@ def climb(
     worth: float = 100 * WORTH,
     seed: int = 0,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     watch: Clock | None = None,
     **given: Unpack[GivenSettings],
 ) -> Ladder:
@@ -83,21 +107,22 @@ def climb(
     task = Task.from_data(task, folder=beside(setup.runs))
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     folder = Path(out) if out is not None else Path("ladders") / task.name
-    session = open_session(task, chosen, setup, out=folder)
-    require_writable(folder)  # before the budget is spent
-    forecaster = Forecaster(session, setup.recipe, seed, clock=purse.seconds)
-    climber = Climber(session, purse, forecaster, setup.recipe, seed, progress, fraction)
-    unfit = [item for item in chosen if climber.unfit(item)]
-    if rungs is None:  # a method for another type of task is not reported unless it was requested
-        unfit = [item for item in unfit if not climber.unfit(item, backbone=False)]
+    with shown(progress) as told:
+        session = open_session(task, chosen, setup, out=folder)
+        require_writable(folder)  # before the budget is spent
+        forecaster = Forecaster(session, setup.recipe, seed, clock=purse.seconds)
+        climber = Climber(session, purse, forecaster, setup.recipe, seed, told, fraction)
+        unfit = [item for item in chosen if climber.unfit(item)]
+        if rungs is None:  # a method for another type of task is not reported unless it was requested
+            unfit = [item for item in unfit if not climber.unfit(item, backbone=False)]
 
-    def keep() -> dict[str, Any]:
-        content: dict[str, Any] = finite(_content(climber, unfit))
-        write_json(folder / "ladder.json", content)
-        return content
+        def keep() -> dict[str, Any]:
+            content: dict[str, Any] = finite(_content(climber, unfit))
+            write_json(folder / "ladder.json", content)
+            return content
 
-    fit = forecaster.planned = [item for item in chosen if not climber.unfit(item)]
-    climber.climb(fit, keep)
+        fit = forecaster.planned = [item for item in chosen if not climber.unfit(item)]
+        climber.climb(fit, keep)
     content = keep()
     best = climber.chosen()
     if best is None:

@@ -15,10 +15,10 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_json,
-    progress_bar,
     run_options,
     use_threads,
 )
+from graftwork.core.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from graftwork.benchmark.run_suite import Benchmark

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graftwork.cli.completion import paths
-from graftwork.cli.live import watching
 from graftwork.cli.options import (
     Command,
     RunFlags,
@@ -18,19 +17,20 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_json,
-    progress_bar,
     run_options,
     task_flags,
     task_from_flags,
     use_threads,
 )
+from graftwork.compare.live import watching
+from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import ConfigError
 from graftwork.io.files import read_json
 from graftwork.run.settings import over
 
 if TYPE_CHECKING:
     from graftwork.compare.compare_tasks import TasksBoard
-    from graftwork.compare.leaderboard import Leaderboard
+    from graftwork.compare.leaderboard_display import Leaderboard
 
 
 @click.command("compare", cls=Command)
@@ -131,7 +131,7 @@ def command(
 
         task, settings = asked[0][0], _settings(asked[0][1], given, running)
         board = compare(task, **{**settings, "out": out or settings["out"]}, watch=watch)
-    _show(board, as_json, verbose, running.given.get("runs") or "runs")
+    _show(board, as_json, verbose)
     return 0 if any(row["status"] == "ok" for row in board.rows) else 1
 
 
@@ -146,13 +146,12 @@ def _settings(said: Mapping[str, Any], given: Mapping[str, Any], running: RunFla
     return chosen | {key: value for key, value in given.items() if value is not None} | over(said, running.given)
 
 
-def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) -> None:
+def _show(board: Leaderboard, as_json: bool, verbose: bool) -> None:
     if as_json:
         print_json(board.content)
         return
     from rich.console import Console
 
-    from graftwork.compare.advice import chosen_row
     from graftwork.compare.leaderboard_table import print_table
     from graftwork.compare.majority_floor import MAJORITY
     from graftwork.module.inputs import asking
@@ -163,17 +162,16 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool, runs: str | Path) ->
     assert board.folder is not None
     click.echo(f"Written: {board.folder / 'leaderboard.json'}, {board.folder / 'report.html'}")
     shipped = board.content.get("shipped") or {}
-    row = chosen_row(board.content)
-    if row is None or row["method"] == MAJORITY:
+    row = board.chosen
+    if row is None or row.method == MAJORITY:
         return
     if shipped.get("module"):
         module = Path(shipped["module"])
         told = asking(read_json(module / "module.json")["roles"], module)
         click.echo(f"Ship it:  {told}  ({shipped['chosen']})")
-    modules = [module for run in row["runs"] if (module := Path(runs) / run / "module").is_dir()]  # none if it failed
-    if modules:
-        command = asking(read_json(modules[0] / "module.json")["roles"], modules[0])
-        click.echo(f"Use it:  {command}  ({row['method']}, one of its runs)")
+    if row.module_folder is not None:
+        command = asking(read_json(row.module_folder / "module.json")["roles"], row.module_folder)
+        click.echo(f"Use it:  {command}  ({row.method}, one of its runs)")
 
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from graftwork.cli.completion import paths
-from graftwork.cli.options import Command, json_option, option, print_facts, progress_bar, seed_option
+from graftwork.cli.options import Command, json_option, option, print_facts, seed_option
+from graftwork.core.progress_bar import progress_bar
 from graftwork.units import metric_title, percent, several, show
 
 

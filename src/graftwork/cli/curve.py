@@ -13,13 +13,13 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_json,
-    progress_bar,
     run_options,
     seed_option,
     task_from_flags,
     task_options,
     use_threads,
 )
+from graftwork.core.progress_bar import progress_bar
 from graftwork.run.settings import over
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import click
 
 from graftwork.cli.completion import paths
 from graftwork.cli.given_modules import is_bank
-from graftwork.cli.options import Command, json_option, option, print_facts, progress_bar, threads_option, use_threads
+from graftwork.cli.options import Command, json_option, option, print_facts, threads_option, use_threads
+from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import ConfigError
 from graftwork.units import percent, several, show
 

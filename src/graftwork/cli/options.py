@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -16,7 +14,6 @@ from click.shell_completion import CompletionItem
 
 from graftwork.cli.completion import by_metavar, paths
 from graftwork.core.kind_settings import KindSetting, kind_settings
-from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Task, read_task_file
 from graftwork.errors import ConfigError, printable
 from graftwork.io.files import finite
@@ -258,29 +255,3 @@ def use_threads(threads: int | None) -> None:
     cores = usable_cores()
     if cores is not None and threads > cores:
         click.echo(f"graft: {threads} threads on {cores} cores are slower than the default", err=True)
-
-
-@contextmanager
-def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterator[Progress]:
-    """Yield a progress bar on stderr if that is a terminal and `shown` is true, else a silent one.
-
-    It appears before heavy imports, with the text `first`.
-    """
-    if not (shown and sys.stderr.isatty()):
-        yield silent
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    shown_together = sys.stdout.isatty()  # on a terminal, output goes above the bar; never redirect a file
-    console = Console(stderr=True)
-    with Bars(*columns, console=console, transient=True, redirect_stdout=shown_together) as bar:
-        whole = bar.add_task(first, total=1.0)
-        yield lambda done, text: bar.update(whole, completed=done, description=text)

@@ -17,11 +17,11 @@ from graftwork.cli.options import (
     column_options,
     device_option,
     option,
-    progress_bar,
     threads_option,
     use_threads,
 )
 from graftwork.core.media import MEDIA
+from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import ConfigError, printable
 from graftwork.units import several
 

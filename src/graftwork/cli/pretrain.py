@@ -16,12 +16,12 @@ from graftwork.cli.options import (
     precision_option,
     prices_option,
     print_json,
-    progress_bar,
     runs_option,
     seed_option,
     threads_option,
     use_threads,
 )
+from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import printable
 
 RECIPE = (  # flags of these names override fields of the objective's recipe

@@ -17,11 +17,11 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_json,
-    progress_bar,
     run_options,
     seed_option,
     use_threads,
 )
+from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import printable
 from graftwork.units import metric_title, percent, show
 

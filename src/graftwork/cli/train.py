@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +14,6 @@ from graftwork.cli.options import (
     json_option,
     option,
     print_json,
-    progress_bar,
     run_options,
     seed_option,
     task_from_flags,
@@ -23,10 +21,10 @@ from graftwork.cli.options import (
     use_threads,
 )
 from graftwork.core.meter import Stopwatch
+from graftwork.core.progress_bar import progress_bar
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, printable
 from graftwork.run.settings import RunSettings, over
-from graftwork.units import metric_title, named_scores, percent, show
 
 
 @click.command("train", cls=Command)
@@ -165,6 +163,7 @@ def _climb(
     if as_json:
         print_json({**ladder.content, **banked.as_json})
         return
+    from graftwork.budget.ladder_lines import ladder_lines
     from graftwork.cli.show import profile_lines
 
     lines = ladder_lines(ladder.content) + (profile_lines(ladder.run.folder) if profile else [])
@@ -175,60 +174,3 @@ def _climb(
 
 def _about(warnings: tuple[str, ...]) -> list[str]:
     return ["about the data", *(f"  {warning}" for warning in warnings)] if warnings else []
-
-
-def ladder_lines(content: Mapping[str, Any]) -> list[str]:
-    """Format a `ladder.json` for the terminal: the chosen method, then the runs in order."""
-    budget, spent, unit = content["budget"], content["spent"], content["budget"]["unit"]
-    backbone = content["backbone"]["id"] if content["backbone"] else "no backbone"
-    surroundings, positive = content["environment"], content["task"].get("positive")
-    computed = " on ".join(filter(None, (surroundings.get("precision"), surroundings.get("device"))))
-    lines = [
-        f"{content['task']['name']} · {metric_title(content['metric'], positive)}, points · "
-        f"{', '.join(filter(None, (backbone, computed)))} · budget {show(budget['amount'], unit)}",
-        "",
-        *_answer(content),
-        f"Spent {show(spent['amount'], unit)} ({spent['grade']}), {100 * spent['share']:.0f} % of the budget; ended "
-        f"since {_ended(content)}.",
-        "",
-        f"  {'method':<32}{'forecast':>12}{'took':>12}  {'validation [95 %]':<22}  decision",
-    ]
-    for rung in content["rungs"]:
-        score = rung["validation"]
-        shown = f"{percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]" if score else ""
-        predicted = "there already" if rung["reused"] else show(rung["predicted_seconds"], "s")
-        reason = f": {rung['reason']}" if rung["reason"] else ""
-        part = rung.get("part", 1)  # share of its steps
-        name = rung["method"] + (f", {100 * part:.0f} % of its steps" if part < 1 else "")
-        name += f", seed {rung['seed']}" if rung.get("seed", content["seed"]) != content["seed"] else ""
-        lines.append(
-            f"{'>' if rung['chosen'] else ' '} {name:<32}{predicted:>12}{show(rung['seconds'], 's'):>12}"
-            f"  {shown:<22}  {rung['decision']}{reason}"
-        )
-    return [*lines, *(f"Note: {note}." for note in content["notes"])]
-
-
-def _answer(content: Mapping[str, Any]) -> list[str]:
-    """Format the chosen method, its scores, and its expected shortfall below the best."""
-    chosen, decision = content["chosen"], content.get("decision")
-    if not chosen or not decision:
-        return []
-    own = next(one for one in decision["methods"] if one["method"] == chosen["method"])
-    low, high = percent(own["low"]), percent(own["high"])
-    positive = content["task"].get("positive")
-    of, rows, boards = len(decision["methods"]), decision["validation_rows"], decision["boards"]
-    return [
-        f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'], positive=positive)}, "
-        f"{show(chosen['costs']['train_seconds']['value'], 's')} to train.",
-        f"It may be {percent(own['shortfall'])} points ({low} … {high}) below the best of {of}, by {rows:,} "
-        f"validation rows and {boards} earlier boards.",
-    ]
-
-
-def _ended(content: Mapping[str, Any]) -> str:
-    """Format why the search ended and the best run not made: `… is worth it (next: full, +0.02 points expected)`."""
-    open_to = ("not worth it", "not tried", "not affordable")
-    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["decision"] in open_to]
-    best = max(left, key=lambda rung: float(rung["expected_gain"]), default=None)
-    told = f" (next: {best['method']}, {percent(best['expected_gain'], 2)} points expected)" if best else ""
-    return f"{content['stopped'] or 'every method was tried'}{told}"

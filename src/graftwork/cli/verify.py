@@ -109,7 +109,7 @@ def named_folder(what: str, runs: str, sort: str) -> Path:
 
 def _verified(executing: Verifier, folder: Path, board: bool) -> Verification | GraftworkError:
     """Verify a run. An error is returned for a run of a board, to be shown in its line, and raised for a single run."""
-    from graftwork.cli.options import progress_bar
+    from graftwork.core.progress_bar import progress_bar
 
     try:
         with progress_bar() as progress:

@@ -10,13 +10,14 @@ from typing import Any, Unpack, cast
 
 from graftwork.compare.leaderboard import (
     SEEDS,
-    Leaderboard,
     chosen_methods,
     command_line,
     compare,
 )
+from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.tasks_data import over_tasks
 from graftwork.compare.tasks_report import write_tasks_report
+from graftwork.compare.tasks_table import headings, summary_cells, summary_lines
 from graftwork.compare.workers import runs_at_once
 from graftwork.core.in_memory import beside
 from graftwork.core.progress import Progress, part_of, silent
@@ -24,19 +25,21 @@ from graftwork.core.task import Task, read_task_file
 from graftwork.data.readers.hub_datasets import SCHEME
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
+from graftwork.io.display import card, table
 from graftwork.io.files import finite, require_writable, storage_errors, write_json
 from graftwork.machine.environment import environment
 from graftwork.run.session import settled
 from graftwork.run.settings import GivenSettings, RunSettings, over, takes_settings
 from graftwork.train.recipe import require_sense
 from graftwork.train.seeds import chosen_sources
+from graftwork.units import several
 
 OUT = Path("boards") / "tasks"
 
 Asked = tuple[Task, Mapping[str, Any]]  # a task, and the arguments of `compare` for it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TasksBoard:
     """The result of `compare_tasks`. `content` is exactly the content of `tasks.json`."""
 
@@ -48,6 +51,14 @@ class TasksBoard:
     def rows(self) -> list[Mapping[str, Any]]:
         """A row per method, highest mean first; methods without a score on every task come last."""
         return list(self.content["rows"])
+
+    def __repr__(self) -> str:
+        return "\n".join([*summary_lines(self.content), f"In {self.folder}, tasks.html shows it all."])
+
+    def _repr_html_(self) -> str:
+        listed = table(headings(self.content), [summary_cells(row) for row in self.rows])
+        return card(f"{self.folder.name}: {several(len(self.boards), 'task')}", (), listed,
+                    about=f"In {self.folder}, tasks.html shows it all.")  # fmt: skip
 
 
 @takes_settings

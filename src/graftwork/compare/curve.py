@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.curve_content import Lesson, content_of, transfers
-from graftwork.compare.curve_page import write_page
+from graftwork.compare.curve_page import curve_chart, write_page
+from graftwork.compare.curve_table import cells, header, saving_lines, title
+from graftwork.compare.leaderboard_display import chart_css, scored_columns
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
@@ -17,11 +19,13 @@ from graftwork.core.in_memory import beside
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, of_a, parse_method
 from graftwork.core.part_settings import split_words
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress
+from graftwork.core.progress_bar import shown
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
 from graftwork.data.splits.draws import Size, draw, parse_sizes, planned
 from graftwork.errors import ConfigError
+from graftwork.io.display import card, frame, table
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.pretrained.open_backbone import FRESH
 from graftwork.run.session import Session, open_session, reopened
@@ -33,7 +37,7 @@ FEWEST_ROWS = 2  # training rows that every draw of a size needs
 FROM_FRESH = "full:decay=1"  # default reference on fresh weights: the same network without transfer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curves:
     """The result of `curve`. `content` is exactly the content of `curve.json`."""
 
@@ -41,6 +45,23 @@ class Curves:
     folder: Path  # the folder of `curve.json`
     reused: int  # runs that were already stored
     executed: int
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: a row per method and size, with every metric's mean and 95 % interval (fractions),
+        and every cost, its unit in the name. Raises `MissingExtra` without pandas."""
+        points, own = self.content["points"], ("method", "size", "rows", "n_draws", "n_failed")
+        return frame([{name: point[name] for name in own} | scored_columns(point, points) for point in points])
+
+    def __repr__(self) -> str:
+        lines = [title(self.content), *saving_lines(self.content)[:3], f"In {self.folder}, report.html shows it all."]
+        return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [[method, *told] for method, told in cells(self.content).items()]
+        chart = f'<div class="chart">{curve_chart(self.content)}</div>'
+        blocks = (table(["method", *header(self.content)], rows), chart)
+        about = f"In {self.folder}, report.html shows it all."
+        return card(title(self.content), saving_lines(self.content), *blocks, about=about, style=chart_css())
 
 
 @dataclass(frozen=True)
@@ -75,7 +96,7 @@ def curve(
     seed: int = 0,
     jobs: int | None = None,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     **given: Unpack[GivenSettings],
 ) -> Curves:
     """Fit `methods` to `draws` subsets of the training split at each of `sizes`; score them on the whole test split.
@@ -108,7 +129,8 @@ def curve(
         sessions[way.fresh].spec(way.item, setup.recipe, 0)  # raises for an invalid recipe before any run
     courses, notes = _courses(sessions, ways, listed, apart, draws, seed)
     require_writable(folder)
-    lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, progress)
+    with shown(progress) as told:
+        lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, told)
     content = finite(content_of(session, lessons, [course.size.word for course in courses], notes, draws, seed))
     write_json(folder / "curve.json", content)
     write_page(content, folder / "report.html")

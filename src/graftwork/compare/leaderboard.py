@@ -6,14 +6,16 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.grid import Grid, MethodRuns, Runner, run_all, spent
 from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
+from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.leaderboard_report import write_report
-from graftwork.compare.listeners import Listener, unwatched
+from graftwork.compare.listeners import Listener
+from graftwork.compare.live import watched
 from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
@@ -27,7 +29,7 @@ from graftwork.core.method import unfit
 from graftwork.core.metric import signatures
 from graftwork.core.named_methods import Named, named, of_a, parse_method
 from graftwork.core.part_settings import BY, split_words
-from graftwork.core.progress import Progress, silent
+from graftwork.core.progress import Progress
 from graftwork.core.run import RunResult
 from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
@@ -49,21 +51,6 @@ EARLY_DRAWS = 1_000  # bootstrap draws of an unfinished board
 EARLY_SHARE = 100  # an unfinished board is rewritten after this multiple of the time that writing takes
 
 
-@dataclass(frozen=True)
-class Leaderboard:
-    """The result of `compare`. `content` is exactly the content of `leaderboard.json`."""
-
-    content: Mapping[str, Any]
-    folder: Path | None  # the folder of `leaderboard.json`
-    reused: int  # runs that were already stored
-    executed: int
-
-    @property
-    def rows(self) -> list[Mapping[str, Any]]:
-        """The rows, best first."""
-        return list(self.content["rows"])
-
-
 @takes_settings
 def compare(
     task: Any,
@@ -77,8 +64,8 @@ def compare(
     jobs: int | None = None,
     no_transfer: bool = False,
     ship: bool = False,
-    progress: Progress = silent,
-    watch: Listener = unwatched,
+    progress: Progress | None = None,
+    watch: Listener | None = None,
     **given: Unpack[GivenSettings],
 ) -> Leaderboard:
     """Run methods (default: all that fit) on a `Task` or what `Task.from_data` takes, choose the one to use, and tell
@@ -101,30 +88,30 @@ def compare(
 
     `ship` also compresses the chosen module and those on the frontier; the one to ship goes to `out`/shipped.
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
-    has run; `watch` receives the plan, and the standing whenever a run ends. Of a task file only the task is read.
+    has run, `watch` the plan and every standing; without `watch` and `progress` a notebook or terminal shows them.
 
-    Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row.
+    Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row. A task file gives the task.
     """
     if seeds < 1:
         raise ConfigError("seeds must be at least 1", got=str(seeds))
-    setup, fraction = RunSettings.of(given), parse_worth(worth)
+    setup, fraction, chosen = RunSettings.of(given), parse_worth(worth), chosen_methods(methods, no_transfer)
     task = Task.from_data(task, folder=beside(setup.runs))
-    chosen = chosen_methods(methods, no_transfer)
     drawn = tuple(source for source in DRAWN if any(source in drawn_by(item.method) for item in chosen))
     varied = chosen_sources(vary, drawn)
     folder = Path(out) if out is not None else Path("boards") / task.name
-    session = open_session(task, chosen, setup, out=folder)
-    fitting, left_out = _fitting(chosen, session, asked=methods is not None)
-    session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
-    recipe = replace(setup.recipe, varied=None if vary is None else varied)
-    specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
-    _require_place(session, folder, ship)
-    reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
-    with crew_of(Sessions(session), expected=sum(session.store.find(run) is None for run in reading)) as crew:
-        page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
-        grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
-    content = page.complete(grid, watch) if ship else page.write(grid)
-    return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused)
+    with watched(progress, watch) as (progress, watch):
+        session = open_session(task, chosen, setup, out=folder)
+        fitting, left_out = _fitting(chosen, session, asked=methods is not None)
+        session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
+        recipe = replace(setup.recipe, varied=None if vary is None else varied)
+        specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
+        _require_place(session, folder, ship)
+        reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
+        with crew_of(Sessions(session), expected=sum(session.store.find(run) is None for run in reading)) as crew:
+            page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
+            grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
+        content = page.complete(grid, watch) if ship else page.write(grid)
+    return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused, Path(setup.runs))
 
 
 def _require_place(session: Session, folder: Path, ship: bool) -> None:

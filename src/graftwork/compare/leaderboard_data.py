@@ -22,7 +22,7 @@ from graftwork.compare.majority_floor import MAJORITY, Floor, floor_name
 from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, RowDifference, RowSample, bootstrap
 from graftwork.compare.stochastic_order import almost_stochastic_order
 from graftwork.core.meter import GRADES, Cost
-from graftwork.core.metric import Metric
+from graftwork.core.metric import Metric, OfSample, score_of
 from graftwork.core.run import RunResult
 from graftwork.train.seeds import SOURCES
 from graftwork.units import several
@@ -31,6 +31,7 @@ FORMAT = 1
 ENOUGH_RUNS = 5  # runs per method needed for a ranking
 ENOUGH_ROWS = 20  # test rows below which intervals are rough
 HEADLINE_DRAWS = 10_000
+SAMPLED_DRAWS = 1_000  # for a headline metric that is computed anew on each
 OTHER_DRAWS = 1_000  # for the intervals of the other metrics, which decide nothing
 SEED = 0  # of the draws
 ROUNDING = 1e-9  # tolerance of scores in the comparison with the majority class
@@ -88,7 +89,8 @@ def leaderboard(
     It is a file format: keys are only ever added.
     """
     headline, floor = next(iter(metrics)), findings.floor
-    lowest = _value(metrics[headline], floor.test[headline])
+    lowest = score_of(metrics[headline], floor.test[headline])
+    draws = min(draws, SAMPLED_DRAWS) if isinstance(metrics[headline], OfSample) else draws
     boots = {
         name: _bootstrap(
             {row.method: tuple(stats[name] for _, stats in row.scored) for row in rows},
@@ -148,10 +150,6 @@ def median_costs(results: Sequence[RunResult]) -> dict[str, dict[str, Any]]:
 
 def _grade_rank(grade: str) -> int:
     return GRADES.index(grade) if grade in GRADES else len(GRADES)
-
-
-def _value(metric: Metric, rows: NDArray[Any]) -> float:
-    return float(metric.value(np.asarray(rows, np.float64).mean(axis=0)))
 
 
 def _bootstrap(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int) -> Bootstrap:

@@ -65,15 +65,20 @@ def _folded(sections: Sequence[tuple[str, list[str]]]) -> str:
 
 def table_lines(board: Mapping[str, Any], width: int = WIDTH) -> list[str]:
     """Return a header, a rule, a line per row, and the legend of the marks, none longer than `width`."""
+    columns, left_out = shown_columns(board, width)
+    left = [at for at, (column, _) in enumerate(columns) if column.left or not at]
+    return [*table([cells for _, cells in columns], left), *_legend(board, left_out, width)]
+
+
+def shown_columns(board: Mapping[str, Any], width: int) -> tuple[list[tuple[Column, list[str]]], list[str]]:
+    """Return the columns that fit into `width`, each with its title and a cell per row, and the titles left out."""
     columns = _columns(board)
     cells = {column: [column.title, *(column.cell(row) for row in board["rows"])] for column in columns}
     widths = {column: max(len(text) for text in texts) for column, texts in cells.items()}
     kept = list(columns)
     while sum(widths[column] + len(GAP) for column in kept) - len(GAP) > width and len(kept) > 2:
         kept.remove(max(kept, key=lambda column: column.importance))
-    left = [at for at, column in enumerate(kept) if column.left or not at]
-    left_out = [column.title for column in columns if column not in kept]
-    return [*table([cells[column] for column in kept], left), *_legend(board, left_out, width)]
+    return [(column, cells[column]) for column in kept], [one.title for one in columns if one not in kept]
 
 
 def _columns(board: Mapping[str, Any]) -> list[Column]:

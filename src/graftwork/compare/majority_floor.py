@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.kind import WritesTexts
+from graftwork.core.metric import score_of
 from graftwork.core.task import Dataset
 from graftwork.module.thresholds import constant_answers
 from graftwork.registry import kinds, metrics
@@ -41,8 +41,5 @@ def floor_of(dataset: Dataset) -> Floor:
         statistics[split.name] = {
             name: metrics.get(name).statistics(split.targets, answers, task) for name in task.metrics
         }
-    scores = {
-        name: float(metrics.get(name).value(np.asarray(rows, np.float64).mean(axis=0)))
-        for name, rows in statistics["validation"].items()
-    }
+    scores = {name: score_of(metrics.get(name), rows) for name, rows in statistics["validation"].items()}
     return Floor(statistics["test"], scores)

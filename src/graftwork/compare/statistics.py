@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from graftwork.core.metric import BelowZero, Metric, Score
+from graftwork.core.metric import BelowZero, Metric, OfSample, Score, drawn_scores, score_of
 
 Floats = NDArray[np.float64]
 
@@ -176,7 +176,7 @@ def bootstrap(
         seeds = len(sample.runs)
         picks = np.random.default_rng([seed, seeds]).integers(0, seeds, (draws, seeds))  # (D, S): equal S, equal draws
         drawn = np.take_along_axis(by_seed[sample.name], picks, axis=1).mean(axis=1)
-        points = np.array([float(metric.value(np.asarray(run, np.float64).mean(axis=0))) for run in sample.runs])
+        points = np.array([score_of(metric, run) for run in sample.runs])
         least = _least(metric, min(float(points.min()), float(by_seed[sample.name].min())))
         rows[sample.name] = BoardRow(points, by_seed[sample.name], drawn, examples, least)
     return Bootstrap(rows, fewest_runs)
@@ -233,6 +233,10 @@ def _weights(examples: int, draws: int, chunk: int, rng: np.random.Generator) ->
 
 def _scores(weights: Floats, sample: RowSample, metric: Metric) -> Floats:
     """Compute scores: weights (draws, N) -> (draws, S)."""
+    if isinstance(metric, OfSample):
+        counts = np.rint(weights * weights.shape[1]).astype(np.int64)
+        drawn = [np.repeat(np.arange(len(row)), row) for row in counts]
+        return np.stack([drawn_scores(metric, run, drawn) for run in sample.runs], axis=1)
     stacked = np.concatenate(sample.runs, axis=1).astype(np.float64, copy=False)  # (N, S * K)
     means = (weights @ stacked).reshape(len(weights), len(sample.runs), -1)  # (draws, S, K)
     scores: Floats = metric.value(means)

@@ -40,6 +40,17 @@ class BelowZero(Protocol):
 
 
 @runtime_checkable
+class OfSample(Protocol):
+    """A metric that is no function of a mean: it is computed anew on every draw of examples."""
+
+    def answers(self, statistics: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the targets and predictions that `statistics` (N, K) hold, each (N, …)."""
+
+    def of_sample(self, targets: NDArray[Any], predictions: NDArray[Any]) -> float:
+        """Return the score of a sample."""
+
+
+@runtime_checkable
 class Signed(Protocol):
     """A metric of another library, whose scores are quoted with its signature."""
 
@@ -55,7 +66,26 @@ def signatures(names: Iterable[str], targets: Numbers) -> dict[str, str]:
 
 def score(metric: Metric, targets: Numbers, predictions: Numbers, task: Task) -> float:
     """Return the score of one set of predictions."""
-    return float(metric.value(metric.statistics(targets, predictions, task).mean(axis=0)))
+    return score_of(metric, metric.statistics(targets, predictions, task))
+
+
+def score_of(metric: Metric, statistics: NDArray[Any]) -> float:
+    """Return the score of N examples from their statistics (N, K)."""
+    if isinstance(metric, OfSample):
+        return metric.of_sample(*metric.answers(statistics))
+    return float(metric.value(statistics.mean(axis=0, dtype=float)))
+
+
+def drawn_scores(metric: OfSample, statistics: NDArray[Any], draws: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return (B,) scores of B draws (N,) of examples with these statistics (N, K), without the warnings of each."""
+    import warnings
+
+    import numpy as np
+
+    targets, predictions = metric.answers(statistics)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.array([metric.of_sample(targets[drawn], predictions[drawn]) for drawn in draws])
 
 
 def unscorable(metric: str, scores: str, task: Task) -> ConfigError:
@@ -73,6 +103,8 @@ def require_scorable(targets: Numbers, task: Task) -> None:
         if refused := _refused(name, targets, task):
             able = [other for other in metrics.names() if not _refused(other, targets, task)]
             raise ConfigError(refused.what, got=refused.got, expected=", ".join(able), do=refused.do)
+        if isinstance(metrics.get(name), OfSample):
+            score(metrics.get(name), targets, targets, task)  # a function that fails does so before any run
 
 
 def _refused(name: str, targets: Numbers, task: Task) -> ConfigError | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from graftwork.core.method import AS_IT_COMES, KnownBy, Method
 from graftwork.core.part_settings import TOLD, chosen_settings
 from graftwork.errors import ConfigError
+from graftwork.io.files import digest
 from graftwork.registry import methods
+
+CELL = "cell"  # key of an identity: the hash of the cell that defines the method
 
 
 @dataclass(frozen=True)
@@ -23,11 +28,23 @@ class Named:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """`config` as part of a run's identity; it restores the method. Files are given by content, not by path.
+        """`config` as part of a run's identity; it restores the method. Files are given by content, not by path, and
+        a method of a notebook by its cell too.
 
         Raises `StorageError` for a missing file.
         """
-        return {**self.config, **(self.method.identity() if isinstance(self.method, KnownBy) else {})}
+        known = self.method.identity() if isinstance(self.method, KnownBy) else {}
+        cell = cell_of(type(self.method))
+        return {**self.config, **known, **({CELL: cell} if cell else {})}
+
+
+def cell_of(part: type) -> str:
+    """Return a hash of the notebook's cell that defines a class: another text is another method; "" for any other."""
+    if part.__module__ != "__main__":
+        return ""
+    files = dict.fromkeys(code.co_filename for own in vars(part).values() if (code := getattr(own, "__code__", None)))
+    cells = ["".join(linecache.getlines(file)) for file in files if not Path(file).exists()]
+    return digest(cells)[:12] if any(cells) else ""
 
 
 def parse_method(words: str) -> Named:
@@ -60,7 +77,7 @@ def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
 
 def named_from_config(config: Mapping[str, Any]) -> Named:
     """Return the method that `Named.config` describes, every hyper-parameter given, as this version interprets it."""
-    return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version")})
+    return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version", CELL)})
 
 
 def method_from_config(config: Mapping[str, Any]) -> Method:

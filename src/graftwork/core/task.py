@@ -13,9 +13,11 @@ from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept, splits
 from graftwork.core.kind_settings import kind_settings, made, no_use, settings_of
 from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
+from graftwork.io.display import card, facts
 from graftwork.io.files import read_toml
 from graftwork.io.gzip_files import plain_name
-from graftwork.registry import kinds
+from graftwork.registry import kinds, metrics
+from graftwork.units import several
 
 if TYPE_CHECKING:
     from graftwork.core.ragged import Numbers
@@ -50,7 +52,7 @@ _TYPED: Mapping[str, Any] = {  # what callers give most, with its types
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task:
     """Files, columns and kind of a task. The fields are named like the command line's flags."""
 
@@ -88,6 +90,25 @@ class Task:
         if self.labels and not kinds.get(self.kind).has_labels:
             users = [name for name in kinds.names() if kinds.get(name).has_labels]
             raise no_use(self.kind, "labels", self.labels, users)
+
+    def __repr__(self) -> str:
+        return f"Task {self.name}: {self.kind} of {self.data}{self._told_labels(6)}"
+
+    def _repr_html_(self) -> str:
+        told = {"kind": self.kind} | {split: str(path) for split, path in self.files.items()}
+        told |= {
+            name: str(getattr(self, name) or "") for name in ("text", "text_a", "text_b", "image", "sound", "label")
+        }
+        told |= {"labels": self._told_labels(40).removeprefix(", "), "metrics": ", ".join(self.metrics)}
+        unsaid = "" if self.label else "What is not said is found when it is read: gw.data_report(task) tells it."
+        return card(f"Task {self.name}", (), facts(told), about=unsaid)
+
+    def _told_labels(self, most: int) -> str:
+        """Return `, 3 labels: bad, good, so so`, with at most so many of them; "" if none are known."""
+        if not self.labels:
+            return ""
+        more = ", …" if len(self.labels) > most else ""
+        return f", {several(len(self.labels), 'label')}: {', '.join(self.labels[:most])}{more}"
 
     @classmethod
     @told_arguments
@@ -205,7 +226,9 @@ class Task:
         asked = {"kind": self.kind, "labels": self.labels, "metrics": self.metrics}
         asked |= {name: OF_FORMAT_1[name] for name in IN_EVERY_QUESTION}
         listed = [(item, getattr(self.settings, item.name)) for item in fields(self.settings)]
-        return asked | {
+        own = {name: getattr(metrics.get(name), "source", "") for name in self.metrics if name in metrics.here_only()}
+        written = {"own_metrics": own} if any(own.values()) else {}  # functions of a notebook, by their source
+        return {**asked, **written} | {
             item.name: value for item, value in listed if "in_question" in item.metadata and value != item.default
         }
 

@@ -20,6 +20,8 @@ from graftwork.core.ragged import Numbers, Ragged, flat, joined
 from graftwork.core.task import Task, positive_of
 from graftwork.errors import ConfigError
 from graftwork.evaluate.labelled_file import LabelledFile, labelled_for, open_labelled
+from graftwork.evaluate.score_lines import score_lines
+from graftwork.io.display import ShownJson
 from graftwork.io.files import canonical
 from graftwork.module.predict_many import check_roles, logit_windows
 from graftwork.module.task_module import TaskModule
@@ -70,7 +72,7 @@ def score(
         _described(one) | {"scores": scored.told(), "seen": overlaps[_trained_on(one)].told()}
         for one, scored in zip(opened, (first, *others), strict=True)
     ]
-    return {
+    content = {
         "file": str(path),
         "rows": {"scored": source.rows, "rejected": source.rejected, "cut": found.cut},
         **told[0],
@@ -78,6 +80,7 @@ def score(
         "majority": _plain_scores(task, targets, constant_answers(task, targets, targets, targets)),
         "also": [one | {"gain": other.gains_over(first)} for one, other in zip(told[1:], others, strict=True)],
     }
+    return ShownJson(content, score_lines)
 
 
 def _kept(data: Any, task: Task, columns: Mapping[str, Any], rejects: str | Path | None) -> Path:

@@ -33,7 +33,8 @@ from graftwork.module.exported_folder import (
     require_answers,
     with_cause,
 )
-from graftwork.module.inputs import Text, asking, example_of_given, require_list
+from graftwork.module.inputs import Text, example_of_given, require_list
+from graftwork.module.module_display import module_html, module_text, readme_of
 from graftwork.module.module_files import (
     DELTA,
     media_file,
@@ -50,7 +51,6 @@ from graftwork.pretrained.download_policy import kept_only
 from graftwork.pretrained.media_files import identify, small_copy
 from graftwork.pretrained.open_backbone import lasting_card, open_backbone
 from graftwork.registry import kinds
-from graftwork.units import named_scores, show
 
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
@@ -62,7 +62,7 @@ TOLERANCE = {"fp32": 1e-3, "bf16": 0.1, "int8": 0.1}  # on a logit; equal bits o
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
 
 
-@dataclass
+@dataclass(repr=False)
 class TaskModule:
     """A loaded and self-tested module. `description` is the content of `module.json`."""
 
@@ -75,6 +75,12 @@ class TaskModule:
     tested: NDArray[Any] | None = (
         None  # (N, C) or (W, C): logits of the self-test; outputs of the kind's own, or (N,) read back
     )
+
+    def __repr__(self) -> str:
+        return module_text(self.folder, self.description)
+
+    def _repr_html_(self) -> str:
+        return module_html(self.folder, self.description)
 
     @classmethod
     @told_arguments
@@ -333,7 +339,7 @@ def save_module(
         "delta_sha256": file_digest(folder / DELTA),
     } | dict(run)
     write_json(folder / "module.json", description)
-    write_text(folder / "README.md", _card(description))
+    write_text(folder / "README.md", readme_of(description))
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -372,28 +378,4 @@ def add_to_description(folder: Path, found: Mapping[str, Any]) -> None:
         return
     description = read_json(folder / "module.json") | dict(found)
     write_json(folder / "module.json", description)
-    write_text(folder / "README.md", _card(description))
-
-
-def _card(description: Mapping[str, Any]) -> str:
-    task, backbone = description["task"], description["backbone"]
-    scores = named_scores(description["scores"], positive=task.get("positive"))
-    return (
-        f"# {task['name']}: {description['method']['name']}\n\n"
-        f"A Graftwork task module for {task['kind']}. It answers: {_answers(task, description['roles'])}.\n\n"
-        f"- backbone: {backbone['id'] if backbone else 'none'}"
-        f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
-        f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
-        f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
-        f"Use it: `{asking(description['roles'], 'FOLDER')}`\n"
-    )
-
-
-def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
-    if task["labels"]:
-        return ", ".join(task["labels"][:30])
-    if "question" in roles:
-        return "a stretch of the text that is asked about"
-    if "choices" in roles:
-        return "with one or all of the given choices"
-    return {"regression": "a number", "generation": "a text of its own"}.get(task["kind"], "as its kind does")
+    write_text(folder / "README.md", readme_of(description))

@@ -203,6 +203,7 @@ class StandIn(nn.Module):
         super().__init__()
         self.output = output
         self.attention_type = getattr(block, "attention_type", None)  # ModernBERT selects a block's mask by it
+        self.self_attn = getattr(block, "self_attn", None)  # torch's own encoder looks at that of its first block
 
     def forward(self, *args: object, **options: object) -> BlockOutput:
         """Return the known output, whatever the arguments."""
@@ -217,6 +218,7 @@ class Noting(nn.Module):
         self.block = block if instead is None else None
         self.entering, self.instead = entering, instead
         self.attention_type = getattr(block, "attention_type", None)
+        self.self_attn = getattr(block, "self_attn", None)
 
     def forward(self, hidden: Tensor, *args: Any, **options: Any) -> Any:
         """Record `hidden` and return the output of the block or of `instead`."""

@@ -16,6 +16,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from graftwork.core.named_methods import Named
+from graftwork.core.own_metric import require_own_metrics
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
 from graftwork.core.task import FILES, Task
@@ -149,6 +150,7 @@ class Verifier:
 
     def _session(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Session:
         """Return a session over the run's data and backbone, with its threads; opened once for runs that share them."""
+        require_own_metrics(receipt["method"]["question"])
         numerics = numerics_of(receipt)
         uses = item.method.uses_backbone
         task = _task(receipt, self.moved)

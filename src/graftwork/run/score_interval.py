@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.method import Logits
-from graftwork.core.metric import Metric
+from graftwork.core.metric import Metric, OfSample, drawn_scores, score_of
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
 from graftwork.run.store import read_logits
@@ -67,6 +67,11 @@ class RowTally:
         rows = np.frombuffer(b"".join(seen), dtype=statistics.dtype).reshape(len(seen), -1)
         return cls(rows.astype(np.float64), np.array(places, dtype=np.intp), statistics.mean(axis=0))
 
+    @property
+    def statistics(self) -> NDArray[np.float64]:
+        """(N, K) the statistics themselves."""
+        return self.rows[self.places]
+
     def means(self, draws: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
         """Return the means (B, K) over B draws of examples (N,).
 
@@ -109,9 +114,13 @@ def weigh_together(found: Sequence[tuple[RowTally, Metric]]) -> list[Evidence]:
     at_once = max(1, BLOCK_BYTES // (8 * rows))
     for start in range(0, DRAWS, at_once):
         drawn = [random.integers(0, rows, rows) for _ in range(min(at_once, DRAWS - start))]
-        for (tally, _), of_tally in zip(found, means, strict=True):
-            of_tally.append(tally.means(drawn))
+        for (tally, metric), of_tally in zip(found, means, strict=True):
+            of_tally.append(
+                drawn_scores(metric, tally.statistics, drawn) if isinstance(metric, OfSample) else tally.means(drawn)
+            )
     return [
-        Evidence(float(metric.value(tally.mean)), metric.value(np.concatenate(of_tally)))
+        Evidence(score_of(metric, tally.statistics), np.concatenate(of_tally))
+        if isinstance(metric, OfSample)
+        else Evidence(float(metric.value(tally.mean)), metric.value(np.concatenate(of_tally)))
         for (tally, metric), of_tally in zip(found, means, strict=True)
     ]

@@ -13,12 +13,15 @@ from graftwork.config import JOULES_PER_KWH, Hardware, Prices
 from graftwork.core.arguments import told_arguments
 from graftwork.core.meter import GRADES
 from graftwork.errors import ConfigError, StorageError
+from graftwork.io.display import ShownJson
 from graftwork.io.files import read_json
 from graftwork.ship.amortised_cost import amortised
 from graftwork.ship.cost_line import BANDS, Amount, CostLine, added, crossing
 from graftwork.ship.priced_rows import RESULT, PricedRow, PricedSource, priced_source
+from graftwork.units import show
 
 FORMAT = 1
+TOLD = 10  # rows that Python shows
 MONTHS_A_YEAR = 12
 PERIODS: Mapping[str, float] = {"day": 365.25, "month": MONTHS_A_YEAR}  # how many of them a year has
 SECONDS_PER_HOUR, SECONDS_PER_YEAR, BYTES_PER_GB = 3600, 365.25 * 86400, 1e9
@@ -78,7 +81,7 @@ def price(
     rows = _named(sources, found)
     asked = {"predictions": predictions, "per": per, "years": years, "hardware": hardware, "tasks": tasks}
     lines = {way: {row.name: _parts(row, way, scenario) for row in rows} for way in WAYS}
-    return {
+    content = {
         "format": FORMAT,
         "predictions": scenario.predictions,
         "asked": asked,
@@ -91,6 +94,17 @@ def price(
         "crossings": [one for way in WAYS for one in _crossings(lines[way], way)],
         "left_out": [{"name": name, "reason": reason} for one in found for name, reason in one.left_out],
     }
+    return ShownJson(content, _told)
+
+
+def _told(content: Mapping[str, Any]) -> list[str]:
+    """Return the total of each row in full batches, cheapest first, in at most a dozen lines."""
+    by = content["by"]
+    totals = [(row["name"], row["in_batches"][by]["total"]) for row in content["rows"]]
+    totals.sort(key=lambda row: math.inf if row[1]["value"] is None else row[1]["value"])
+    lines = [f"  {name}: {show(total['value'], total['unit'])}" for name, total in totals[:TOLD]]
+    more = [f"  and {len(totals) - TOLD} more"] if len(totals) > TOLD else []
+    return [f"{by} of {content['predictions']:,.0f} predictions in full batches, training included", *lines, *more]
 
 
 def _scenario(

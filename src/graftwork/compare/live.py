@@ -1,23 +1,25 @@
-"""Progress display of a running comparison: a live table on a terminal, else a line every 30 seconds."""
+"""Progress of a running comparison: a live table on a terminal or in a notebook, else a line every 30 seconds."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from graftwork.compare.listeners import Listener, unwatched
+from graftwork.core.progress import Progress, silent
+from graftwork.core.progress_bar import in_notebook, notebook_cell
 from graftwork.units import duration, percent, several
 
 if TYPE_CHECKING:
-    from rich.live import Live
+    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
-    from graftwork.compare.listeners import Listener
     from graftwork.compare.search import Outlook
     from graftwork.decision.standing import Standing
 
@@ -28,9 +30,11 @@ SECONDS_BETWEEN_LINES = 30.0
 def watching(shown: bool = True) -> Iterator[Listener]:
     """Yield a listener that prints to stderr, so that the final output can be piped; silent unless `shown`."""
     if not shown:
-        from graftwork.compare.listeners import unwatched
-
         yield unwatched
+        return
+    if in_notebook():
+        with notebook_cell() as show:
+            yield _Filling(show)
         return
     if not sys.stderr.isatty():
         yield _Lines()
@@ -39,7 +43,17 @@ def watching(shown: bool = True) -> Iterator[Listener]:
     from rich.live import Live
 
     with Live(console=Console(stderr=True, highlight=False), refresh_per_second=2, transient=True) as live:
-        yield _Filling(live)
+        yield _Filling(live.update)
+
+
+@contextmanager
+def watched(progress: Progress | None, watch: Listener | None) -> Iterator[tuple[Progress, Listener]]:
+    """Yield what is given; where both are None, a listener that shows a table if someone looks."""
+    if progress is not None or watch is not None:
+        yield progress or silent, watch or unwatched
+        return
+    with watching(in_notebook() or sys.stderr.isatty()) as table:
+        yield silent, table
 
 
 def plan_line(outlook: Outlook, exhaustive: bool) -> str:
@@ -93,8 +107,8 @@ class _Lines:
 class _Filling:
     """A listener that shows a live table, best method first, and below it the current run."""
 
-    def __init__(self, live: Live):
-        self.live = live
+    def __init__(self, show: Callable[[RenderableType], None]):
+        self.show = show
         self._above: list[Text | Table] = []
         self._show("reading the data")
 
@@ -118,7 +132,7 @@ class _Filling:
         from rich.console import Group
         from rich.text import Text
 
-        self.live.update(Group(*self._above, Text(below)))
+        self.show(Group(*self._above, Text(below)))
 
 
 def _table(standing: Standing) -> Table:

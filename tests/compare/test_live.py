@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from rich.console import Console
 from rich.live import Live
 
-from graftwork.cli import live as watching
+from graftwork.compare import live as watching
 from graftwork.compare.search import Outlook
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
@@ -116,7 +116,7 @@ def test_a_terminal_has_the_table_as_it_fills_best_first() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=130)
     live = Live(console=console, auto_refresh=False)
-    filling = watching._Filling(live)
+    filling = watching._Filling(live.update)
 
     def shown() -> list[str]:
         stream.seek(0)
@@ -146,7 +146,7 @@ def test_on_a_terminal_it_is_drawn_on_the_error_stream_alone(monkeypatch: pytest
     with redirect_stderr(err), redirect_stdout(out), watching.watching() as watch:
         assert isinstance(watch, watching._Filling)
         watch.planned(OUTLOOK, False)
-        watch.live.refresh()
+        cast(Live, cast(Any, watch.show).__self__).refresh()
     drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", err.getvalue())
     assert "Baselines in about 8 s; then runs" in drawn and out.getvalue() == ""
 

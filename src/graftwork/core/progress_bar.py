@@ -1,0 +1,110 @@
+"""Where progress is shown: a bar on a terminal or in a notebook's cell, nothing elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from graftwork.core.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SECONDS_BETWEEN_UPDATES = 0.3  # of a cell: each is a message to the browser
+CELL_WIDTH = 100  # characters
+
+
+def in_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook (Jupyter, VS Code, Colab)."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def notebook_cell() -> Iterator[Callable[[RenderableType], None]]:
+    """Yield a function that shows what it is given below the running cell, in place of what it showed before.
+
+    What is shown is removed at the end. It needs no widgets: exported pages and viewers without them show it too.
+    """
+    notebook: Any = importlib.import_module("IPython.display")
+    handle = notebook.display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)
+    shown = -SECONDS_BETWEEN_UPDATES
+
+    def show(content: RenderableType) -> None:
+        nonlocal shown
+        if time.monotonic() - shown >= SECONDS_BETWEEN_UPDATES:
+            shown, text = time.monotonic(), printed(content)
+            handle.update({"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}, raw=True)
+
+    try:
+        yield show
+    finally:
+        handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+
+def printed(content: RenderableType) -> str:
+    """Return what rich would print, without colours."""
+    from rich.console import Console
+
+    console = Console(
+        file=io.StringIO(), width=CELL_WIDTH, force_jupyter=False, color_system=None, legacy_windows=False
+    )
+    with console.capture() as captured:
+        console.print(content)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+@contextmanager
+def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterator[Progress]:
+    """Yield a progress bar in a notebook's cell, or on stderr if that is a terminal, and `shown` is true; else a silent
+    one.
+
+    It appears before heavy imports, with the text `first`.
+    """
+    cell = in_notebook()
+    if not (shown and (cell or sys.stderr.isatty())):
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    if cell:
+        bars = Bars(*columns, auto_refresh=False)
+        whole = bars.add_task(first, total=1.0)
+        with notebook_cell() as show:
+            show(bars.get_renderable())
+
+            def told(done: float, text: str) -> None:
+                bars.update(whole, completed=done, description=text)
+                show(bars.get_renderable())
+
+            yield told
+        return
+    shown_together = sys.stdout.isatty()  # on a terminal, output goes above the bar; never redirect a file
+    console = Console(stderr=True)
+    with Bars(*columns, console=console, transient=True, redirect_stdout=shown_together) as bar:
+        whole = bar.add_task(first, total=1.0)
+        yield lambda done, text: bar.update(whole, completed=done, description=text)
+
+
+@contextmanager
+def shown(progress: Progress | None) -> Iterator[Progress]:
+    """Yield `progress`, or for None a progress bar, where someone looks."""
+    if progress is not None:
+        yield progress
+        return
+    with progress_bar() as bar:
+        yield bar

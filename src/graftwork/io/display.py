@@ -1,0 +1,71 @@
+"""What Python shows of a result: a card in HTML for notebooks, one table for all cards, and data frames."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from graftwork.io.extras import extra
+
+MOST_ROWS = 100  # of a table; the rest is counted
+# No background is set, and the ink is that of the notebook: cards are readable in light and in dark ones.
+STYLE = (
+    ".graftwork{--ink:currentColor;--quiet:#7a8490;--faint:#8a95a1;--rule:rgba(128,128,128,.3);--accent:#2f81d6;"
+    "--page:transparent;font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:1000px}"
+    ".graftwork h4{font-size:15px;margin:4px 0}.graftwork p{margin:2px 0}"
+    ".graftwork .quiet{color:var(--quiet);font-size:12.5px}"
+    ".graftwork table{border-collapse:collapse;margin:8px 0;font-variant-numeric:tabular-nums}"
+    ".graftwork th,.graftwork td{padding:3px 14px 3px 0;text-align:left;background:none;border:0;"
+    "border-bottom:1px solid var(--rule);color:inherit;white-space:nowrap}"
+    ".graftwork td.end,.graftwork th.end{text-align:right}.graftwork thead th{color:var(--quiet)}"
+    ".graftwork .wide{overflow-x:auto}"
+)
+
+
+def card(title: str, lines: Sequence[str] = (), *blocks: str, about: str = "", style: str = "") -> str:
+    """Return a card as HTML without scripts: a title, `lines` of text, and `blocks` of HTML.
+
+    `about` is a quiet last line; `style` is CSS for the blocks. Title, lines and `about` are text, and are escaped.
+    """
+    parts = [f"<h4>{escape(title)}</h4>", *(f"<p>{escape(line)}</p>" for line in lines), *blocks]
+    parts += [f'<p class="quiet">{escape(about)}</p>'] if about else []
+    return f'<style>{STYLE}{style}</style><div class="graftwork">{"".join(parts)}</div>'
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Return a table as HTML; the columns with the numbers `left` are aligned to the left. All cells are escaped."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        sides = ("" if at in left else ' class="end"' for at in range(len(cells)))
+        return "".join(f"<{tag}{side}>{escape(cell)}</{tag}>" for side, cell in zip(sides, cells, strict=True))
+
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows[:MOST_ROWS])
+    more = f'<p class="quiet">and {len(rows) - MOST_ROWS} more</p>' if len(rows) > MOST_ROWS else ""
+    head = f"<thead><tr>{line(columns, 'th')}</tr></thead>"
+    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>{more}'
+
+
+def facts(told: Mapping[str, str]) -> str:
+    """Return a table of names and values, without those that are empty."""
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in told.items() if text)
+    return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
+
+
+def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return a pandas DataFrame of rows with named values. Raises `MissingExtra` without pandas."""
+    with extra("pandas", "to_frame()"):
+        pandas = importlib.import_module("pandas")
+    return pandas.DataFrame([dict(row) for row in rows])
+
+
+class ShownJson(dict[str, Any]):
+    """JSON that Python shows by the lines of `told`, in place of all of it."""
+
+    def __init__(self, content: Mapping[str, Any], told: Callable[[Mapping[str, Any]], Sequence[str]]):
+        super().__init__(content)
+        self.told = told
+
+    def __repr__(self) -> str:
+        return "\n".join(self.told(self))

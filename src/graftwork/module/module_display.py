@@ -1,0 +1,62 @@
+"""A task module in words: its README, and what Python shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graftwork.io.display import card, facts
+from graftwork.module.inputs import asking
+from graftwork.units import named_scores, show
+
+Description = Mapping[str, Any]
+
+
+def module_text(folder: Path, description: Description) -> str:
+    """Return what it is, its scores, and where it lies, in two lines."""
+    task = description["task"]
+    return f"TaskModule {task['name']}: {task['kind']} by {_made(description)}\n  {_scores(description)}, in {folder}."
+
+
+def module_html(folder: Path, description: Description) -> str:
+    """Return a card of its task, method, scores and use."""
+    task, size = description["task"], description.get("trained_parameters")
+    told = {"kind": task["kind"], "answers": _answers(task, description["roles"]), "method": _made(description)}
+    told |= {"on test": _scores(description), "trained": show(size, "parameters") + " parameters" if size else ""}
+    return card(f"Task module {task['name']}", (), facts(told), about=asking(description["roles"], folder))
+
+
+def _made(description: Description) -> str:
+    backbone = description.get("backbone")
+    return str(description["method"]["name"]) + (f" on {backbone['id']}" if backbone else "")
+
+
+def _scores(description: Description) -> str:
+    scores = description.get("scores")
+    return named_scores(scores, positive=description["task"].get("positive")) if scores else "not scored"
+
+
+def readme_of(description: Description) -> str:
+    """Return the README of its folder, in Markdown."""
+    task, backbone = description["task"], description["backbone"]
+    scores = named_scores(description["scores"], positive=task.get("positive"))
+    return (
+        f"# {task['name']}: {description['method']['name']}\n\n"
+        f"A Graftwork task module for {task['kind']}. It answers: {_answers(task, description['roles'])}.\n\n"
+        f"- backbone: {backbone['id'] if backbone else 'none'}"
+        f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
+        f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
+        f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
+        f"Use it: `{asking(description['roles'], 'FOLDER')}`\n"
+    )
+
+
+def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
+    if task["labels"]:
+        return ", ".join(task["labels"][:30])
+    if "question" in roles:
+        return "a stretch of the text that is asked about"
+    if "choices" in roles:
+        return "with one or all of the given choices"
+    return {"regression": "a number", "generation": "a text of its own"}.get(task["kind"], "as its kind does")
