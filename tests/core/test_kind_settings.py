@@ -13,11 +13,14 @@ from graftwork.core.task import OF_FORMAT_1, Task
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import kinds
 
+COSTS = {"x": {"x": 0.0, "y": 1.5}, "y": {"x": 1.0, "y": 0.0}}
 GIVEN: dict[str, dict[str, Any]] = {  # values of all settings, none of them the default
-    "choice": {"choices": ("a", "b"), "count_from": "1"}, "classification": {"positive": "x"},
-    "multilabel": {"thresholds": "half"}, "ranking": {"choices": ("a",), "count_from": "0"},
+    "choice": {"choices": ("a", "b"), "count_from": "1"},
+    "classification": {"positive": "x", "class_weights": {"x": 2.0, "y": 1.0}, "costs": COSTS},
+    "multilabel": {"thresholds": "half", "class_weights": "balanced"},
+    "ranking": {"choices": ("a",), "count_from": "0"},
     "regression": {"scale": (3.0, 2.0)}, "span": {"realign": True, "unanswerable": True},
-    "tagging": {"stray_tags": "refuse"},
+    "tagging": {"stray_tags": "refuse", "class_weights": "balanced"},
     "generation": {"beams": 4, "length_penalty": 0.5, "no_repeat": 3, "longest": 20},
 }  # fmt: skip
 
@@ -39,9 +42,11 @@ def test_records_of_every_kind_hold_the_same_names_in_one_order(kind: str) -> No
     assert list(task.as_record()) == [
         "name", "data", "validation", "test", "kind", "text", "text_a", "text_b", "image", "sound", "choices",
         "count_from", "label", "labels", "metrics", "stray_tags", "realign", "drop_leaks", "rejects", "thresholds",
-        "positive", "scale", "unanswerable", "split_seed", *(GIVEN[kind] if kind == "generation" else ()),
+        "positive", "scale", "unanswerable", "split_seed", *(name for name in GIVEN[kind] if name not in OF_FORMAT_1),
     ]  # fmt: skip
     assert {**OF_FORMAT_1, **task.as_dict()} == task.as_record()
+    plain = Task("t", Path("t.csv"), kind=kind).as_record()
+    assert not {"class_weights", "costs"} & plain.keys(), "records of tasks without them are as they were"
     assert list(task.question())[:5] == ["kind", "labels", "metrics", "positive", "scale"]
     assert set(Task("t", Path(), kind=kind).question()) == {"kind", "labels", "metrics", "positive", "scale"}
 
@@ -50,7 +55,7 @@ def test_only_what_decides_results_is_asked() -> None:
     asked = {kind: Task("t", Path(), kind=kind, settings=given).question() for kind, given in GIVEN.items()}
     assert asked["multilabel"]["thresholds"] == "half" and asked["span"]["unanswerable"] is True
     assert asked["classification"]["positive"] == "x" and asked["regression"]["scale"] == (3.0, 2.0)
-    assert asked["tagging"] == Task("t", Path(), kind="tagging").question()
+    assert asked["tagging"] == Task("t", Path(), kind="tagging").question() | {"class_weights": "balanced"}
     assert "realign" not in asked["span"] and "choices" not in asked["choice"]
 
 
@@ -82,7 +87,7 @@ def test_a_setting_is_described() -> None:
     assert (found["positive"].meaning, found["positive"].unset) == ("the class that f1 is of", "the rarer one of two")
     assert (found["stray_tags"].unset, found["realign"].type) == ("repair", bool)
     assert [name for name, one in found.items() if one.in_question] == [
-        "positive", *GIVEN["generation"], "thresholds",
+        "positive", "class_weights", "costs", *GIVEN["generation"], "thresholds",
     ]  # fmt: skip
 
 

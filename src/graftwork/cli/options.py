@@ -164,9 +164,9 @@ def _kind_flag(setting: KindSetting, default: str = "") -> Callable[[Any], Any]:
     meaning = f"Of {' and '.join(setting.users)}: {setting.meaning}."
     if setting.type is bool:
         return option(flag, is_flag=True, default=None, help=meaning)
-    metavars = {list: "A,B,…", str: "TEXT", int: "N", float: "N"}
-    sort = str if setting.type is list else setting.type
-    metavar = "|".join(setting.choices) or metavars[setting.type]
+    metavars = {list: "A,B,…", str: "TEXT", int: "N", float: "N", dict: "FILE"}
+    sort = str if setting.type in (list, dict) else setting.type
+    metavar = "|".join([*setting.choices, *["FILE"] * (setting.type is dict)]) or metavars[setting.type]
     return option(flag, type=sort, metavar=metavar, help=f"{meaning}  [default: {default or setting.unset}]")
 
 

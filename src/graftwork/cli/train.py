@@ -20,6 +20,7 @@ from graftwork.cli.options import (
     task_options,
     use_threads,
 )
+from graftwork.core.kind_settings import HEEDED
 from graftwork.core.meter import Stopwatch
 from graftwork.core.progress_bar import progress_bar
 from graftwork.core.task import Task
@@ -138,7 +139,8 @@ def _train(
     lines += [f"f1 is of {run.positive['label']!r}, {run.positive['chosen']}."] if run.positive else []
     click.echo(printable("\n".join(lines)))
     for name in run.unused:
-        click.echo(f"{method} does not use a training recipe: {name} has no effect.")
+        what = "is not trained by a loss of examples" if name in HEEDED else "does not use a training recipe"
+        click.echo(f"{method} {what}: {name} has no effect.")
     if run.reused:
         click.echo("This run existed already and was reused.")
     click.echo("\n".join([f"Task module: {run.folder / 'module'}", *banked.lines]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +17,12 @@ IN_QUESTION: Mapping[str, Any] = {"in_question": True}
 # how rows are read, which is part of a run's identity by the digest of the data
 DERIVED: Mapping[str, Any] = {"in_question": True, "derived": True}
 # metadata of a setting that `Kind.resolve` fills in from the training targets: it can't be given
+HEEDED = ("class_weights",)  # settings of kinds that a fit may use or not; the facts of a run name those it used
+
+
+def table_from(read: Callable[[Any], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the metadata of a setting that decides results and is a table: `read` takes the table, or a file of it."""
+    return {"in_question": True, "read": read}
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class KindSetting:
 
     name: str
     users: tuple[str, ...]  # names of the kinds
-    type: type  # str, int, float, bool; list for a tuple of texts
+    type: type  # str, int, float, bool; list for a tuple of texts; dict for a table, which may be given as a file
     choices: tuple[str, ...]  # the allowed values; empty: any
     default: Any
     meaning: str  # the comment behind the field; "columns of the choices; empty: found by name" has two parts:
@@ -63,6 +69,7 @@ def made(kind: str, given: Mapping[str, Any]) -> Any:
     """
     part = kinds.get(kind).settings
     sorts = _sorts(part)
+    read = {item.name: item.metadata["read"] for item in fields(part) if "read" in item.metadata}
     values = {}
     for name, value in given.items():
         if name not in sorts:
@@ -70,7 +77,9 @@ def made(kind: str, given: Mapping[str, Any]) -> Any:
             continue
         sort, choices = sorts[name]
         values[name] = tuple(split_words(value)) if sort is list else value
-        if choices and value is not None and value not in choices:
+        if sort is dict:
+            values[name] = value if value is None or value in choices else read[name](value)
+        elif choices and value is not None and value not in choices:
             raise UnknownName(f"value of {name}", str(value), choices)
     return part(**values)
 
@@ -99,9 +108,9 @@ def _sorts(part: type) -> dict[str, tuple[type, tuple[str, ...]]]:
     """Return field -> its type without None (list for a tuple), and its allowed values."""
     found: dict[str, tuple[type, tuple[str, ...]]] = {}
     for name, hint in get_type_hints(part).items():
-        if get_origin(hint) in (Union, types.UnionType):
-            (hint,) = (one for one in get_args(hint) if one is not types.NoneType)
-        origin = get_origin(hint)
-        choices = get_args(hint) if origin is Literal else ()
-        found[name] = (str, choices) if choices else (list if origin is tuple else hint, ())
+        union = get_origin(hint) in (Union, types.UnionType)
+        hints = [one for one in get_args(hint) if one is not types.NoneType] if union else [hint]
+        choices = tuple(word for one in hints if get_origin(one) is Literal for word in get_args(one))
+        (sort,) = [one for one in hints if get_origin(one) is not Literal] or [str]
+        found[name] = ({tuple: list, Mapping: dict}.get(get_origin(sort), sort), choices)
     return found

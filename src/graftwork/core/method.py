@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.core.checkpoint import Keeper, NothingKept
+from graftwork.core.class_weights import ClassWeights, class_weights_of
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind, OwnOutputs, TrainingLoss
 from graftwork.core.meter import Phase
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
     from graftwork.core.model import Model
 
 LATER: Mapping[str, Any] = {"later": True}
-# metadata of a hyper-parameter added after the method's release: part of a run's identity only if it is not the
-# default, so that earlier runs keep theirs
+# metadata of a hyper-parameter added later: part of a run's identity unless it is the default: earlier runs keep theirs
 SIZELESS: Mapping[str, Any] = {"sizeless": True}
 # metadata of an integer that is not the size of a tensor, such as steps; any other is assumed to be one
 Entries = tuple[Mapping[str, Any], ...]  # settings of a method, one mapping per entry on a board, ladder or curve
@@ -148,11 +149,20 @@ class Workbench:
     held: tuple[str, ...] = ()  # sources of variation drawn with seed 0, whatever `seed` is
     keeper: Keeper = field(default_factory=NothingKept)  # stores checkpoints, for a fit that may take minutes
     taught: TrainingLoss | None = None  # the loss of the targets of `train`, if they are not the kind's
+    heeded: dict[str, Any] = field(default_factory=dict)  # facts of settings that a fit may use or not, if it did
 
     @property
     def learns(self) -> TrainingLoss:
-        """The loss that gradient methods and linear layers are trained by: the kind's, unless there is a teacher."""
-        return self.setting.kind if self.taught is None else self.taught
+        """The loss of gradient methods and linear layers: a teacher's, or the kind's, with the task's class weights."""
+        return self.taught or self.class_weights or self.setting.kind
+
+    @cached_property
+    def class_weights(self) -> ClassWeights | None:
+        """The weights of the classes in the loss, if the task has any; whoever asks for them uses them."""
+        found = class_weights_of(self.setting.task, self.setting.kind, self.train.targets)
+        if found is not None:
+            self.heeded["class_weights"] = found.told(self.setting.task)
+        return found
 
     def seed_of(self, source: str) -> int:
         """Return the base seed of a source of variation ("init", "order", …): `seed`, or 0 if it is held."""

@@ -238,9 +238,11 @@ class Task:
         return {name: getattr(self, name) for name in self._of_every_kind()} | of_kind
 
     def as_record(self) -> dict[str, Any]:
-        """Return `as_dict` as receipts record it: in their order, with what each of them holds."""
+        """Return `as_dict` as receipts record it: in their order, with what each of them holds. Later settings that are
+        not given are left out."""
         told = {**OF_FORMAT_1, **self.as_dict()}
-        return {name: told[name] for name in RECORDED_FIRST} | told
+        later = {name: value for name, value in told.items() if value is not None and name not in RECORDED_FIRST}
+        return {name: told[name] for name in RECORDED_FIRST} | later
 
     @property
     def files(self) -> dict[str, Path]:
@@ -296,6 +298,7 @@ _TYPE_WORDS = {
     float: "a number",
     bool: "true or false",
     list: "a list of strings",
+    dict: "a table, or the name of a file",
 }
 
 
@@ -322,6 +325,10 @@ def read_task_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             content[key] = path.parent / content[key]
     if "rejects" in content:
         content["rejects"] = str(path.parent / content["rejects"])
+    for name in content.keys() - {*_TASK_KEYS, *_COMPARE_KEYS}:
+        setting = kind_settings()[name]
+        if setting.type is dict and isinstance(content[name], str) and content[name] not in setting.choices:
+            content[name] = str(path.parent / content[name])
     comparison = {key: content.pop(key) for key in _COMPARE_KEYS if key in content}
     return {"name": path.stem} | content, comparison
 
@@ -333,7 +340,7 @@ def _check_keys(content: Mapping[str, Any], path: Path) -> None:
     for key, value in content.items():
         if key not in known:
             raise UnknownName("setting", key, known, where=str(path))
-        if type(value) is not known[key] and not (known[key] is float and type(value) is int):
+        if type(value) is not known[key] and (known[key], type(value)) not in ((float, int), (dict, str)):
             raise ConfigError(
                 f"setting {key!r} has the wrong type",
                 where=str(path),

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
+from graftwork.data.readers.label_tables import COSTS, WEIGHED
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.label_costs import cost_matrix, require_costs, require_weights
 from graftwork.targets.labels import label_indices, label_sentence, positive_label, require_label, resolve_labels
 from graftwork.targets.pooled_kind import PooledKind
 
@@ -30,6 +32,10 @@ class ClassificationSettings:
 
     positive: str | None = field(default=None, metadata=IN_QUESTION)
     # the class that f1 is of; None: the rarer one of two
+    class_weights: Literal["balanced"] | Mapping[str, float] | None = field(default=None, metadata=WEIGHED)
+    # weights in the training loss: balanced, or a file with the columns label and weight; None: all count alike
+    costs: Mapping[str, Mapping[str, float]] | None = field(default=None, metadata=COSTS)
+    # file of what answers cost: a row for each true label, a column for each answer; None: every mistake costs the same
 
 
 class Classification(PooledKind):
@@ -71,7 +77,11 @@ class Classification(PooledKind):
                 expected="two classes or more",
                 do="add rows of another class, or choose another column with --label",
             )
+        require_weights(task, labels)
+        require_costs(task, labels)
         metrics = task.metrics or (METRICS_OF_TWO if len(labels) == 2 else METRICS)
+        if task.settings.costs is not None and not task.metrics:
+            metrics = ("saved_cost", *metrics)
         return task.resolved(labels=labels, positive=positive_label(task, labels, counts), metrics=metrics)
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
@@ -108,25 +118,45 @@ class Classification(PooledKind):
         return np.asarray(np.log(np.maximum(counts / max(1, len(targets)), 1e-9)))
 
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
-        """(B, C) -> (B,) class of the highest logit, the first of ties."""
+        """(B, C) -> (B,) class of the highest logit, the first of ties; of a task with costs that of the least expected
+        cost under the softmax of the logits (Elkan 2001)."""
         import numpy as np
 
-        return np.asarray(logits.argmax(axis=1), dtype=np.int64)
+        if task.settings.costs is None:
+            return np.asarray(logits.argmax(axis=1), dtype=np.int64)
+        return np.asarray(_expected_costs(_shares(logits), task).argmin(axis=1), dtype=np.int64)
 
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
-        """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example."""
-        import numpy as np
-
-        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-        shares = exponentials / exponentials.sum(axis=1, keepdims=True)  # (B, C)
-        return [
+        """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example; of a task with costs with the
+        `expected_cost` of the label behind them."""
+        shares, chosen = _shares(logits), self.predictions(logits, task).tolist()
+        answers: list[dict[str, Any]] = [
             {"label": task.labels[index], "probabilities": dict(zip(task.labels, row.tolist(), strict=True))}
-            for index, row in zip(logits.argmax(axis=1), shares, strict=True)
+            for index, row in zip(chosen, shares, strict=True)
         ]
+        if task.settings.costs is not None:
+            for answer, index, row in zip(answers, chosen, _expected_costs(shares, task), strict=True):
+                answer["expected_cost"] = float(row[index])
+        return answers
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """Format the label, and the three most probable ones."""
-        return label_sentence(answer["label"], answer["probabilities"])
+        """Format the label, and the three most probable ones; of a task with costs also what it is expected to cost."""
+        told = label_sentence(answer["label"], answer["probabilities"])
+        return told if "expected_cost" not in answer else f"{told}   expected cost {answer['expected_cost']:.3g}"
+
+
+def _shares(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the softmax of (B, C) logits."""
+    import numpy as np
+
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
+
+
+def _expected_costs(shares: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
+    """Return what each answer is expected to cost, (B, C), under probabilities (B, C) of the true label."""
+    found: NDArray[np.float64] = shares @ cost_matrix(task)
+    return found
 
 
 kinds.register("classification")(Classification())

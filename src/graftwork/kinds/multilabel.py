@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from graftwork.core.example import Example
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
+from graftwork.data.readers.label_tables import WEIGHED
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.label_costs import require_weights
 from graftwork.targets.labels import label_indices, label_sentence, require_label, resolve_labels
 from graftwork.targets.pooled_kind import PooledKind
 
@@ -38,6 +40,8 @@ class MultilabelSettings:
 
     thresholds: Literal["validation", "half"] | None = field(default=None, metadata=IN_QUESTION)
     # chosen on validation for the best F1, or half: a probability of 0.5; None: validation
+    class_weights: Literal["balanced"] | Mapping[str, float] | None = field(default=None, metadata=WEIGHED)
+    # weights in the training loss: balanced, or a file with the columns label and weight; None: all count alike
 
 
 class Multilabel(PooledKind):
@@ -88,8 +92,10 @@ class Multilabel(PooledKind):
             )
         if all(len(target) == 2 and MARKS.issuperset(target) for target in targets):
             raise _marks(targets[0], str(task.data))
+        labels = resolve_labels(task, targets)
+        require_weights(task, labels)
         return task.resolved(
-            labels=resolve_labels(task, targets),
+            labels=labels,
             metrics=task.metrics or METRICS,
             thresholds=task.settings.thresholds or CHOSEN,
         )

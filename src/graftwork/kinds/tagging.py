@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example, text_of
 from graftwork.core.task import Task
+from graftwork.data.readers.label_tables import WEIGHED
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
+from graftwork.targets.label_costs import require_weights
 from graftwork.targets.labels import label_indices, require_label, resolve_labels
 from graftwork.targets.tag_schemes import LETTERS, TagScheme, scheme_of
 from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
@@ -33,6 +35,8 @@ class TaggingSettings:
 
     stray_tags: Literal["repair", "refuse"] = "repair"
     # I- tags that continue nothing: read as B- (repair), or an error (refuse)
+    class_weights: Literal["balanced"] | Mapping[str, float] | None = field(default=None, metadata=WEIGHED)
+    # weights in the training loss: balanced, or a file with the columns label and weight; None: all count alike
 
 
 class Tagging:
@@ -124,6 +128,7 @@ class Tagging:
                 expected="two tags or more",
                 do="choose another column with --label",
             )
+        require_weights(task, labels)
         metrics = METRICS_OF_SPANS if marks_spans(labels) else METRICS
         return task.resolved(labels=labels, metrics=task.metrics or metrics)
 

@@ -75,7 +75,7 @@ class Contrastive:
             counter = StepCounter(bench.tally)
             given, asked = (torch.from_numpy(answer(model, one, None, counter)).float() for one in (train, validation))
         fit, reached, flops = fit_best_linear(
-            (given, torch.from_numpy(classes)), asked, setting.kind, setting.kind.outputs(setting.task),
+            (given, torch.from_numpy(classes)), asked, bench.learns, setting.kind.outputs(setting.task),
             scorer(bench, validation),
         )  # fmt: skip
         bench.tally.add_model(flops)

@@ -70,7 +70,7 @@ class ScalarMix:
 
         Raises `Diverged` when no epoch has a validation score.
         """
-        kind, targets = bench.setting.kind, kept_targets(bench.train, train.encoded)
+        learns, targets = bench.learns, kept_targets(bench.train, train.encoded)
         features, held = (features_of_blocks(one, len(scale) - 1) for one in (train, validation))  # (N, L + 1, P) each
         score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
         network = Mixed(scale, start)
@@ -85,7 +85,7 @@ class ScalarMix:
         for epoch in range(1, self.epochs + 1):
             losses = []
             for rows in batches_of_features(train.encoded, len(features), shuffle):
-                loss = kind.loss(network(features[rows]), targets[rows])
+                loss = learns.loss(network(features[rows]), targets[rows])
                 optimiser.zero_grad()
                 (loss + self.pull * network.scores.square().sum()).backward()
                 optimiser.step()

@@ -108,10 +108,11 @@ class TfidfSvm(Baseline):
         inputs = features(vectorizer, bench.train.examples)
         held_out = features(vectorizer, bench.validation.examples)
         outputs = bench.setting.kind.outputs(bench.setting.task)
+        weights = bench.class_weights.of_targets(bench.train.targets) if bench.class_weights else None
         best: tuple[float, Svm] | None = None
         for strength in STRENGTHS:
             seed = derive(bench.seed_of("init"), "init") % 2**31
-            weight, bias = _solve(inputs, flat(bench.train.targets), outputs, strength, seed)
+            weight, bias = _solve(inputs, flat(bench.train.targets), outputs, strength, seed, weights)
             fitted = Svm(vectorizer, weight, bias, {"strength": strength})
             reached = bench.score(fitted.answers(held_out, bench.validation.examples))
             bench.log({"strength": strength, "validation": reached})
@@ -132,9 +133,17 @@ class TfidfSvm(Baseline):
 
 
 def _solve(
-    inputs: Any, targets: NDArray[Any], outputs: int, strength: float, seed: int
+    inputs: Any,
+    targets: NDArray[Any],
+    outputs: int,
+    strength: float,
+    seed: int,
+    of_examples: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return weights (C, F) and biases (C,); the shape and type of the targets determine the problem."""
+    """Return weights (C, F) and biases (C,); the shape and type of the targets determine the problem.
+
+    Of classes and labels, examples may count differently: (N,), or (N, C) for each label.
+    """
     if outputs == 1 and targets.shape[1:] == (2,):  # (mark of the candidate, its example)
         return _right_above_wrong(inputs, targets, strength, seed)
     if targets.ndim == 1 and targets.dtype.kind == "f":
@@ -142,14 +151,20 @@ def _solve(
         model.fit(inputs, targets)
         return model.coef_.reshape(1, -1), np.atleast_1d(model.intercept_)
     columns = np.eye(outputs)[targets] if targets.ndim == 1 else targets  # (N, C) of 0 and 1
-    solved = [_one_against_rest(inputs, column, strength, seed) for column in columns.T]
+    count = of_examples if of_examples is None or of_examples.ndim == 2 else np.tile(of_examples[:, None], outputs)
+    solved = [
+        _one_against_rest(inputs, column, strength, seed, None if count is None else count[:, label])
+        for label, column in enumerate(columns.T)
+    ]
     return np.vstack([weight for weight, _ in solved]), np.array([bias for _, bias in solved])
 
 
-def _one_against_rest(inputs: Any, column: NDArray[Any], strength: float, seed: int) -> tuple[NDArray[Any], float]:
+def _one_against_rest(
+    inputs: Any, column: NDArray[Any], strength: float, seed: int, count: NDArray[np.float64] | None
+) -> tuple[NDArray[Any], float]:
     if column.min() == column.max():  # a label of all or none of the training examples
         return np.zeros(inputs.shape[1]), 2.0 * float(column[0]) - 1.0
-    model = LinearSVC(C=strength, random_state=seed, max_iter=5000).fit(inputs, column)
+    model = LinearSVC(C=strength, random_state=seed, max_iter=5000).fit(inputs, column, sample_weight=count)
     return model.coef_[0], float(model.intercept_[0])
 
 

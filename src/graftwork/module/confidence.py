@@ -56,6 +56,8 @@ def confidence_of(answer: Mapping[str, Any]) -> float | None:
     values = np.array(list(chances.values()) if isinstance(chances, Mapping) else chances)
     if isinstance(answer.get("label"), list):
         return float(np.maximum(values, 1 - values).mean())
+    if "expected_cost" in answer:  # the label may not be the most probable one
+        return float(chances[answer["label"]])
     return float(values.mean() if "tags" in answer else values.max())
 
 

@@ -212,7 +212,7 @@ class _Execution:
         with self.profile.phase("meter"):
             self.readings = replace(self.readings, **predict_speed(fitted, data.test.examples))
             interval = evidence_of(data, "test", answers[-1][1]).spread
-        facts = self._facts(fitted) | bench.memory.in_parts()
+        facts = self._facts(fitted) | bench.memory.in_parts() | bench.heeded
         return {"validation": scores["validation"], "scores": scores["test"], "interval": interval, "facts": facts}
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.core.in_memory import beside
+from graftwork.core.kind_settings import HEEDED
 from graftwork.core.meter import meaning_of
 from graftwork.core.method import unfit
 from graftwork.core.named_methods import Named, parse_method
@@ -33,7 +34,7 @@ class Run:
     folder: Path
     reused: bool  # True if it was in the store already
     warnings: tuple[str, ...] = ()  # of the data report
-    unused: tuple[str, ...] = ()  # given settings that had no effect
+    unused: tuple[str, ...] = ()  # given settings that had no effect on it
     positive: Mapping[str, str] | None = None  # the class that f1 is of and how it was chosen, as in the data report
 
     @property
@@ -89,9 +90,14 @@ def train(
     with shown(progress) as told:
         session = open_session(task, [chosen], setup)
         run = train_in(session, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, told)
-    if takes_a_recipe(chosen.method):
-        return run
-    return replace(run, unused=tuple(name for name in ("epochs", "batch_size") if name in said(given)))
+    unused = [name for name in ("epochs", "batch_size") if name in said(given) and not takes_a_recipe(chosen.method)]
+    return replace(run, unused=(*unused, *unheeded(session.dataset.task, run.result)))
+
+
+def unheeded(task: Task, result: RunResult) -> tuple[str, ...]:
+    """Return the settings of the task's kind that a fit may use or not, and that this one did not use."""
+    given = [name for name in HEEDED if getattr(task.settings, name, None) is not None]
+    return tuple(name for name in given if result.status == "ok" and name not in result.facts)
 
 
 def require_use_of_rate(method: Named, learning_rate: float | None) -> None:

@@ -55,7 +55,7 @@ def made_of(examples: Sequence[Example], formula: Formula) -> Tensor:
 
 def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFormula:
     """Fit with the penalty that is best on validation. It depends on no seed: runs share the result called `name`."""
-    setting = bench.setting
+    setting, learns = bench.setting, bench.learns  # of runs that share the work too: they use it
 
     def work(tally: Tally) -> tuple[LinearFit, float]:
         train, validation = (made_of(split.examples, formula) for split in (bench.train, bench.validation))
@@ -63,7 +63,7 @@ def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFor
         fit, reached, flops = fit_best_linear(
             (train, torch.from_numpy(flat(bench.train.targets))),
             validation,
-            setting.kind,
+            learns,
             setting.kind.outputs(setting.task),
             lambda logits: bench.score(logits.double().numpy()),
         )

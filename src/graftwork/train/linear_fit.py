@@ -138,6 +138,7 @@ def fit_on(
 def fit_on_block(bench: Workbench, block: int, train: FrozenPass, validation: FrozenPass) -> tuple[LinearFit, float]:
     """Apply `fit_on` to the features after `block` blocks. It depends on no seed: runs share it."""
     of = ", of sampled examples alone" if train.of_sample or validation.of_sample else ""
+    of += ", weighted by class" if bench.class_weights else ""
     return bench.once(
         f"linear layer after {block} blocks{of}",
         lambda tally: fit_on(bench, train, validation, lambda frozen: frozen.pooled(block), tally),

@@ -1,0 +1,40 @@
+"""Saved cost: the share of the cost of the cheapest constant answer that the predictions save."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.task import Task
+from graftwork.registry import metrics
+from graftwork.targets.indicators import ratio, require_classes
+from graftwork.targets.label_costs import cost_matrix
+
+
+class SavedCost:
+    """1 - mean cost / mean cost of the constant answer that is cheapest on the same examples (Elkan 2001; the
+    normalised expected cost of Drummond & Holte 2006, from 1).
+
+    A mean cost in the user's own unit has no scale on which a point could be worth anything, and falls as answers get
+    better. This rises: 1 costs nothing, 0 is no better than to give one answer always, so that the constant answer is
+    the floor, and a point is a hundredth of what that costs. Answers that cost twice as much or more are -1: how much
+    worse than useless does not matter, and the spread of a board does. A task without costs has 1 for every mistake.
+    """
+
+    least = -1.0
+
+    def statistics(
+        self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
+    ) -> NDArray[np.float64]:
+        """(N,) classes -> (N, 1 + C): the cost of the prediction, and of every constant answer."""
+        actual, predicted = (require_classes(given, task, "saved_cost") for given in (targets, predictions))
+        costs = cost_matrix(task)[actual.astype(np.int64)]  # (N, C)
+        return np.column_stack([costs[np.arange(len(costs)), predicted.astype(np.int64)], costs])
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 1 + C) -> (…)."""
+        constant = means[..., 1:].min(axis=-1)
+        return np.where(constant > 1e-12, np.maximum(1 - ratio(means[..., 0], constant), self.least), 0.0)
+
+
+metrics.register("saved_cost")(SavedCost())
