@@ -12,6 +12,7 @@ from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import opened_modules, task_and_file
 from graftwork.cli.options import (
     Command,
+    abstaining_options,
     column_options,
     device_option,
     json_option,
@@ -48,6 +49,7 @@ ENOUGH_ROWS = 20  # an interval over fewer rows is rough
     metavar="FILE",
     help="Write unreadable rows to FILE with the reason, and score the others.  [default: stop at the first]",
 )
+@abstaining_options
 @device_option
 @threads_option
 @json_option("the result as JSON")
@@ -61,6 +63,8 @@ def command(
     threads: int | None,
     as_json: bool,
     columns: dict[str, str],
+    abstain_below: float | None,
+    target_precision: float | None,
     **of_kind: Any,
 ) -> None:
     """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % confidence intervals over
@@ -74,10 +78,20 @@ def command(
     use_threads(threads)
     opened = opened_modules(module, (*task, *also), device)
     from graftwork.evaluate.score import score
+    from graftwork.module.abstaining import Abstaining
 
+    abstaining = Abstaining(abstain_below, target_precision)
     named = columns | {"label": label} | of_kind
     with progress_bar() as progress:
-        found = score(opened[0], source, also=opened[1:], columns=named, rejects=rejects, progress=progress)
+        found = score(
+            opened[0],
+            source,
+            also=opened[1:],
+            columns=named,
+            rejects=rejects,
+            abstaining=abstaining,
+            progress=progress,
+        )
     print_facts(found, score_lines(found), as_json)
     if found["rows"]["rejected"] and not as_json:
         click.echo(f"{several(found['rows']['rejected'], 'row')} can't be read: {rejects}", err=True)
@@ -97,7 +111,21 @@ def score_lines(found: Mapping[str, Any]) -> list[str]:
             title, held = metric_title(metric, positive), "–" if own is None else percent(own)
             told = (_with_interval(one["score"], one), percent(found["majority"][metric]))
             lines.append(f"  {title:<{wide}}{told[0]:<22}{told[1]:<11}{held}{error_rate(metric, one['score'])}")
+        lines += _coverage(module, found["rows"]["scored"])
     return [*lines, "", *_remarks(found, names)]
+
+
+def _coverage(module: Mapping[str, Any], rows: int) -> list[str]:
+    """Say how much a module that abstains answers, and how much of that is right; [] for one that answers all."""
+    told = module.get("abstaining")
+    if told is None:
+        return []
+    answered, right = told["answered"], told["right"]
+    precision = "" if told["precision"] is None else f", {percent(told['precision'])} % of them right ({right:,})"
+    return [
+        f"  below a probability of {told['below']:g} it abstains: {answered:,} of {several(rows, 'row')} answered "
+        f"({percent(told['coverage'])} %){precision}; area under risk by coverage {told['area_under_risk']:.4f}"
+    ]
 
 
 def _with_interval(score: float, told: Mapping[str, Any]) -> str:

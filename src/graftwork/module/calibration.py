@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ FOLDS = 5
 FEWEST = 50  # least validation rows that a temperature is fitted on
 HOTTEST = 20.0  # a temperature is between 1 / HOTTEST and HOTTEST
 CALIBRATION = "calibration"  # in module.json; absent: the temperature is 1
+CURVE = "answered"  # in it: per threshold, the rows answered and those right, of validation and of test
+POINTS = 40  # thresholds of the curve at most
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def reliability(
     edges = np.unique([0, *cuts, len(values)])
     return [
         ReliabilityBin(*map(float, (values[a], values[b - 1], values[a:b].mean(), hits[a:b].mean())), int(b - a))
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in itertools.pairwise(edges)
     ]
 
 
@@ -63,7 +66,7 @@ def calibration_error(bins: Sequence[ReliabilityBin]) -> float:
 
 
 def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -> dict[str, Any] | None:
-    """Return the temperature fitted on "validation", and reliability figures of each split, as JSON.
+    """Return the temperature fitted on "validation", reliability figures of each split, and its precision by coverage.
 
     `answered` has the logits and encoded targets of "validation" and "test". The figures are before and after, those
     after on validation by cross-fitting: each fifth of the rows at the temperature of the others. The temperature is 1,
@@ -72,7 +75,7 @@ def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -
     """
     if not isinstance(kind, SharesProbability):
         return None
-    splits = {name: _Rows.of(kind, *given) for name, given in answered.items()}
+    splits = {name: ClassRows.of(kind, *given) for name, given in answered.items()}
     held = splits["validation"]
     before, temperature, why = held.figures(1.0), 1.0, ""
     crossed: float | NDArray[np.float64] = 1.0
@@ -84,11 +87,11 @@ def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -
         crossed, temperature = _crossed(held), _fitted(held)
         if held.figures(crossed)["nll"] >= before["nll"]:
             crossed, temperature, why = 1.0, 1.0, "a temperature does not lower the cross-fitted log-likelihood loss"
-    told: dict[str, Any] = {"temperature": temperature, "rows": len(held.right), "why": why}
+    told: dict[str, Any] = {"temperature": temperature, "why": why}
     for name, rows in splits.items():
         after = crossed if name == "validation" else temperature
-        told[name] = {"before": rows.figures(1.0), "after": rows.figures(after)}
-    return told
+        told[name] = {"rows": len(rows.right), "before": rows.figures(1.0), "after": rows.figures(after)}
+    return told | {CURVE: _curve(held, splits["test"], temperature) if len(held.right) else []}
 
 
 def at_temperature(logits: Logits, temperature: float) -> Logits:
@@ -107,14 +110,15 @@ def temperature_of(description: Mapping[str, Any]) -> float:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows of one split: logits (N, C), -inf where a row has fewer than C choices, and the right class (N,)."""
+class ClassRows:
+    """Rows with one right class or choice."""
 
-    logits: NDArray[np.float64]
-    right: NDArray[np.int64]
+    logits: NDArray[np.float64]  # (N, C), -inf where a row has fewer than C choices
+    right: NDArray[np.int64]  # (N,) the right class or choice
 
     @classmethod
-    def of(cls, kind: SharesProbability, logits: Logits, targets: Numbers) -> _Rows:
+    def of(cls, kind: SharesProbability, logits: Logits, targets: Numbers) -> ClassRows:
+        """Build from logits and encoded targets."""
         if not isinstance(logits, Ragged):
             return cls(np.asarray(logits, np.float64), np.asarray(kind.right_class(targets), np.int64))
         wide = np.full((len(logits), int(logits.counts.max(initial=1))), -np.inf)
@@ -127,8 +131,9 @@ class _Rows:
         """(N,) whether the answer is right."""
         return np.asarray(self.logits.argmax(axis=1) == self.right)
 
-    def some(self, chosen: NDArray[np.bool_]) -> _Rows:
-        return _Rows(self.logits[chosen], self.right[chosen])
+    def some(self, chosen: NDArray[np.bool_]) -> ClassRows:
+        """Return the rows chosen (N,)."""
+        return ClassRows(self.logits[chosen], self.right[chosen])
 
     def log_chances(self, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, C) log-probabilities at a temperature, or at one for each row (N,)."""
@@ -142,11 +147,29 @@ class _Rows:
 
     def figures(self, temperature: float | NDArray[np.float64]) -> dict[str, float]:
         """Return the expected calibration error in bins of equally many rows, and the negative log-likelihood."""
-        surest = np.exp(self.log_chances(temperature).max(axis=1))
-        return {"ece": calibration_error(reliability(surest, self.hits)), "nll": self.loss(temperature)}
+        bins = reliability(self.surest(temperature), self.hits)
+        return {"ece": calibration_error(bins), "nll": self.loss(temperature)}
+
+    def surest(self, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N,) probability of the answer."""
+        return np.asarray(np.exp(self.log_chances(temperature).max(axis=1)))
 
 
-def _fitted(rows: _Rows) -> float:
+def _curve(held: ClassRows, test: ClassRows, temperature: float) -> list[list[float]]:
+    """Return rows of threshold, answered and right rows of validation, and of test: at most 40.
+
+    The thresholds are quantiles of the probabilities of answers on validation, rounded down to 6 decimals.
+    """
+    sure = [(rows.surest(temperature), rows.hits) for rows in (held, test)]
+    ordered = np.sort(sure[0][0])
+    thresholds = np.unique(np.floor(ordered[np.arange(POINTS) * len(ordered) // POINTS] * 1e6) / 1e6)
+    return [
+        [least, *(int(count.sum()) for values, right in sure for count in (values >= least, right[values >= least]))]
+        for least in thresholds.tolist()
+    ]
+
+
+def _fitted(rows: ClassRows) -> float:
     """Return the temperature of least negative log-likelihood, which is convex in its inverse."""
     from scipy.optimize import minimize_scalar
 
@@ -155,7 +178,7 @@ def _fitted(rows: _Rows) -> float:
     return 1 / float(found.x)
 
 
-def _crossed(rows: _Rows) -> NDArray[np.float64]:
+def _crossed(rows: ClassRows) -> NDArray[np.float64]:
     """Return for each row (N,) the temperature fitted on the other folds."""
     folds = np.random.default_rng(0).permutation(len(rows.right)) % FOLDS
     by_fold = np.array([_fitted(rows.some(folds != fold)) for fold in range(FOLDS)])
