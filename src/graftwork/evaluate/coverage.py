@@ -24,7 +24,7 @@ class Coverage:
         if abstaining != ANSWER_ALL and not isinstance(kinds.get(module.task.kind), SharesProbability):
             raise ConfigError(
                 f"coverage is told of tasks with one right class or choice, not of kind {module.task.kind}",
-                do="omit --abstain-below and --target-precision",
+                do="score it without a threshold",
             )
         self._threshold = abstaining.threshold(module.description)
         self._temperature = temperature_of(module.description)

@@ -38,10 +38,10 @@ class Abstaining:
         if self.below is not None and self.precision is not None:
             raise ConfigError(
                 "a threshold and a target precision are two ways of saying when to abstain",
-                got=f"--abstain-below {self.below:g} and --target-precision {self.precision:g}",
+                got=f"{self.below:g} and {self.precision:g}",
                 do="give one of them",
             )
-        for name, value in (("--abstain-below", self.below), ("--target-precision", self.precision)):
+        for name, value in (("the threshold", self.below), ("the target precision", self.precision)):
             if value is not None and not 0 <= value <= 1:
                 tell = f"write {value / 100:g} for {value:g} %" if 1 < value <= 100 else ""
                 raise ConfigError(f"{name} is not a probability", got=f"{value:g}", expected="0 to 1", do=tell)
@@ -64,19 +64,19 @@ class Threshold:
     precision: float | None = None  # aimed at
     splits: Mapping[str, tuple[int, int, int]] | None = None  # split -> rows, answered rows, right rows of these
 
-    def withheld(self, answers: Sequence[Mapping[str, Any]], kind: str) -> list[dict[str, Any]]:
-        """Return a kind's answers, each with `probability` and `best_guess`; of unsure ones the prediction is None.
+    def withheld(self, answers: Sequence[Mapping[str, Any]], task: str) -> list[dict[str, Any]]:
+        """Return a task's answers, each with `probability` and `best_guess`; of unsure ones the prediction is None.
 
         Raises `ConfigError` for answers without a probability.
         """
-        return [self._withheld(answer, kind) for answer in answers]
+        return [self._withheld(answer, task) for answer in answers]
 
-    def _withheld(self, answer: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    def _withheld(self, answer: Mapping[str, Any], task: str) -> dict[str, Any]:
         chance = confidence_of(answer)
         if chance is None:
             raise ConfigError(
-                f"answers of kind {kind} have no probability to abstain by",
-                do="omit --abstain-below and --target-precision",
+                f"answers of task {task!r} have no probability to abstain by",
+                do="ask without a threshold",
             )
         name, guess = next(iter(answer.items()))
         told = dict(answer) | {BEST_GUESS: guess, "probability": chance}
@@ -128,14 +128,14 @@ def _chosen(precision: float, description: Mapping[str, Any]) -> Threshold:
     if not isinstance(kinds.get(task["kind"]), SharesProbability):
         raise ConfigError(
             f"a target precision is for tasks with one right class or choice, not for kind {task['kind']}",
-            do="use --abstain-below P",
+            do="give a threshold: a probability to abstain below",
         )
     known = description.get(CALIBRATION, {})
     rows = known.get(CURVE)
     if not rows:
         raise ConfigError(
             f"the module of task {task['name']!r} has no validation figures to choose a threshold by",
-            do="it was imported or is older than these: train it again, or use --abstain-below P",
+            do="it was imported or is older than these: train it again, or give a threshold to abstain below",
         )
     bounds = [lower_bound(right, answered) for _, answered, right, _, _ in rows]
     held, tested = known["validation"]["rows"], known["test"]["rows"]
@@ -149,7 +149,7 @@ def _chosen(precision: float, description: Mapping[str, Any]) -> Threshold:
             got=f"{precision:g}",
             expected=f"at most {highest:g}, where {percent(answered / held)} % of rows are answered: {right:,} of "
             f"{answered:,} right, counted by a one-sided {percent(SURE, 0)} % bound",
-            do=f"--target-precision {highest:g}, --abstain-below {least:g}, or train with more validation rows",
+            do=f"ask for {highest:g}, abstain below {least:g}, or train with more validation rows",
         )
     least, answered, right, of_test, right_of_test = min(reached)
     splits = {"validation": (held, answered, right), "test": (tested, of_test, right_of_test)}

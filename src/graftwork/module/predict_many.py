@@ -83,7 +83,7 @@ def answer_windows(
     for window, logits, cut in logit_windows(modules, examples):
         answers = [answers_of(module, found, window) for module, found in zip(modules, logits, strict=True)]
         kept = [
-            threshold.withheld(found, module.task.kind) if threshold else found
+            threshold.withheld(found, module.task.name) if threshold else found
             for module, found, threshold in zip(modules, answers, thresholds, strict=True)
         ]
         yield RowWindow(window, kept, cut)

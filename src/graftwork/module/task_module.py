@@ -23,6 +23,8 @@ from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
+from graftwork.module.abstaining import Abstaining
+from graftwork.module.calibration import temperature_of
 from graftwork.module.exported_folder import (
     EXPORTED,
     cause_of,
@@ -32,7 +34,8 @@ from graftwork.module.exported_folder import (
     require_answers,
     with_cause,
 )
-from graftwork.module.inputs import Text, asking, example_of_given
+from graftwork.module.inputs import Text, example_of_given
+from graftwork.module.module_card import card_of
 from graftwork.module.module_files import (
     DELTA,
     media_file,
@@ -49,7 +52,6 @@ from graftwork.pretrained.download_policy import kept_only
 from graftwork.pretrained.media_files import identify, small_copy
 from graftwork.pretrained.open_backbone import lasting_card, open_backbone
 from graftwork.registry import kinds
-from graftwork.units import named_scores, show
 
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
@@ -124,6 +126,7 @@ class TaskModule:
         require_fitting(method, delta, setting, folder)
         facts = dict(description["facts"])
         thresholds = facts.pop(THRESHOLDS_FACT, None)  # added once, by the outermost wrapper, as in fitting
+        temperature_of(description)  # refused here, rather than at the first answer
         fitted = with_thresholds(method.restore(setting, delta, facts), thresholds)
         return cls(folder, task, fitted, description, backbone)
 
@@ -167,17 +170,21 @@ class TaskModule:
         """Its inputs: text; text_a and text_b; words; question and words; text and choices; image; sound."""
         return tuple(self.description["roles"])
 
-    def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
+    def predict(
+        self, texts: Sequence[Text], *, abstain_below: float | None = None, target_precision: float | None = None
+    ) -> list[dict[str, Any]]:
         """Return an answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … from the kind's `decode`.
 
         A module for words takes a text, which is split into words, or a list of words; one for questions takes pairs of
         a question and a passage, or `{"question": …, "context": …}`; one for choices takes a text and a list of them,
-        as a pair or by name; one for images or sounds takes the path of a file.
+        as a pair or by name; one for images or sounds takes the path of a file. Answers less probable than
+        `abstain_below`, or than what lets a share `target_precision` of the others be right, are withheld: their
+        prediction is None, and every answer has its `best_guess` and `probability`.
 
-        Raises `ConfigError` for one text instead of a pair, the reverse, and a text that is not in a list; `DataError`
-        for a file that can't be decoded, `StorageError` for a missing one.
+        Raises `ConfigError` for one text instead of a pair, the reverse, and a text that is not in a list, and as
+        `Abstaining`; `DataError` for a file that can't be decoded, `StorageError` for a missing one.
         """
-        return predict_many([self], texts)[0]
+        return predict_many([self], texts, Abstaining(abstain_below, target_precision))[0]
 
     def cut(self, texts: Sequence[Text]) -> int:
         """Return how many of these texts are truncated by the backbone."""
@@ -332,7 +339,7 @@ def save_module(
         "delta_sha256": file_digest(folder / DELTA),
     } | dict(run)
     write_json(folder / "module.json", description)
-    write_text(folder / "README.md", _card(description))
+    write_text(folder / "README.md", card_of(description))
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -371,28 +378,4 @@ def add_to_description(folder: Path, found: Mapping[str, Any]) -> None:
         return
     description = read_json(folder / "module.json") | dict(found)
     write_json(folder / "module.json", description)
-    write_text(folder / "README.md", _card(description))
-
-
-def _card(description: Mapping[str, Any]) -> str:
-    task, backbone = description["task"], description["backbone"]
-    scores = named_scores(description["scores"], positive=task.get("positive"))
-    return (
-        f"# {task['name']}: {description['method']['name']}\n\n"
-        f"A Graftwork task module for {task['kind']}. It answers: {_answers(task, description['roles'])}.\n\n"
-        f"- backbone: {backbone['id'] if backbone else 'none'}"
-        f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
-        f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
-        f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
-        f"Use it: `{asking(description['roles'], 'FOLDER')}`\n"
-    )
-
-
-def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
-    if task["labels"]:
-        return ", ".join(task["labels"][:30])
-    if "question" in roles:
-        return "a stretch of the text that is asked about"
-    if "choices" in roles:
-        return "with one or all of the given choices"
-    return {"regression": "a number", "generation": "a text of its own"}.get(task["kind"], "as its kind does")
+    write_text(folder / "README.md", card_of(description))
