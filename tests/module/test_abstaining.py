@@ -13,7 +13,7 @@ from scipy.stats import beta, binom
 
 import graftwork as gw
 from graftwork.errors import ConfigError, IncompatibleModule
-from graftwork.io.files import read_json
+from graftwork.io.files import read_json, write_json
 from graftwork.module.abstaining import Abstaining, Threshold, area_under_risk, lower_bound, unsure
 from graftwork.module.calibration import CALIBRATION, calibration_of
 from graftwork.module.task_module import TaskModule
