@@ -105,7 +105,13 @@ def temperature_of(description: Mapping[str, Any]) -> float:
     """Return the temperature that a module's description holds, 1.0 if none. Raises `IncompatibleModule`."""
     found = description.get(CALIBRATION, {}).get("temperature", 1.0)
     if type(found) not in (int, float) or not (math.isfinite(found) and found > 0):
-        raise IncompatibleModule("the temperature in module.json is not a positive number", got=repr(found))
+        raise IncompatibleModule(
+            "the temperature of the module is not a positive number",
+            where="module.json",
+            got=repr(found),
+            expected="a positive number",
+            do="restore it from a copy, or train it again",
+        )
     return float(found)
 
 
