@@ -13,10 +13,12 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDERS = {
     "bank": "table.py",
     "bulk_prediction": "table.py",
+    "calibration": "table.py",
     "domain_shift": "table.py",
     "decision": "table.py",
     "ladder": "table.py",
     "many_tasks": "table.py",
+    "out_of_scope": "table.py",
     "glue": "table.py",
     "learning_curves": "table.py",
     "data_report": "table.py",

@@ -129,7 +129,7 @@ def test_a_bank_is_kept(runs_there: Reader) -> None:
     runs_there.carry_out(HOW_TO / "bank.md")
 
 
-@pytest.mark.parametrize("page", ["new-data", "cite", "price-at-scale", "export"])
+@pytest.mark.parametrize("page", ["new-data", "cite", "price-at-scale", "export", "unsure-answers"])
 def test_a_run_is_used(page: str, runs_there: Reader) -> None:
     runs_there.graft(["train", "tickets.csv", "--method", "prototype", "--bank", "shop.bank"])
     try:

@@ -230,3 +230,28 @@ def test_the_page_is_a_fixed_list_of_files(running: Any) -> None:
     assert "default-src 'self'" in headers["content-security-policy"]
     for path in ("/page/index.html", "/../server.py", "/index.html.bak", "/__init__.py"):
         assert running.client.ask("GET", path)[0] == 404
+
+
+def test_unsure_answers_are_withheld_where_the_request_says_so(running: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = {"good": 0.7, "bad": 0.3}
+    answered = lambda rows, tell=None: [{"label": "good", "probabilities": shares} for _ in rows]  # noqa: E731
+    monkeypatch.setattr(running.bank, "answers", answered)
+    for least, label in ((0.7, "good"), (0.71, None)):
+        status, answer = running.client.predict({"rows": [ROW], "abstain_below": least})
+        kept = {"label": label, "probabilities": shares, "best_guess": "good", "probability": 0.7}
+        assert status == 200 and answer["rows"][0]["answers"] == {"mood": kept}
+    assert "best_guess" not in running.client.predict({"rows": [ROW]})[1]["rows"][0]["answers"]["mood"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ({"abstain_below": 95}, "does not match the schema"),
+        ({"abstain_below": 0.5, "target_precision": 0.9}, "two ways"),
+        ({"target_precision": 0.9}, "no validation figures"),
+        ({"abstain_below": 0.5}, "have no probability"),
+    ],
+)
+def test_a_threshold_that_cannot_be_is_refused(running: Any, asked: dict[str, float], what: str) -> None:
+    status, answer = running.client.predict({"rows": [ROW]} | asked)
+    assert status == 422 and what in answer["error"]["what"]

@@ -181,6 +181,26 @@ def column_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return _apply(command, _column_flags(_COLUMNS), "Data")
 
 
+def abstaining_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags that withhold unsure answers; the command gets `abstain_below` and `target_precision`."""
+    flags = (
+        option(
+            "--abstain-below",
+            type=float,
+            metavar="P",
+            help="Withhold answers whose probability is below P, 0 to 1; the best guess is given beside.",
+        ),
+        option(
+            "--target-precision",
+            type=float,
+            metavar="P",
+            help="Withhold answers so that a share P of the others is right, e.g. 0.95: the threshold is chosen on "
+            "validation.",
+        ),
+    )
+    return _apply(function, flags)
+
+
 def _column_flags(columns: Sequence[tuple[str, str, str]]) -> tuple[Callable[[Any], Any], ...]:
     return tuple(option(f"--{role.replace('_', '-')}", metavar=sort, help=told) for role, sort, told in columns)
 

@@ -14,6 +14,7 @@ from graftwork.cli.given_modules import is_bank, opened_modules
 from graftwork.cli.in_bank import asking_in_bank
 from graftwork.cli.options import (
     Command,
+    abstaining_options,
     column_options,
     device_option,
     option,
@@ -23,9 +24,10 @@ from graftwork.cli.options import (
 from graftwork.core.media import MEDIA
 from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import ConfigError, printable
-from graftwork.units import several
+from graftwork.units import percent, several
 
 if TYPE_CHECKING:
+    from graftwork.module.abstaining import Abstaining
     from graftwork.module.task_module import TaskModule
 
 
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     help="Write unreadable rows of --file to FILE with the reason, and continue. Predictions then "
     "have line numbers.  [default: stop at the first]",
 )
+@abstaining_options
 @column_options
 @device_option
 @threads_option
@@ -66,6 +69,8 @@ def command(
     threads: int | None,
     as_json: bool,
     columns: dict[str, str],
+    abstain_below: float | None,
+    target_precision: float | None,
 ) -> None:
     """Predict TEXTS with MODULE: a task module, a run's folder, or a bank.
 
@@ -94,10 +99,14 @@ def command(
     with progress_bar(first="opening the module"):
         use_threads(threads)
         opened = opened_modules(module, (*tasks, *also), device)
+    from graftwork.module.abstaining import Abstaining
+
+    abstaining = Abstaining(abstain_below, target_precision)
     if source:
-        _answer_file(opened, Path(source), Path(out) if out else None, columns, Path(rejects) if rejects else None)
+        reading = (columns, Path(rejects) if rejects else None, abstaining)
+        _answer_file(opened, Path(source), Path(out) if out else None, *reading)
     else:
-        _answer_texts(opened, texts, as_json)
+        _answer_texts(opened, texts, as_json, abstaining)
 
 
 def _lines_of_input() -> tuple[str, ...]:
@@ -112,20 +121,27 @@ def _lines_of_input() -> tuple[str, ...]:
 
 
 def _answer_file(
-    modules: list[TaskModule], source: Path, out: Path | None, columns: dict[str, str], rejects: Path | None
+    modules: list[TaskModule],
+    source: Path,
+    out: Path | None,
+    columns: dict[str, str],
+    rejects: Path | None,
+    abstaining: Abstaining,
 ) -> None:
     from graftwork.module.predict_file import answer_file
 
     with progress_bar(shown=out is not None) as progress:
-        done = answer_file(modules, source, out, click.echo, progress, columns, rejects)
+        done = answer_file(modules, source, out, click.echo, progress, columns, rejects, abstaining)
     answers = several(done.rows, "answer")
     click.echo(f"{answers} in {out}" if out else answers, err=True)
     if done.rejected:
         click.echo(f"{several(done.rejected, 'row')} can't be read: {rejects}", err=True)
     _say_cut(modules, done.cut)
+    _say_coverage(modules, done.unsure, done.rows, abstaining)
 
 
-def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool) -> None:
+def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool, abstaining: Abstaining) -> None:
+    from graftwork.module.abstaining import BEST_GUESS, unsure
     from graftwork.module.inputs import OF_ROLES
     from graftwork.module.predict_file import merged, prefixes_of, shown
     from graftwork.module.predict_many import answer_windows, check_roles
@@ -135,18 +151,32 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
     prefixes, roles = prefixes_of(modules), modules[0].roles
     inputs = OF_ROLES[roles].arguments(texts)
     listed = roles[0] in MEDIA and len(inputs) > 1  # several files: each answer is prefixed with its file
-    given, cut = iter(inputs), 0
-    for window in answer_windows(modules, modules[0].examples(inputs)):
+    given, cut, withheld = iter(inputs), 0, [0] * len(modules)
+    for window in answer_windows(modules, modules[0].examples(inputs), abstaining):
         cut += window.cut
+        withheld = [known + sum(map(unsure, own)) for known, own in zip(withheld, window.answers, strict=True)]
         for example, *answers in zip(window.examples, *window.answers, strict=True):
             file = f"{next(given)}: " if listed else ""
             if as_json:
                 click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
                 continue
             for module, prefix, answer in zip(modules, prefixes, answers, strict=True):
-                sentence = kinds.get(module.task.kind).sentence(answer)
+                sentence = (
+                    f"unsure ({answer['probability']:.3f}); best guess: {answer[BEST_GUESS]}"
+                    if unsure(answer)
+                    else kinds.get(module.task.kind).sentence(answer)
+                )
                 click.echo(printable(f"  {prefix[:-1]}: {sentence}" if prefix else f"{file}{sentence}"))
     _say_cut(modules, cut)
+    _say_coverage(modules, withheld, len(inputs), abstaining)
+
+
+def _say_coverage(modules: list[TaskModule], withheld: list[int], rows: int, abstaining: Abstaining) -> None:
+    for module, unsure in zip(modules, withheld, strict=True):
+        threshold = abstaining.threshold(module.description)
+        if threshold is not None:
+            share = f"{rows - unsure:,} of {several(rows, 'input')} answered ({percent((rows - unsure) / rows)} %)"
+            click.echo(f"{module.task.name}: {share}; unsure {threshold.told()}", err=True)
 
 
 def _say_cut(modules: list[TaskModule], cut: int) -> None:

@@ -10,6 +10,7 @@ from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.given_modules import opened_modules, task_and_file
 from graftwork.cli.options import (
     Command,
+    abstaining_options,
     column_options,
     device_option,
     json_option,
@@ -44,6 +45,7 @@ from graftwork.units import several
     metavar="FILE",
     help="Write unreadable rows to FILE with the reason, and score the others.  [default: stop at the first]",
 )
+@abstaining_options
 @device_option
 @threads_option
 @json_option("the result as JSON")
@@ -57,6 +59,8 @@ def command(
     threads: int | None,
     as_json: bool,
     columns: dict[str, str],
+    abstain_below: float | None,
+    target_precision: float | None,
     **of_kind: Any,
 ) -> None:
     """Score MODULE on the labelled rows of FILE, by every metric of its task, with 95 % confidence intervals over
@@ -71,10 +75,20 @@ def command(
     opened = opened_modules(module, (*task, *also), device)
     from graftwork.evaluate.score import score
     from graftwork.evaluate.score_lines import score_lines
+    from graftwork.module.abstaining import Abstaining
 
+    abstaining = Abstaining(abstain_below, target_precision)
     named = columns | {"label": label} | of_kind
     with progress_bar() as progress:
-        found = score(opened[0], source, also=opened[1:], columns=named, rejects=rejects, progress=progress)
+        found = score(
+            opened[0],
+            source,
+            also=opened[1:],
+            columns=named,
+            rejects=rejects,
+            abstaining=abstaining,
+            progress=progress,
+        )
     print_facts(found, score_lines(found), as_json)
     if found["rows"]["rejected"] and not as_json:
         click.echo(f"{several(found['rows']['rejected'], 'row')} can't be read: {rejects}", err=True)

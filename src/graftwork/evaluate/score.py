@@ -19,10 +19,12 @@ from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers, Ragged, flat, joined
 from graftwork.core.task import Task, positive_of
 from graftwork.errors import ConfigError
+from graftwork.evaluate.coverage import Coverage
 from graftwork.evaluate.labelled_file import LabelledFile, labelled_for, open_labelled
 from graftwork.evaluate.score_lines import score_lines
 from graftwork.io.display import ShownJson
 from graftwork.io.files import canonical
+from graftwork.module.abstaining import ANSWER_ALL, Abstaining
 from graftwork.module.predict_many import check_roles, logit_windows
 from graftwork.module.task_module import TaskModule
 from graftwork.module.thresholds import constant_answers
@@ -41,6 +43,7 @@ def score(
     also: Sequence[TaskModule | str | Path] = (),
     columns: Mapping[str, Any] | None = None,
     rejects: str | Path | None = None,
+    abstaining: Abstaining = ANSWER_ALL,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Score `module`, and the modules in `also`, on the labelled rows of `file`.
@@ -50,7 +53,8 @@ def score(
     Every metric of the module's task has its 95 % interval over examples (paired bootstrap), the score of the majority
     class on the same rows, and that of the module's own test split; the others have their differences from the first.
     `columns` names columns by role, and "label"; the default is the names in the module's training file, or the usual
-    ones. Unreadable rows go to `rejects`. Returns JSON, scores as fractions; described in docs/how-to/new-data.md.
+    ones. Unreadable rows go to `rejects`. With `abstaining`, a module has its coverage too, the share of rows that it
+    answers, and the precision of these. Returns JSON, scores as fractions; described in docs/how-to/new-data.md.
 
     Raises `DataError` for a file without labels, for unreadable rows and for labels that a module doesn't know,
     `ConfigError` for modules of different tasks, and `GraftworkError` as `TaskModule.load`.
@@ -65,12 +69,13 @@ def score(
             overlaps[_trained_on(one)] = Overlap(one)
     task = opened[0].task
     tasks = [_asked_as(task, one.task) for one in opened]
-    found = _answers(opened, tasks, source, list(overlaps.values()), progress)
+    coverage = [Coverage(one, abstaining) for one in opened]
+    found = _answers(opened, tasks, source, list(overlaps.values()), progress, coverage)
     targets = found.targets[0]
     first, *others = _weighed(tasks, found)
     told = [
-        _described(one) | {"scores": scored.told(), "seen": overlaps[_trained_on(one)].told()}
-        for one, scored in zip(opened, (first, *others), strict=True)
+        _described(one) | {"scores": scored.told(), "seen": overlaps[_trained_on(one)].told()} | counted.told()
+        for one, scored, counted in zip(opened, (first, *others), coverage, strict=True)
     ]
     content = {
         "file": str(path),
@@ -145,6 +150,7 @@ def _answers(
     source: LabelledFile,
     overlaps: Sequence[Overlap] = (),
     progress: Progress = silent,
+    coverage: Sequence[Coverage] = (),
 ) -> _Answered:
     """Predict window by window with the modules' `tasks`; only encoded targets and predictions are kept per row."""
     targets: list[list[Numbers]] = [[] for _ in modules]
@@ -155,7 +161,10 @@ def _answers(
         for place, (module, task, found) in enumerate(zip(modules, tasks, logits, strict=True)):
             kind = kinds.get(task.kind)
             targets[place].append(kind.encode(wanted, task))
-            predictions[place].append(kind.predictions(_in_order(found, module.task.labels, task.labels), task))
+            ordered = _in_order(found, module.task.labels, task.labels)
+            predictions[place].append(kind.predictions(ordered, task))
+            if coverage:
+                coverage[place].count(kind, ordered, targets[place][-1])
         for overlap in overlaps:
             overlap.count(window)
         cut, done = cut + longer, done + len(window)

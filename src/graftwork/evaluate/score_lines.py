@@ -25,7 +25,21 @@ def score_lines(found: Mapping[str, Any]) -> list[str]:
             title, held = metric_title(metric, positive), "–" if own is None else percent(own)
             told = (_with_interval(one["score"], one), percent(found["majority"][metric]))
             lines.append(f"  {title:<{wide}}{told[0]:<22}{told[1]:<11}{held}{error_rate(metric, one['score'])}")
+        lines += _coverage(module, found["rows"]["scored"])
     return [*lines, "", *_remarks(found, names)]
+
+
+def _coverage(module: Mapping[str, Any], rows: int) -> list[str]:
+    """Say how much a module that abstains answers, and how much of that is right; [] for one that answers all."""
+    told = module.get("abstaining")
+    if told is None:
+        return []
+    answered, right = told["answered"], told["right"]
+    precision = "" if told["precision"] is None else f", {percent(told['precision'])} % of them right ({right:,})"
+    return [
+        f"  below a probability of {told['below']:g} it abstains: {answered:,} of {several(rows, 'row')} answered "
+        f"({percent(told['coverage'])} %){precision}; area under risk by coverage {told['area_under_risk']:.4f}"
+    ]
 
 
 def _with_interval(score: float, told: Mapping[str, Any]) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.io.display import card, facts
+from graftwork.module.calibration import CALIBRATION
 from graftwork.module.inputs import asking
-from graftwork.units import named_scores, show
+from graftwork.units import named_scores, percent, show
 
 Description = Mapping[str, Any]
 
@@ -47,7 +48,8 @@ def readme_of(description: Description) -> str:
         f"- backbone: {backbone['id'] if backbone else 'none'}"
         f"{', revision ' + backbone['revision'][:16] if backbone else ''}\n"
         f"- method: {description['method']}\n- test scores (one run): {scores}\n- run: {description['run']}\n"
-        f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n\n"
+        f"- size of the delta: {show(description['trained_parameters'], 'parameters')} parameters\n"
+        f"{_calibration(description)}\n"
         f"Use it: `{asking(description['roles'], 'FOLDER')}`\n"
     )
 
@@ -60,3 +62,16 @@ def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
     if "choices" in roles:
         return "with one or all of the given choices"
     return {"regression": "a number", "generation": "a text of its own"}.get(task["kind"], "as its kind does")
+
+
+def _calibration(description: Mapping[str, Any]) -> str:
+    told = description.get(CALIBRATION)
+    if not told:
+        return ""
+    before, after = (percent(told["test"][when]["ece"]) for when in ("before", "after"))
+    if told["why"]:
+        return f"- probabilities: as the method gives them ({told['why']}); calibration error on test {before}\n"
+    return (
+        f"- probabilities: calibrated by a temperature of {told['temperature']:.3g}, which changes no answer; "
+        f"calibration error on test {before} before, {after} after\n"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from graftwork.core.progress import Progress, silent
 from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_rejects
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
+from graftwork.module.abstaining import ANSWER_ALL, Abstaining, unsure
 from graftwork.module.inputs import OF_ROLES
 from graftwork.module.predict_many import RowWindow, answer_windows, check_roles
 from graftwork.module.task_module import TaskModule
@@ -31,6 +32,7 @@ class Answered:
     rows: int = 0
     cut: int = 0  # truncated rows
     rejected: int = 0  # unreadable rows, without an answer
+    unsure: list[int] = field(default_factory=list)  # per module, the answers withheld
 
 
 def answer_file(
@@ -41,12 +43,14 @@ def answer_file(
     progress: Progress = silent,
     columns: Mapping[str, str] | None = None,
     rejects: Path | None = None,
+    abstaining: Abstaining = ANSWER_ALL,
 ) -> Answered:
     """Answer every row of `source`, into `out` (atomically) or line by line through `echo`.
 
     The first module's answers have their plain names, those of the others are prefixed with their task's name.
     `columns` (role -> column) names the columns that are not called like their roles. Memory does not grow with the
     rows. Unreadable rows go to `rejects`, if given, and have no answer; the answers then include their `line`.
+    `abstaining` withholds unsure answers.
 
     Raises `DataError` for a bad row or a missing column, `ConfigError` for an unknown suffix, or for modules with
     different inputs or equal names.
@@ -71,8 +75,8 @@ def answer_file(
     if rejects is not None:
         write_rejects(rejects, bad.found)
     bad.require_rows(source, total)
-    done = Answered(rejected=len(bad.found))
-    found = answer_windows(modules, _good(read(), bad, source))
+    done = Answered(rejected=len(bad.found), unsure=[0] * len(modules))
+    found = answer_windows(modules, _good(read(), bad, source), abstaining)
     if out is None:
         for window in found:
             for line in _lines(window, prefixes, shape, done, bad.aside):
@@ -161,6 +165,7 @@ def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: Answere
     first = not done.rows
     done.rows += len(rows)
     done.cut += window.cut
+    done.unsure = [known + sum(map(unsure, own)) for known, own in zip(done.unsure, window.answers, strict=True)]
     if shape == "jsonl":
         return [json.dumps(row, ensure_ascii=False) for row in rows]
     flat = [_flat(row) for row in rows]

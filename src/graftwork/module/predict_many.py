@@ -13,6 +13,8 @@ from graftwork.core.example import Example, Input, text_of
 from graftwork.core.media import Media
 from graftwork.core.method import CountsCut, Logits, ReadsStates
 from graftwork.errors import ConfigError, clip
+from graftwork.module.abstaining import ANSWER_ALL, Abstaining
+from graftwork.module.calibration import at_temperature, temperature_of
 from graftwork.registry import kinds
 
 if TYPE_CHECKING:
@@ -45,16 +47,19 @@ class Group:
 
 
 @told_arguments
-def predict_many(modules: Sequence[TaskModule], texts: Sequence[Text]) -> list[list[Answer]]:
+def predict_many(
+    modules: Sequence[TaskModule], texts: Sequence[Text], abstaining: Abstaining = ANSWER_ALL
+) -> list[list[Answer]]:
     """Return the answers of each of `modules` to the same texts (or pairs), per module as its `predict` returns them.
 
     Modules on the same backbone share tokens and frozen blocks: a text is tokenised once and passes the blocks that no
-    module changes once. Raises `ConfigError` for modules with different inputs, and as `predict`.
+    module changes once. `abstaining` withholds unsure answers: their prediction is None, beside it `best_guess` and
+    `probability`. Raises `ConfigError` for modules with different inputs, and as `predict`.
     """
     check_roles(modules)
     answers: list[list[Answer]] = [[] for _ in modules]
     if modules:
-        for window in answer_windows(modules, modules[0].examples(texts)):
+        for window in answer_windows(modules, modules[0].examples(texts), abstaining):
             for found, new in zip(answers, window.answers, strict=True):
                 found += new
     return answers
@@ -79,12 +84,24 @@ def check_roles(modules: Sequence[TaskModule]) -> None:
             )
 
 
-def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -> Iterator[RowWindow]:
+def answer_windows(
+    modules: Sequence[TaskModule], examples: Iterable[Example], abstaining: Abstaining = ANSWER_ALL
+) -> Iterator[RowWindow]:
     """Yield the answers to a stream of examples, window by window; the next window is tokenised in the background."""
+    thresholds = [abstaining.threshold(module.description) for module in modules]
     for window, logits, cut in logit_windows(modules, examples):
-        decoding = zip(modules, logits, strict=True)
-        answers = [kinds.get(module.task.kind).decode(found, module.task, window) for module, found in decoding]
-        yield RowWindow(window, answers, cut)
+        answers = [answers_of(module, found, window) for module, found in zip(modules, logits, strict=True)]
+        kept = [
+            threshold.withheld(found, module.task.name) if threshold else found
+            for module, found, threshold in zip(modules, answers, thresholds, strict=True)
+        ]
+        yield RowWindow(window, kept, cut)
+
+
+def answers_of(module: TaskModule, logits: Logits, examples: Sequence[Example]) -> list[Answer]:
+    """Decode a module's logits of these examples, with probabilities at its temperature."""
+    tempered = at_temperature(logits, temperature_of(module.description))
+    return kinds.get(module.task.kind).decode(tempered, module.task, examples)
 
 
 def logit_windows(

@@ -24,6 +24,8 @@ from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
+from graftwork.module.abstaining import Abstaining
+from graftwork.module.calibration import temperature_of
 from graftwork.module.exported_folder import (
     EXPORTED,
     cause_of,
@@ -132,6 +134,7 @@ class TaskModule:
         require_fitting(method, delta, setting, folder)
         facts = dict(description["facts"])
         thresholds = facts.pop(THRESHOLDS_FACT, None)  # added once, by the outermost wrapper, as in fitting
+        temperature_of(description)  # refused here, rather than at the first answer
         fitted = with_thresholds(method.restore(setting, delta, facts), thresholds)
         return cls(folder, task, fitted, description, backbone)
 
@@ -175,17 +178,21 @@ class TaskModule:
         """Its inputs: text; text_a and text_b; words; question and words; text and choices; image; sound."""
         return tuple(self.description["roles"])
 
-    def predict(self, texts: Sequence[Text]) -> list[dict[str, Any]]:
+    def predict(
+        self, texts: Sequence[Text], *, abstain_below: float | None = None, target_precision: float | None = None
+    ) -> list[dict[str, Any]]:
         """Return an answer per text (or pair): `{"label", "probabilities"}`, `{"value"}`, … from the kind's `decode`.
 
         A module for words takes a text, which is split into words, or a list of words; one for questions takes pairs of
         a question and a passage, or `{"question": …, "context": …}`; one for choices takes a text and a list of them,
-        as a pair or by name; one for images or sounds takes the path of a file.
+        as a pair or by name; one for images or sounds takes the path of a file. Answers less probable than
+        `abstain_below`, or than what lets a share `target_precision` of the others be right, are withheld: their
+        prediction is None, and every answer has its `best_guess` and `probability`.
 
-        Raises `ConfigError` for one text instead of a pair, the reverse, and a text that is not in a list; `DataError`
-        for a file that can't be decoded, `StorageError` for a missing one.
+        Raises `ConfigError` for one text instead of a pair, the reverse, and a text that is not in a list, and as
+        `Abstaining`; `DataError` for a file that can't be decoded, `StorageError` for a missing one.
         """
-        return predict_many([self], texts)[0]
+        return predict_many([self], texts, Abstaining(abstain_below, target_precision))[0]
 
     def cut(self, texts: Sequence[Text]) -> int:
         """Return how many of these texts are truncated by the backbone."""

@@ -41,9 +41,20 @@ BY_INPUTS = {frozenset(model.model_fields) - {"task"}: model for model in ROWS}
 INPUTS = "; ".join(" and ".join(sorted(names)) for names in BY_INPUTS)
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class ManyRows(BaseModel, extra="forbid", strict=True):
     """Many rows, answered in their order."""
 
+    abstain_below: Annotated[
+        Share | None,
+        Field(description="Withhold less probable answers: their prediction is null, with `best_guess` beside."),
+    ] = None
+    target_precision: Annotated[
+        Share | None,
+        Field(description="Withhold answers so that this share of the others is right, by validation rows."),
+    ] = None
     rows: Annotated[list[Annotated[Any, WithJsonSchema({"$ref": f"{REF}Row"})]], Field(min_length=1)]
 
 

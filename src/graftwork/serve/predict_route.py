@@ -18,7 +18,7 @@ from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.serve.batching import Answers, Ticket
 from graftwork.serve.event_stream import MEDIA, UNBUFFERED, TextListener, event, wants_events
 from graftwork.serve.http_errors import HttpRefusal, busy
-from graftwork.serve.request_parsing import RequestRow, read_request
+from graftwork.serve.request_parsing import Piece, RequestRow, read_request
 from graftwork.serve.service import Service, without_places
 
 T = TypeVar("T")
@@ -131,9 +131,19 @@ async def _cut(service: Service, rows: Sequence[RequestRow]) -> list[bool]:
 def _rows(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> list[dict[str, Any]]:
     coming = iter(answers)
     return [
-        {"answers": {piece.task: next(coming) for piece in row.pieces}, "cut": was_cut}
+        {"answers": {piece.task: _kept(piece, next(coming)) for piece in row.pieces}, "cut": was_cut}
         for row, was_cut in zip(rows, cut, strict=True)
     ]
+
+
+def _kept(piece: Piece, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer, withheld where its row asks for that. Raises `HttpRefusal` for one without a probability."""
+    if piece.threshold is None:
+        return answer
+    try:
+        return piece.threshold.withheld([answer], piece.task)[0]
+    except ConfigError as error:
+        raise HttpRefusal.of(error, 422, "body") from None
 
 
 async def _as_events(service: Service, request: Request, rows: Sequence[RequestRow], deadline: float) -> Response:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graftwork.bank.task_version import TaskEntry
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
+from graftwork.module.abstaining import Abstaining, Threshold
 from graftwork.module.inputs import TAKEN_BY, example_of_given
 from graftwork.serve.catalogue import Catalogue, inputs_of, longest
 from graftwork.serve.http_bodies import ManyRows, checked, checked_row, read_json
@@ -28,6 +29,7 @@ class Piece:
     task: str
     example: Example
     tokens: int  # estimate
+    threshold: Threshold | None = None  # below which its answer is withheld
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,30 @@ def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> lis
     if isinstance(value["rows"], list) and len(value["rows"]) > limits.rows:
         raise _too_much("rows", len(value["rows"]), limits.rows, "rows", "split the request")
     read: list[RequestRow] = []
-    answers = 0
-    for i, row in enumerate(checked(ManyRows, value).rows):
-        read.append(_row(row, f"rows[{i}]", i + 1, catalogue, limits))
+    answers, many = 0, checked(ManyRows, value)
+    known: dict[str, Threshold | None] = {}
+    for i, row in enumerate(many.rows):
+        read.append(_abstaining(_row(row, f"rows[{i}]", i + 1, catalogue, limits), many, known, catalogue))
         answers += len(read[-1].pieces)
         if answers > limits.answers:
             raise _too_much("answers (rows times tasks)", answers, limits.answers, "rows", "split the request")
     return read
+
+
+def _abstaining(
+    row: RequestRow, many: ManyRows, known: dict[str, Threshold | None], catalogue: Catalogue
+) -> RequestRow:
+    """Return the row with the thresholds of its tasks, each chosen once. Raises `HttpRefusal`, 422."""
+    if many.abstain_below is None and many.target_precision is None:
+        return row
+    try:
+        for piece in row.pieces:
+            if piece.task not in known:
+                asked = Abstaining(many.abstain_below, many.target_precision)
+                known[piece.task] = asked.threshold(catalogue.tasks[piece.task].description)
+    except ConfigError as error:
+        raise HttpRefusal.of(error, 422, "body") from None
+    return replace(row, pieces=[replace(piece, threshold=known[piece.task]) for piece in row.pieces])
 
 
 def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
