@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 WIDTH = 1000  # of every chart, in its own pixels; the page scales it
 LETTER = 7.0  # average width of a letter, in pixels, at the charts' font size
-COLOURS = ("#0b6bcb", "#c2571a", "#2f7d4f", "#8a5cc4", "#b8405a", "#0e7490", "#a07800", "#5c6b7a")
+COLOURS = tuple(f"var(--chart{at})" for at in range(8))
 INK, ACCENT, FAINT = "var(--ink)", "var(--accent)", "var(--faint)"
 _TOP, _RIGHT, _BOTTOM = 16.0, 20.0, 54.0  # margins
 

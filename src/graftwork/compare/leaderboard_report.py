@@ -126,8 +126,8 @@ def pages(folder: Path = FOLDER) -> Environment:
 
 
 def css() -> Markup:
-    """Return the style sheet of all pages."""
-    return Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+    """Return the style sheet of all pages: their colours, then their type and rules."""
+    return Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in ("colours.css", "report.css")))
 
 
 def _other_metrics(board: Mapping[str, Any]) -> list[str]:
