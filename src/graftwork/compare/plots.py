@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from graftwork.compare.chart import ACCENT, COLOURS, FAINT, INK, LETTER, Axis, Label, Series, draw, inner_size
-from graftwork.compare.frontier import frontier, points
+from graftwork.compare.frontier import DEFAULT_COST, frontier, points
 from graftwork.compare.sentences import cost_name, price_tag, title_of
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent, show
@@ -19,7 +19,12 @@ Row = Mapping[str, Any]
 Run = Mapping[str, Any]
 Spot = tuple[float, float]
 
-FRONTIER_PIXELS, BEST_PIXELS, ROW_PIXELS = 440, 360, 44  # heights of the charts; the last of a method's row
+MOST_METRICS, MOST_COSTS = 4, 6  # that score against price is drawn by
+AXES = (  # costs that a reader asks for, first ones first
+    "train_seconds", "predict_latency_seconds", "stored_bytes", "peak_memory_bytes", "money", "energy_joules",
+    "trained_parameters", "predict_per_second", "train_flops",
+)  # fmt: skip
+FRONTIER_PIXELS, BEST_PIXELS, ROW_PIXELS = 380, 320, 40  # heights of the charts; the last of a method's row
 # Places of a label beside its mark: its centre from the mark, in label widths and in lines.
 _PLACES: Sequence[Spot] = (
     (-0.5, 0.8), (0.5, -0.8), (0.5, 0.0), (-0.5, 0.0), (0.5, 0.8), (-0.5, -0.8), (0.0, 1.2), (0.0, -1.2),
@@ -27,19 +32,48 @@ _PLACES: Sequence[Spot] = (
 
 
 def charts(board: Board, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the charts of a board.
+    """Return the charts of a board: those of `frontier_charts`, and `dots` and `best` as SVG.
 
-    `frontier` is a list with `name`, `title`, `svg` and `zero` (whether a cost of zero is drawn) per cost; `dots` and
-    `best` are SVG, `best` None without curves; `below` names the rows too far below the others to be drawn.
+    `best` is None without curves; `below` names the rows too far below the others to be drawn.
     """
-    names = [name for name in price_tag(board["rows"]) if points(board["rows"], board["headline_metric"], name)]
-    scores = score_range(board, runs)
-    return {
-        "frontier": [{"name": name, "title": cost_name(name)} | frontier_chart(board, runs, name) for name in names],
+    return frontier_charts(board, runs) | {
         "dots": dots_chart(board, runs),
         "best": best_chart(board),
-        "below": ", ".join(f"{name} ({percent(mean)})" for name, mean in _below(board, scores).items()),
+        "below": _below_line(board, runs),
     }
+
+
+def frontier_charts(board: Board, runs: Sequence[Run]) -> dict[str, Any]:
+    """Return `axes`, metrics and costs with their titles, and in `frontier` a chart of each pair of them.
+
+    A chart has `metric`, `cost`, `svg`, `zero` (whether a cost of zero is drawn), and `below`, as above.
+    """
+    metrics, costs = axes(board)
+    drawn = [
+        {"metric": metric, "cost": cost} | frontier_chart(by_metric(board, metric), runs, cost)
+        for metric in metrics
+        for cost in costs
+    ]
+    return {"axes": (metrics, costs), "frontier": drawn}
+
+
+def axes(board: Board) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the metrics and the costs of score against price, with their titles; the usual ones first."""
+    metrics = dict.fromkeys([board["headline_metric"], *(name for row in board["rows"] for name in row["scores"])])
+    usual = board.get("frontier_cost", DEFAULT_COST)
+    known = [name for name in price_tag(board["rows"]) if points(board["rows"], board["headline_metric"], name)]
+    costs = sorted(known, key=lambda name: (name != usual, AXES.index(name) if name in AXES else len(AXES)))
+    return (
+        {name: title_of(board, name) for name in list(metrics)[:MOST_METRICS]},
+        {name: cost_name(name) for name in costs[:MOST_COSTS]},
+    )
+
+
+def by_metric(board: Board, metric: str) -> Board:
+    """Return the board as if `metric` were its headline; only of the real one are failed runs counted."""
+    if metric == board["headline_metric"]:
+        return board
+    return {**board, "headline_metric": metric, "rows": [{**row, "counted": None} for row in board["rows"]]}
 
 
 def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, Any]:
@@ -65,9 +99,8 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
     if meaning_of(cost).more_is_better:
         line.reverse()
     places = dict(zip((row["method"] for row in means), _labels(means, done, spot, x, y), strict=True))
-    titles = [_run_title(run, board, cost) for run in done]
     series = [
-        Series(*_unzip(map(spot, done)), titles, opacity=0.6),
+        Series(*_unzip(map(spot, done)), mark="specks", opacity=0.6),
         Series(*_unzip(line), colour=ACCENT, mark="", line="steps"),
     ]
     for on, mark, colour in ((False, "open", INK), (True, "diamond", ACCENT)):
@@ -87,8 +120,9 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
                 ],
             )
         )
-    svg = draw(series, x, y, FRONTIER_PIXELS, f"{title_of(board, metric)} against {cost_name(cost)}")
-    return {"svg": svg, "zero": any(value <= 0 for value in values)}
+    about = f"{title_of(board, metric)} against {cost_name(cost)}; no method is both better and cheaper than: "
+    svg = draw(series, x, y, FRONTIER_PIXELS, about + ", ".join(best))
+    return {"svg": svg, "zero": any(value <= 0 for value in values), "below": _below_line(board, runs)}
 
 
 def shipped_chart(board: Board) -> Markup | None:
@@ -122,7 +156,7 @@ def dots_chart(board: Board, runs: Sequence[Run]) -> Markup:
         Series(
             [100 * run["scores"][metric] for run in done],
             [height[run["method"]] + offset for run, offset in zip(done, _offsets(done), strict=True)],
-            [_run_title(run, board, None) for run in done],
+            [_run_title(run, board) for run in done],
             opacity=0.75,
         ),
         Series([scores[0]] * len(below), [height[name] for name in below], mark="", labels=notes),
@@ -196,6 +230,11 @@ def _below(board: Board, scores: Spot) -> dict[str, float]:
     return {name: mean for name, mean in means.items() if 100 * mean < scores[0]}
 
 
+def _below_line(board: Board, runs: Sequence[Run]) -> str:
+    found = _below(board, score_range(board, runs))
+    return ", ".join(f"{name} ({percent(mean)})" for name, mean in found.items())
+
+
 def _drawn(run: Run, metric: str, cost: str | None) -> bool:
     known = cost is None or run["costs"].get(cost, {}).get("value") is not None
     return run["status"] == "ok" and run["scores"].get(metric) is not None and known
@@ -266,19 +305,18 @@ def _offsets(done: Sequence[Run]) -> list[float]:
     return offsets
 
 
-def _run_title(run: Run, board: Board, cost: str | None) -> str:
+def _run_title(run: Run, board: Board) -> str:
     metric = board["headline_metric"]
-    lines = [f"{run['method']}, seed {run['seed']}", f"{title_of(board, metric)} {percent(run['scores'][metric])}"]
-    if cost is not None:
-        lines.append(f"{cost_name(cost)} {show(run['costs'][cost]['value'], run['costs'][cost]['unit'])}")
-    return "\n".join([*lines, f"run {run['id']}"])
+    scored = f"{title_of(board, metric)} {percent(run['scores'][metric])}"
+    return f"{run['method']}, seed {run['seed']}\n{scored}\nrun {run['id']}"
 
 
 def _mean_title(row: Row, board: Board, cost: str | None) -> str:
     metric = board["headline_metric"]
     score, title = row["scores"][metric], title_of(board, metric)
     lines = [f"{row['method']}, mean of {row['n_seeds']}"]
-    lines.append(f"{title} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]")
+    interval = f" [{percent(score['low'])}, {percent(score['high'])}]" if score["low"] < score["high"] else ""
+    lines.append(f"{title} {percent(score['mean'])}{interval}")
     if cost is not None:
         lines.append(f"{cost_name(cost)} {show(row['costs'][cost]['value'], row['costs'][cost]['unit'])} (median)")
     return "\n".join(lines)

@@ -10,7 +10,8 @@ from typing import Any
 from markupsafe import Markup
 
 from graftwork.compare.chart import COLOURS, Axis, Series, draw
-from graftwork.compare.leaderboard_report import css, pages
+from graftwork.compare.leaderboard_report import page
+from graftwork.compare.page_table import PageTable, named
 from graftwork.compare.price_lines import (
     TITLES,
     WAY_NAMES,
@@ -39,23 +40,25 @@ def render_price_page(content: Mapping[str, Any]) -> str:
         {
             "name": name,
             "chart": cost_chart(content, way),
-            "table": list(zip(*table_columns(content, way), strict=True)),
+            "table": _table(f"Costs {name}", table_columns(content, way)),
             "crossings": crossing_sentences(content, way),
         }
         for way, name in WAY_NAMES.items()
     ]
-    return (
-        pages()
-        .get_template("price.html.j2")
-        .render(
-            title=f"{number(content['predictions'])} predictions",
-            answer=answer_lines(content),
-            ways=ways,
-            legend=legend(content),
-            left_out=content["left_out"],
-            css=css(),
-        )
-    )
+    told = {
+        "title": f"{number(content['predictions'])} predictions",
+        "answer": answer_lines(content),
+        "ways": ways,
+        "legend": legend(content),
+        "left_out": content["left_out"],
+    }
+    return page("price.html.j2", told)
+
+
+def _table(label: str, columns: Sequence[Sequence[str]]) -> PageTable:
+    """Return the table; the cheapest row is on top."""
+    titles, *rows = zip(*columns, strict=True)
+    return named(label, titles, rows)
 
 
 def cost_chart(content: Mapping[str, Any], way: str) -> Markup:
