@@ -13,7 +13,7 @@ WIDTH = 800  # of every chart, in its own pixels; the page scales it
 LETTER = 7.0  # average width of a letter, in pixels, at the charts' font size
 COLOURS = tuple(f"var(--chart{at})" for at in range(8))
 INK, ACCENT, FAINT = "var(--ink)", "var(--accent)", "var(--faint)"
-_TOP, _RIGHT, _BOTTOM = 16.0, 20.0, 54.0  # margins
+_TOP, _RIGHT, _BOTTOM = 16.0, 32.0, 54.0  # margins
 
 
 @dataclass(frozen=True)

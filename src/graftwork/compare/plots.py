@@ -88,7 +88,7 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
     y = _score_axis(title_of(board, metric), score_range(board, runs))
     seen = [row["costs"][cost]["value"] for row in means if 100 * row["scores"][metric]["mean"] >= y.low]
     seen += [run["costs"][cost]["value"] for run in done if 100 * run["scores"][metric] >= y.low]
-    x = _price_axis(cost_name(cost), seen, floor, unit)
+    x = price_axis(cost_name(cost), seen, floor, unit)
 
     def spot(one: Row) -> Spot:
         score = one["scores"][metric]
@@ -190,14 +190,14 @@ def best_chart(board: Board) -> Markup | None:
             )
         )
     prices = [price for one in series for price in one.x]
-    x = _price_axis(
+    x = price_axis(
         f"{cost_name(curves[0]['cost'])} of all tries",
         prices,
         min((price for price in prices if price > 0), default=1.0),
         "s",
     )
     spans = [(min(one.y) / 100, max(one.y) / 100) for one in series]
-    y = _score_axis(f"{title_of(board, board['headline_metric'])} on validation", _padded(spans))
+    y = _score_axis(f"{title_of(board, board['headline_metric'])} on validation", padded(spans))
     return draw(series, x, y, BEST_PIXELS, f"{y.title} against {x.title}")
 
 
@@ -211,13 +211,19 @@ def score_range(board: Board, runs: Sequence[Run]) -> Spot:
         own = [run["scores"][metric] for run in runs if run["method"] == row["method"] and _drawn(run, metric, None)]
         score = row["scores"][metric]
         spans.append((min([score["low"], score["mean"], *own]), max([score["high"], score["mean"], *own])))
-    spans.sort(reverse=True)
-    while len(spans) > 3 and spans[0][1] - spans[-2][0] < (spans[0][1] - spans[-1][0]) / 2.5:
-        spans.pop()
-    return _padded(spans)
+    return padded(near(spans))
 
 
-def _padded(spans: Sequence[Spot]) -> Spot:
+def near(spans: Sequence[Spot]) -> list[Spot]:
+    """Return the spans, the highest first, without those far below the others."""
+    kept = sorted(spans, reverse=True)
+    while len(kept) > 3 and kept[0][1] - kept[-2][0] < (kept[0][1] - kept[-1][0]) / 2.5:
+        kept.pop()
+    return kept
+
+
+def padded(spans: Sequence[Spot]) -> Spot:
+    """Return the ends of an axis of points with room for these spans, which are fractions."""
     low, high = min((span[0] for span in spans), default=0.0), max((span[1] for span in spans), default=1.0)
     pad = 0.06 * (high - low) or 0.01
     return 100 * (low - pad), 100 * (high + pad)
@@ -253,7 +259,7 @@ def _score_axis(metric: str, scores: Spot) -> Axis:
     return Axis(f"{metric}, points", *scores)
 
 
-def _price_axis(title: str, values: Sequence[float], floor: float, unit: str) -> Axis:
+def price_axis(title: str, values: Sequence[float], floor: float, unit: str) -> Axis:
     """Return a log axis for these values, with room for labels and round ticks."""
     span = [math.log10(max(value, floor)) for value in values] or [-1.0, 0.0]
     pad = 0.1 * max(max(span) - min(span), 0.5)
@@ -329,14 +335,14 @@ def _ticks(low: float, high: float, unit: str) -> list[float]:
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
     if unit == "s":
         clock = [60.0 * minutes for minutes in ((1, 2, 5, 10, 30) if len(steps) > 1 else (1, 10))]
-        clock += [3600.0 * hours for hours in (1, 2, 5, 10, 24, 48, 96, 240)]
-        ticks = [tick for tick in ticks if tick < 60] + clock
+        hours = (1, 2, 5, 10, 24, 48, 96, 240) if len(steps) > 1 else (1, 10, 100, 1000, 10_000, 100_000)
+        ticks = [tick for tick in ticks if tick < 50] + clock + [3600.0 * hour for hour in hours]
     return ticks
 
 
 def _tick(value: float, unit: str) -> str:
     if unit == "s" and value >= 3600:
-        return f"{value / 3600:g} h"
+        return f"{value / 3600:,.0f} h"
     if unit == "s" and value >= 60:
         return f"{value / 60:g} min"
     return show(value, unit)

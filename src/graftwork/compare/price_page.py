@@ -12,6 +12,7 @@ from markupsafe import Markup
 from graftwork.compare.chart import COLOURS, Axis, Series, draw
 from graftwork.compare.leaderboard_report import page
 from graftwork.compare.page_table import PageTable, named
+from graftwork.compare.plots import price_axis
 from graftwork.compare.price_lines import (
     TITLES,
     WAY_NAMES,
@@ -83,21 +84,11 @@ def cost_chart(content: Mapping[str, Any], way: str) -> Markup:
         series.append(Series([asked], [whole], [title], colour=colour, mark="diamond", size=5, spans=[ends]))
     values = [value for one in series for value in (*one.y, *(end for span in one.spans for end in span)) if value > 0]
     unit = content["rows"][0][way][by]["total"]["unit"]
-    y = _decades(f"total {TITLES[by]}", min(values, default=1.0), max(values, default=10.0), unit)
+    y = price_axis(f"total {TITLES[by]}", values or [1.0, 10.0], min(values, default=1.0), unit)
     x = Axis(
         "predictions", counts[0], counts[-1], [(10.0**at, number(10.0**at)) for at in _powers(low, high)], log=True
     )
     return draw(series, x, y, HEIGHT, f"total {TITLES[by]} against the number of predictions, {WAY_NAMES[way]}")
-
-
-def _decades(title: str, low: float, high: float, unit: str) -> Axis:
-    """Return a log axis with a tick at powers of ten, at most about eight of them."""
-    ends = math.log10(low) - 0.1, math.log10(high) + 0.1
-    powers: Sequence[int] = _powers(*ends)
-    step = math.ceil(len(powers) / 8) or 1
-    return Axis(
-        title, 10 ** ends[0], 10 ** ends[1], [(10.0**at, show(10.0**at, unit)) for at in powers[::step]], log=True
-    )
 
 
 def _powers(low: float, high: float) -> range:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from markupsafe import Markup
 from graftwork.compare.chart import ACCENT, Axis, Series, draw
 from graftwork.compare.leaderboard_report import page
 from graftwork.compare.page_table import Cell, Heading, PageTable, meaning
-from graftwork.compare.plots import ROW_PIXELS, frontier_charts
+from graftwork.compare.plots import ROW_PIXELS, frontier_charts, near, padded
 from graftwork.compare.report_tables import p_value
 from graftwork.compare.tasks_table import (
     enough_lines,
@@ -106,45 +107,46 @@ def _priced(content: Content) -> dict[str, Any]:
 
 
 def differences_chart(content: Content) -> Markup | None:
-    """Return the points of each method above the reference: a dot per task, and the mean; None without two methods."""
-    rows = {row["method"]: row for row in content["rows"] if row["mean"] is not None}
-    if len(rows) < 2:
+    """Return the points of each method above the reference: a dot per task, and the mean; None without two methods.
+
+    The reference itself is left out, and so are methods far below the others.
+    """
+    rows = {row["method"]: row["counted"] for row in content["rows"] if row["mean"] is not None}
+    base = rows.pop(content["against"], None)
+    if not rows or base is None:
         return None
-    base = rows[content["against"]]
-    gaps = {
-        name: {task: 100 * (row["counted"][task] - base["counted"][task]) for task in content["counted"]}
-        for name, row in rows.items()
-    }
-    means = [sum(found.values()) / len(found) for found in gaps.values()]
-    dots = [(gap, -float(at), f"{name}, {task}\n{gap:+.1f} points") for at, (name, found) in enumerate(gaps.items())
-            for task, gap in found.items()]  # fmt: skip
-    ends = [gap for gap, _, _ in dots]
-    pad = 0.06 * (max(ends) - min(ends)) or 1.0
-    heights = [-float(at) for at in range(len(rows))]
+    gaps = {name: [found[task] - base[task] for task in content["counted"]] for name, found in rows.items()}
+    spans = near([(min(found), max(found)) for found in gaps.values()])
+    gaps = {name: found for name, found in gaps.items() if (min(found), max(found)) in spans}
+    means = [100 * sum(found) / len(found) for found in gaps.values()]
+    heights = [-float(at) for at in range(len(gaps))]
+    dots = [
+        (100 * gap, height, f"{name}, {task}\n{100 * gap:+.1f} points")
+        for height, (name, found) in zip(heights, gaps.items(), strict=True)
+        for task, gap in zip(content["counted"], found, strict=True)
+    ]
+    told = [f"{name}, mean\n{mean:+.1f} points" for name, mean in zip(gaps, means, strict=True)]
     series = [
-        Series([0.0, 0.0], [0.6, 0.6 - len(rows)], mark="", line="dotted"),
-        Series(ends, [height for _, height, _ in dots], [told for *_, told in dots], opacity=0.75),
-        Series(means, heights, [f"{name}, mean\n{mean:+.1f} points" for name, mean in zip(rows, means, strict=True)],
-               colour=ACCENT, mark="diamond", size=6),
-    ]  # fmt: skip
-    x = Axis(f"points above {content['against']}", min(ends) - pad, max(ends) + pad)
-    y = Axis("", 0.6 - len(rows), 0.6, list(zip(heights, rows, strict=True)), grid=False)
-    about = f"{x.title} on each task, by method"
-    return draw(series, x, y, 90 + ROW_PIXELS * len(rows), about)
+        Series([0.0, 0.0], [0.6, 0.6 - len(gaps)], mark="", line="dotted"),
+        Series([gap for gap, *_ in dots], [at for _, at, _ in dots], [text for *_, text in dots], opacity=0.75),
+        Series(means, heights, told, colour=ACCENT, mark="diamond", size=6),
+    ]
+    x = Axis(f"points above {content['against']}", *padded([*spans, (0.0, 0.0)]))
+    y = Axis("", 0.6 - len(gaps), 0.6, list(zip(heights, gaps, strict=True)), grid=False)
+    return draw(series, x, y, 90 + ROW_PIXELS * len(gaps), f"{x.title} on each task, by method")
 
 
 def _scores(content: Content) -> PageTable:
-    """Return every score; the darker a cell, the nearer to the best of its task."""
-    ends = {}
-    for task in content["counted"]:
-        found = [row["counted"][task] for row in content["rows"] if task in row["counted"]]
-        ends[task] = (min(found), max(found))
+    """Return every score; the best of a task has the darkest cell, and its median one half as dark."""
+    found = {
+        task: [row["counted"][task] for row in content["rows"] if task in row["counted"]] for task in content["counted"]
+    }
 
     def cell(row: Mapping[str, Any], task: str) -> Cell:
         if task not in row["counted"]:
             return Cell(score(row, task))
-        (low, high), mean = ends[task], row["counted"][task]
-        heat = (mean - low) / (high - low) if high > low else 1.0
+        mean, best, middle = row["counted"][task], max(found[task]), statistics.median(found[task])
+        heat = max(0.0, 1 - (best - mean) / (best - middle) / 2) if best > middle else float(mean == best)
         return Cell(score(row, task), mean, look="first" if task in row["best_on"] else "", heat=heat)
 
     return PageTable(
