@@ -37,7 +37,7 @@ def board_table(board: Board, chosen: str | None) -> PageTable:
         *(Heading(title_of(board, name), _score_hint(board, name)) for name in others),
         *(Heading(cost_name(name), meaning(name)) for name in BOARD_COSTS),
     ]
-    rows = [
+    rows: list[list[Cell | str]] = [
         [
             _method(row, board, chosen),
             *_headline(row, metric),
