@@ -46,7 +46,7 @@ endif
 real: $(INSTALLED) ## slow tests, and tests on real data and weights, which skip when ../shared is missing
 	$(BIN)/pytest -n 2 --dist worksteal -m "(real or slow) and not browser"
 
-browser: $(INSTALLED) ## the server's page in chromium, by keyboard, on a phone's width; skips when chromium is missing
+browser: $(INSTALLED) ## the pages in chromium, by keyboard, on a phone's width, by axe-core's rules; skips when chromium is missing
 	$(BIN)/pytest -n 2 -m browser -rs
 
 adapters: export GRAFTWORK_ADAPTERS_PYTHON = $(CURDIR)/.venv-adapters/bin/python

@@ -218,7 +218,7 @@ def test_the_answer_stands_above_and_the_page_has_its_charts(board: Path) -> Non
     assert lines[0].startswith("1 billion predictions in full batches: full costs least")  # not the majority class
     page = render_price_page(content)
     assert page.count("<svg viewBox") >= 2 and "full is the cheaper one" in page
-    assert "<script" not in render_price_page(gw.price(board, 0))
+    assert render_price_page(gw.price(board, 0)).count("<script") == 1  # the page's own
 
 
 def test_numbers_and_sentences_are_readable() -> None:

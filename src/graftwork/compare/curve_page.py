@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from graftwork.compare.chart import COLOURS, Axis, Series, draw
 from graftwork.compare.curve_table import LEGEND, at_sizes, cells, header, saving_lines, title
-from graftwork.compare.leaderboard_report import css, pages
+from graftwork.compare.leaderboard_report import page
+from graftwork.compare.page_table import PageTable, named
 from graftwork.compare.sentences import search_line, title_of, warnings
 from graftwork.io.files import write_text
 from graftwork.units import percent, show
@@ -26,24 +27,23 @@ def write_page(curve: Curve, path: Path) -> None:
 
 def render_page(curve: Curve) -> str:
     """Return the page's HTML. All text from data is escaped, in the page and in the chart."""
-    return (
-        pages()
-        .get_template("curve.html.j2")
-        .render(
-            curve=curve,
-            title=str(curve["task"]["name"]),
-            about=title(curve),
-            legend=LEGEND,
-            header=header(curve),
-            rows=cells(curve),
-            prices=at_sizes(curve, _training),
-            savings=saving_lines(curve),
-            search=search_line(curve),
-            warnings=warnings(curve),
-            chart=curve_chart(curve),
-            css=css(),
-        )
-    )
+    told = {
+        "curve": curve,
+        "title": str(curve["task"]["name"]),
+        "about": title(curve).partition(" · ")[2],
+        "legend": LEGEND,
+        "scores": _table("Mean scores by training rows", curve, cells(curve)),
+        "prices": _table("Training time by training rows", curve, at_sizes(curve, _training)),
+        "savings": saving_lines(curve),
+        "search": search_line(curve),
+        "warnings": warnings(curve),
+        "picture": curve_chart(curve),
+    }
+    return page("curve.html.j2", told)
+
+
+def _table(label: str, curve: Curve, rows: Mapping[str, Sequence[str]]) -> PageTable:
+    return named(label, ["method", *header(curve)], [[method, *row] for method, row in rows.items()])
 
 
 def curve_chart(curve: Curve) -> Markup:

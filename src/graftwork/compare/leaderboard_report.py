@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from graftwork.compare.advice import advice, chosen_row, heading
-from graftwork.compare.majority_floor import floor_name
 from graftwork.compare.plots import charts, shipped_chart
-from graftwork.compare.sentences import (
-    class_line,
-    cost_name,
-    few_runs,
-    grades,
-    points,
-    price_tag,
-    race_lines,
-    scored,
-    search_line,
-    sentence,
-    title_of,
-    verdicts,
-    warnings,
+from graftwork.compare.report_tables import (
+    board_table,
+    grade_line,
+    pair_table,
+    price_table,
+    run_table,
+    ship_table,
+    texts_table,
+    unknown_prices,
+    written_table,
 )
-from graftwork.compare.shipped_lines import TITLES, apart_lines, shipped_cells
-from graftwork.compare.written_report import NEW, examples_of, written_cells
+from graftwork.compare.sentences import few_runs, race_lines, scored, search_line, title_of, verdicts, warnings
+from graftwork.compare.shipped_lines import apart_lines
+from graftwork.compare.written_report import NEW, examples_of
 from graftwork.io.files import finite, write_text
-from graftwork.units import metric_title, percent, scaled, show
 
 FOLDER = Path(__file__).parent
-GRADES: Mapping[str, tuple[str, str]] = {
-    "meter": ("A", "read off an instrument"),
-    "counter": ("B", "counted while it ran"),
-    "model": ("C", "computed from other readings"),
-    "guess": ("D", "a guess, which may be wrong by a factor of two"),
-}
 PASSING = ("time", "load_average")  # keys of an environment that differ between runs
-BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds")
+OPTION = re.compile(r"(--[a-z][\w-]*(?: [\d.]+\b)?)")
+SECTION = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
 
 
 def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -52,66 +43,71 @@ def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], pa
 def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
     """Return the page's HTML. All text from data is escaped, in the page and in the plots."""
     board, runs = finite(board), finite(list(runs))
-    return (
-        pages()
-        .get_template("report.html.j2")
-        .render(
-            board=board,
-            title=str(board["task"].get("name", "task")),
-            advice=advice(board),
-            heading=heading(board),
-            chosen=(chosen_row(board) or {}).get("method"),
-            metric=title_of(board, board["headline_metric"]),
-            other_metrics=[title_of(board, name) for name in _other_metrics(board)],
-            class_line=class_line(board),
-            floor_name=floor_name(board["task"]),
-            rows=[_row(row, board) for row in board["rows"]],
-            board_costs=[(name, cost_name(name)) for name in BOARD_COSTS],
-            prices=_prices(board),
-            grades=[(grade, *GRADES.get(grade, ("?", "unknown"))) for grade in grades(board["rows"])],
-            search=search_line(board),
-            race=race_lines(board),
-            verdicts=verdicts(board),
-            few=few_runs(board) is not None,
-            pairs=[{"aso": None} | pair | {"sentence": sentence(pair)} for pair in board["differences"]],
-            written=examples_of(board),
-            written_cells=written_cells(board),
-            written_new=NEW,
-            warnings=warnings(board),
-            data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
-            runs=[_run(run, board["headline_metric"]) for run in runs],
-            fits=_fits(board, runs),
-            environments=_environments(runs),
-            charts=charts(board, runs),
-            shipped=shipped_cells(board),
-            shipped_titles=TITLES,
-            shipped_chart=shipped_chart(board),
-            apart=apart_lines(board),
-            has_scores=bool(scored(board)),
-            css=css(),
-        )
+    metric = title_of(board, board["headline_metric"])
+    chosen = (chosen_row(board) or {}).get("method")
+    return page(
+        "report.html.j2",
+        {
+            "board": board,
+            "title": str(board["task"].get("name", "task")),
+            "advice": advice(board),
+            "heading": heading(board).partition(" · ")[2],
+            "metric": metric,
+            "notes": list(board.get("notes", [])),
+            "errors": [
+                f"{row['method']}: {row['errors'][0].partition(chr(10))[0]}" for row in board["rows"] if row["errors"]
+            ],
+            "scores": board_table(board, chosen),
+            "charts": charts(board, runs) if scored(board) else None,
+            "shipped": ship_table(board),
+            "shipped_chart": shipped_chart(board),
+            "apart": apart_lines(board),
+            "few": few_runs(board) is not None,
+            "failing": any(row.get("n_failed") and row["n_seeds"] for row in board["rows"]),
+            "verdicts": verdicts(board),
+            "pairs": pair_table(board["differences"]),
+            "written": written_table(board),
+            "written_new": NEW,
+            "texts": [
+                (row["method"], part, texts_table(row[part], metric))
+                for row in examples_of(board)
+                for part in ("worst", "median")
+            ],
+            "race": race_lines(board),
+            "prices": price_table(board),
+            "unknown": unknown_prices(board),
+            "grades": grade_line(board),
+            "search": search_line(board),
+            "warnings": warnings(board),
+            "data_report": {key: value for key, value in board["data_report"].items() if key != "warnings"},
+            "fits": _fits(board, runs),
+            "environments": _environments(runs),
+            "runs": run_table(runs, board["headline_metric"], metric),
+        },
     )
 
 
 def write_data_report(found: Mapping[str, Any], path: Path) -> None:
     """Write a data report as a page to `path` atomically. Raises `StorageError` if it can't be written."""
     found = finite(found)
-    page = (
-        pages()
-        .get_template("data.html.j2")
-        .render(
-            title=str(found["task"]["name"]),
-            kind=found["task"]["kind"],
-            warnings=found["warnings"],
-            report={key: value for key, value in found.items() if key not in ("warnings", "task")},
-            css=css(),
-        )
-    )
-    write_text(path, page)
+    content = {
+        "title": str(found["task"]["name"]),
+        "kind": found["task"]["kind"],
+        "warnings": found["warnings"],
+        "report": {key: value for key, value in found.items() if key not in ("warnings", "task")},
+    }
+    write_text(path, page("data.html.j2", content))
+
+
+def page(template: str, content: Mapping[str, Any], folder: Path = FOLDER) -> str:
+    """Return a page as HTML: a template of `folder` with its content, in the style of all pages."""
+    style = Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in ("colours.css", "report.css")))
+    script = Markup((FOLDER / "report.js").read_text(encoding="utf-8"))
+    return _pages(folder).get_template(template).render(content, css=style, script=script)
 
 
 @functools.cache
-def pages(folder: Path = FOLDER) -> Environment:
+def _pages(folder: Path = FOLDER) -> Environment:
     """Return the template environment, cached because compiling takes longer than rendering; it escapes all text."""
     made = Environment(
         loader=FileSystemLoader([folder, FOLDER]),
@@ -120,89 +116,21 @@ def pages(folder: Path = FOLDER) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"points": percent, "number": _number, "of_class": metric_title}
+    made.filters |= {"number": _number, "sections": _sections, "options": _options}
     made.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
+    parts = made.get_template("parts.html.j2").module
+    made.globals |= {name: getattr(parts, name) for name in ("table", "meanings", "chart", "frontier", "tree")}
     return made
 
 
-def css() -> Markup:
-    """Return the style sheet of all pages."""
-    return Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+def _options(line: str) -> Markup:
+    """Return a line with its command-line options as code, which no line break divides."""
+    return Markup(OPTION.sub(r"<code>\1</code>", str(escape(line))))
 
 
-def _other_metrics(board: Mapping[str, Any]) -> list[str]:
-    names = dict.fromkeys(name for row in board["rows"] for name in row["scores"])
-    return [name for name in names if name != board["headline_metric"]]
-
-
-def _row(row: Mapping[str, Any], board: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of the table as text."""
-    metric = board["headline_metric"]
-    return {
-        "method": row["method"],
-        "status": _status(row),
-        "n": _runs(row),
-        "failed": bool(row.get("n_failed", 0) and row["n_seeds"]),
-        "score": points(row, metric).partition(" [")[0],
-        "interval": _interval(row, metric),
-        "others": [(_mean(row, name), _interval(row, name)) for name in _other_metrics(board)],
-        "costs": [_cell(row, name) for name in BOARD_COSTS],
-        "frontier": row["method"] in board["frontier"],
-        "below": row["below_majority"],
-        "error": (row["errors"] or [""])[0].partition("\n")[0],
-    }
-
-
-def _runs(row: Mapping[str, Any]) -> str:
-    """Return the number of successful runs, with the total if some failed."""
-    failed = row.get("n_failed", 0)
-    return f"{row['n_seeds']} of {row['n_seeds'] + failed}" if failed else str(row["n_seeds"])
-
-
-def _status(row: Mapping[str, Any]) -> str:
-    if row["status"] == "dropped":
-        return f"dropped, validation {percent(row['dropped']['validation'])}"
-    return str(row["status"]).replace("_", " ")
-
-
-def _mean(row: Mapping[str, Any], metric: str) -> str:
-    return percent(row["scores"][metric]["mean"]) if metric in row["scores"] else "–"
-
-
-def _interval(row: Mapping[str, Any], metric: str) -> str:
-    return "[" + points(row, metric).partition(" [")[2] if metric in row["scores"] else ""
-
-
-def _cell(row: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Return a cost as text, with the letter of its grade."""
-    price = row["costs"].get(name)
-    if price is None or price["value"] is None:
-        return {"text": "–", "letter": "", "grade": ""}
-    letter, meaning = GRADES.get(price["grade"], ("?", "unknown"))
-    rate = price["unit"] == "per second"  # the row's title contains the unit
-    text = scaled(price["value"], "") if rate else show(price["value"], price["unit"])
-    return {"text": text, "letter": letter, "grade": f"{price['grade']}: {meaning}"}
-
-
-def _prices(board: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every cost with its value for every row: the full price tags, a method per column."""
-    rows = board["rows"]
-    return [{"title": cost_name(name), "cells": [_cell(row, name) for row in rows]} for name in price_tag(rows)]
-
-
-def _run(run: Mapping[str, Any], metric: str) -> dict[str, Any]:
-    score, price = run["scores"].get(metric), run["costs"].get("train_seconds", {})
-    chosen_on = run["validation"].get(metric)
-    return {
-        "id": run["id"],
-        "method": run["method"],
-        "seed": run["seed"],
-        "status": run["status"],
-        "steps": run["facts"].get("steps", "–"),
-        "validation": "–" if chosen_on is None else percent(chosen_on),
-        "score": "–" if score is None else percent(score),
-        "train": show(price.get("value"), price.get("unit", "s")),
-    }
+def _sections(content: str) -> list[tuple[str, Markup]]:
+    """Return the id and the title of each heading of the second level: the page's contents."""
+    return [(name, Markup(title)) for name, title in SECTION.findall(content)]
 
 
 def _fits(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

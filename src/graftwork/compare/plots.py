@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from graftwork.compare.chart import ACCENT, COLOURS, FAINT, INK, LETTER, Axis, Label, Series, draw, inner_size
-from graftwork.compare.frontier import frontier, points
+from graftwork.compare.frontier import DEFAULT_COST, frontier, points
 from graftwork.compare.sentences import cost_name, price_tag, title_of
 from graftwork.core.meter import meaning_of
 from graftwork.units import percent, show
@@ -19,7 +19,12 @@ Row = Mapping[str, Any]
 Run = Mapping[str, Any]
 Spot = tuple[float, float]
 
-FRONTIER_PIXELS, BEST_PIXELS, ROW_PIXELS = 440, 360, 44  # heights of the charts; the last of a method's row
+MOST_METRICS, MOST_COSTS = 4, 6  # that score against price is drawn by
+AXES = (  # costs that a reader asks for, first ones first
+    "train_seconds", "predict_latency_seconds", "stored_bytes", "peak_memory_bytes", "money", "energy_joules",
+    "trained_parameters", "predict_per_second", "train_flops",
+)  # fmt: skip
+FRONTIER_PIXELS, BEST_PIXELS, ROW_PIXELS = 380, 320, 40  # heights of the charts; the last of a method's row
 # Places of a label beside its mark: its centre from the mark, in label widths and in lines.
 _PLACES: Sequence[Spot] = (
     (-0.5, 0.8), (0.5, -0.8), (0.5, 0.0), (-0.5, 0.0), (0.5, 0.8), (-0.5, -0.8), (0.0, 1.2), (0.0, -1.2),
@@ -27,19 +32,48 @@ _PLACES: Sequence[Spot] = (
 
 
 def charts(board: Board, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the charts of a board.
+    """Return the charts of a board: those of `frontier_charts`, and `dots` and `best` as SVG.
 
-    `frontier` is a list with `name`, `title`, `svg` and `zero` (whether a cost of zero is drawn) per cost; `dots` and
-    `best` are SVG, `best` None without curves; `below` names the rows too far below the others to be drawn.
+    `best` is None without curves; `below` names the rows too far below the others to be drawn.
     """
-    names = [name for name in price_tag(board["rows"]) if points(board["rows"], board["headline_metric"], name)]
-    scores = score_range(board, runs)
-    return {
-        "frontier": [{"name": name, "title": cost_name(name)} | frontier_chart(board, runs, name) for name in names],
+    return frontier_charts(board, runs) | {
         "dots": dots_chart(board, runs),
         "best": best_chart(board),
-        "below": ", ".join(f"{name} ({percent(mean)})" for name, mean in _below(board, scores).items()),
+        "below": _below_line(board, runs),
     }
+
+
+def frontier_charts(board: Board, runs: Sequence[Run]) -> dict[str, Any]:
+    """Return `axes`, metrics and costs with their titles, and in `frontier` a chart of each pair of them.
+
+    A chart has `metric`, `cost`, `svg`, `zero` (whether a cost of zero is drawn), and `below`, as above.
+    """
+    metrics, costs = axes(board)
+    drawn = [
+        {"metric": metric, "cost": cost} | frontier_chart(by_metric(board, metric), runs, cost)
+        for metric in metrics
+        for cost in costs
+    ]
+    return {"axes": (metrics, costs), "frontier": drawn}
+
+
+def axes(board: Board) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the metrics and the costs of score against price, with their titles; the usual ones first."""
+    metrics = dict.fromkeys([board["headline_metric"], *(name for row in board["rows"] for name in row["scores"])])
+    usual = board.get("frontier_cost", DEFAULT_COST)
+    known = [name for name in price_tag(board["rows"]) if points(board["rows"], board["headline_metric"], name)]
+    costs = sorted(known, key=lambda name: (name != usual, AXES.index(name) if name in AXES else len(AXES)))
+    return (
+        {name: title_of(board, name) for name in list(metrics)[:MOST_METRICS]},
+        {name: cost_name(name) for name in costs[:MOST_COSTS]},
+    )
+
+
+def by_metric(board: Board, metric: str) -> Board:
+    """Return the board as if `metric` were its headline; only of the real one are failed runs counted."""
+    if metric == board["headline_metric"]:
+        return board
+    return {**board, "headline_metric": metric, "rows": [{**row, "counted": None} for row in board["rows"]]}
 
 
 def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, Any]:
@@ -54,7 +88,7 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
     y = _score_axis(title_of(board, metric), score_range(board, runs))
     seen = [row["costs"][cost]["value"] for row in means if 100 * row["scores"][metric]["mean"] >= y.low]
     seen += [run["costs"][cost]["value"] for run in done if 100 * run["scores"][metric] >= y.low]
-    x = _price_axis(cost_name(cost), seen, floor, unit)
+    x = price_axis(cost_name(cost), seen, floor, unit)
 
     def spot(one: Row) -> Spot:
         score = one["scores"][metric]
@@ -65,9 +99,8 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
     if meaning_of(cost).more_is_better:
         line.reverse()
     places = dict(zip((row["method"] for row in means), _labels(means, done, spot, x, y), strict=True))
-    titles = [_run_title(run, board, cost) for run in done]
     series = [
-        Series(*_unzip(map(spot, done)), titles, opacity=0.6),
+        Series(*_unzip(map(spot, done)), mark="specks", opacity=0.6),
         Series(*_unzip(line), colour=ACCENT, mark="", line="steps"),
     ]
     for on, mark, colour in ((False, "open", INK), (True, "diamond", ACCENT)):
@@ -87,8 +120,9 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
                 ],
             )
         )
-    svg = draw(series, x, y, FRONTIER_PIXELS, f"{title_of(board, metric)} against {cost_name(cost)}")
-    return {"svg": svg, "zero": any(value <= 0 for value in values)}
+    about = f"{title_of(board, metric)} against {cost_name(cost)}; no method is both better and cheaper than: "
+    svg = draw(series, x, y, FRONTIER_PIXELS, about + ", ".join(best))
+    return {"svg": svg, "zero": any(value <= 0 for value in values), "below": _below_line(board, runs)}
 
 
 def shipped_chart(board: Board) -> Markup | None:
@@ -122,7 +156,7 @@ def dots_chart(board: Board, runs: Sequence[Run]) -> Markup:
         Series(
             [100 * run["scores"][metric] for run in done],
             [height[run["method"]] + offset for run, offset in zip(done, _offsets(done), strict=True)],
-            [_run_title(run, board, None) for run in done],
+            [_run_title(run, board) for run in done],
             opacity=0.75,
         ),
         Series([scores[0]] * len(below), [height[name] for name in below], mark="", labels=notes),
@@ -156,14 +190,14 @@ def best_chart(board: Board) -> Markup | None:
             )
         )
     prices = [price for one in series for price in one.x]
-    x = _price_axis(
+    x = price_axis(
         f"{cost_name(curves[0]['cost'])} of all tries",
         prices,
         min((price for price in prices if price > 0), default=1.0),
         "s",
     )
     spans = [(min(one.y) / 100, max(one.y) / 100) for one in series]
-    y = _score_axis(f"{title_of(board, board['headline_metric'])} on validation", _padded(spans))
+    y = _score_axis(f"{title_of(board, board['headline_metric'])} on validation", padded(spans))
     return draw(series, x, y, BEST_PIXELS, f"{y.title} against {x.title}")
 
 
@@ -177,13 +211,19 @@ def score_range(board: Board, runs: Sequence[Run]) -> Spot:
         own = [run["scores"][metric] for run in runs if run["method"] == row["method"] and _drawn(run, metric, None)]
         score = row["scores"][metric]
         spans.append((min([score["low"], score["mean"], *own]), max([score["high"], score["mean"], *own])))
-    spans.sort(reverse=True)
-    while len(spans) > 3 and spans[0][1] - spans[-2][0] < (spans[0][1] - spans[-1][0]) / 2.5:
-        spans.pop()
-    return _padded(spans)
+    return padded(near(spans))
 
 
-def _padded(spans: Sequence[Spot]) -> Spot:
+def near(spans: Sequence[Spot]) -> list[Spot]:
+    """Return the spans, the highest first, without those far below the others."""
+    kept = sorted(spans, reverse=True)
+    while len(kept) > 3 and kept[0][1] - kept[-2][0] < (kept[0][1] - kept[-1][0]) / 2.5:
+        kept.pop()
+    return kept
+
+
+def padded(spans: Sequence[Spot]) -> Spot:
+    """Return the ends of an axis of points with room for these spans, which are fractions."""
     low, high = min((span[0] for span in spans), default=0.0), max((span[1] for span in spans), default=1.0)
     pad = 0.06 * (high - low) or 0.01
     return 100 * (low - pad), 100 * (high + pad)
@@ -194,6 +234,11 @@ def _below(board: Board, scores: Spot) -> dict[str, float]:
     metric = board["headline_metric"]
     means = {row["method"]: row["scores"][metric]["mean"] for row in board["rows"] if metric in row["scores"]}
     return {name: mean for name, mean in means.items() if 100 * mean < scores[0]}
+
+
+def _below_line(board: Board, runs: Sequence[Run]) -> str:
+    found = _below(board, score_range(board, runs))
+    return ", ".join(f"{name} ({percent(mean)})" for name, mean in found.items())
 
 
 def _drawn(run: Run, metric: str, cost: str | None) -> bool:
@@ -214,7 +259,7 @@ def _score_axis(metric: str, scores: Spot) -> Axis:
     return Axis(f"{metric}, points", *scores)
 
 
-def _price_axis(title: str, values: Sequence[float], floor: float, unit: str) -> Axis:
+def price_axis(title: str, values: Sequence[float], floor: float, unit: str) -> Axis:
     """Return a log axis for these values, with room for labels and round ticks."""
     span = [math.log10(max(value, floor)) for value in values] or [-1.0, 0.0]
     pad = 0.1 * max(max(span) - min(span), 0.5)
@@ -266,19 +311,18 @@ def _offsets(done: Sequence[Run]) -> list[float]:
     return offsets
 
 
-def _run_title(run: Run, board: Board, cost: str | None) -> str:
+def _run_title(run: Run, board: Board) -> str:
     metric = board["headline_metric"]
-    lines = [f"{run['method']}, seed {run['seed']}", f"{title_of(board, metric)} {percent(run['scores'][metric])}"]
-    if cost is not None:
-        lines.append(f"{cost_name(cost)} {show(run['costs'][cost]['value'], run['costs'][cost]['unit'])}")
-    return "\n".join([*lines, f"run {run['id']}"])
+    scored = f"{title_of(board, metric)} {percent(run['scores'][metric])}"
+    return f"{run['method']}, seed {run['seed']}\n{scored}\nrun {run['id']}"
 
 
 def _mean_title(row: Row, board: Board, cost: str | None) -> str:
     metric = board["headline_metric"]
     score, title = row["scores"][metric], title_of(board, metric)
     lines = [f"{row['method']}, mean of {row['n_seeds']}"]
-    lines.append(f"{title} {percent(score['mean'])} [{percent(score['low'])}, {percent(score['high'])}]")
+    interval = f" [{percent(score['low'])}, {percent(score['high'])}]" if score["low"] < score["high"] else ""
+    lines.append(f"{title} {percent(score['mean'])}{interval}")
     if cost is not None:
         lines.append(f"{cost_name(cost)} {show(row['costs'][cost]['value'], row['costs'][cost]['unit'])} (median)")
     return "\n".join(lines)
@@ -291,14 +335,14 @@ def _ticks(low: float, high: float, unit: str) -> list[float]:
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
     if unit == "s":
         clock = [60.0 * minutes for minutes in ((1, 2, 5, 10, 30) if len(steps) > 1 else (1, 10))]
-        clock += [3600.0 * hours for hours in (1, 2, 5, 10, 24, 48, 96, 240)]
-        ticks = [tick for tick in ticks if tick < 60] + clock
+        hours = (1, 2, 5, 10, 24, 48, 96, 240) if len(steps) > 1 else (1, 10, 100, 1000, 10_000, 100_000)
+        ticks = [tick for tick in ticks if tick < 50] + clock + [3600.0 * hour for hour in hours]
     return ticks
 
 
 def _tick(value: float, unit: str) -> str:
     if unit == "s" and value >= 3600:
-        return f"{value / 3600:g} h"
+        return f"{value / 3600:,.0f} h"
     if unit == "s" and value >= 60:
         return f"{value / 60:g} min"
     return show(value, unit)

@@ -10,7 +10,9 @@ from typing import Any
 from markupsafe import Markup
 
 from graftwork.compare.chart import COLOURS, Axis, Series, draw
-from graftwork.compare.leaderboard_report import css, pages
+from graftwork.compare.leaderboard_report import page
+from graftwork.compare.page_table import PageTable, named
+from graftwork.compare.plots import price_axis
 from graftwork.compare.price_lines import (
     TITLES,
     WAY_NAMES,
@@ -39,23 +41,25 @@ def render_price_page(content: Mapping[str, Any]) -> str:
         {
             "name": name,
             "chart": cost_chart(content, way),
-            "table": list(zip(*table_columns(content, way), strict=True)),
+            "table": _table(f"Costs {name}", table_columns(content, way)),
             "crossings": crossing_sentences(content, way),
         }
         for way, name in WAY_NAMES.items()
     ]
-    return (
-        pages()
-        .get_template("price.html.j2")
-        .render(
-            title=f"{number(content['predictions'])} predictions",
-            answer=answer_lines(content),
-            ways=ways,
-            legend=legend(content),
-            left_out=content["left_out"],
-            css=css(),
-        )
-    )
+    told = {
+        "title": f"{number(content['predictions'])} predictions",
+        "answer": answer_lines(content),
+        "ways": ways,
+        "legend": legend(content),
+        "left_out": content["left_out"],
+    }
+    return page("price.html.j2", told)
+
+
+def _table(label: str, columns: Sequence[Sequence[str]]) -> PageTable:
+    """Return the table; the cheapest row is on top."""
+    titles, *rows = zip(*columns, strict=True)
+    return named(label, titles, rows)
 
 
 def cost_chart(content: Mapping[str, Any], way: str) -> Markup:
@@ -80,21 +84,11 @@ def cost_chart(content: Mapping[str, Any], way: str) -> Markup:
         series.append(Series([asked], [whole], [title], colour=colour, mark="diamond", size=5, spans=[ends]))
     values = [value for one in series for value in (*one.y, *(end for span in one.spans for end in span)) if value > 0]
     unit = content["rows"][0][way][by]["total"]["unit"]
-    y = _decades(f"total {TITLES[by]}", min(values, default=1.0), max(values, default=10.0), unit)
+    y = price_axis(f"total {TITLES[by]}", values or [1.0, 10.0], min(values, default=1.0), unit)
     x = Axis(
         "predictions", counts[0], counts[-1], [(10.0**at, number(10.0**at)) for at in _powers(low, high)], log=True
     )
     return draw(series, x, y, HEIGHT, f"total {TITLES[by]} against the number of predictions, {WAY_NAMES[way]}")
-
-
-def _decades(title: str, low: float, high: float, unit: str) -> Axis:
-    """Return a log axis with a tick at powers of ten, at most about eight of them."""
-    ends = math.log10(low) - 0.1, math.log10(high) + 0.1
-    powers: Sequence[int] = _powers(*ends)
-    step = math.ceil(len(powers) / 8) or 1
-    return Axis(
-        title, 10 ** ends[0], 10 ** ends[1], [(10.0**at, show(10.0**at, unit)) for at in powers[::step]], log=True
-    )
 
 
 def _powers(low: float, high: float) -> range:

@@ -12,7 +12,8 @@ from typing import Any
 from markupsafe import Markup
 
 from graftwork.compare.chart import COLOURS, Axis, Series, draw
-from graftwork.compare.leaderboard_report import css, pages
+from graftwork.compare.leaderboard_report import page
+from graftwork.compare.page_table import named
 from graftwork.compare.sentences import price_tag
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.io.files import finite, storage_errors, write_text
@@ -31,23 +32,21 @@ def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
     with storage_errors(folder / LOG):
         lines = [json.loads(line) for line in (folder / LOG).read_bytes().split(b"\n") if line]
     facts = result.facts
-    page = (
-        pages(FOLDER)
-        .get_template("report.html.j2")
-        .render(
-            title=f"{spec.method['name']}, run {spec.id}",
-            about=_about(facts),
-            notes=[*facts.get("notes", []), *([facts["stopped"]] if "stopped" in facts else [])],
-            columns=[name.replace("_", " ") for name in COLUMNS],
-            scores=_scores(facts),
-            samples=[line for line in lines if "sample" in line],
-            counts=COUNTS,
-            prices=_prices(result),
-            chart=loss_chart(finite(lines)),
-            css=css(),
-        )
-    )
-    write_text(folder / REPORT, page)
+    samples = [[f"{line['step']:,}", line["sample"]] for line in lines if "sample" in line]
+    scores = named("Scores", ("split", *(name.replace("_", " ") for name in COLUMNS)), _scores(facts))
+    each = ["in all" if count == 1 else f"for each of {count} tasks" for count in COUNTS]
+    content = {
+        "title": f"{spec.method['name']}, run {spec.id}",
+        "about": _about(facts),
+        "notes": [*facts.get("notes", []), *([facts["stopped"]] if "stopped" in facts else [])],
+        "picture": loss_chart(finite(lines)),
+        "tables": [
+            scores,
+            *([named("Samples", ("step", "text"), samples, texts=2)] if samples else []),
+            named("Price", ("price", *each), _prices(result)),
+        ],
+    }
+    write_text(folder / REPORT, page("report.html.j2", content, FOLDER))
 
 
 def _about(facts: Mapping[str, Any]) -> str:
@@ -55,9 +54,9 @@ def _about(facts: Mapping[str, Any]) -> str:
     return ", ".join(f"{scaled(facts[key], '')} {words}" for key, words in known.items() if key in facts) + "."
 
 
-def _scores(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _scores(facts: Mapping[str, Any]) -> list[list[str]]:
     return [
-        {"name": f"{split}, {when}", "cells": [_score(scores[name]) for name in COLUMNS]}
+        [f"{split}, {when}", *(_score(scores[name]) for name in COLUMNS)]
         for when in ("before", "after")
         for split, scores in facts.get(when, {}).items()
     ]
@@ -68,14 +67,12 @@ def _score(value: float | None) -> str:
     return "∞" if value is None or math.isinf(value) else f"{value:.4g}"
 
 
-def _prices(result: RunResult) -> list[dict[str, Any]]:
+def _prices(result: RunResult) -> list[list[str]]:
     costs = {name: asdict(cost) for name, cost in result.costs.items()}
     shares = [amortised(costs, count) for count in COUNTS]
     return [
-        {
-            "name": f"{name.replace('_', ' ')} ({costs[name]['grade']})",
-            "cells": [show(share[name]["value"], share[name]["unit"]) for share in shares],
-        }
+        [f"{name.replace('_', ' ')} ({costs[name]['grade']})"]
+        + [show(share[name]["value"], share[name]["unit"]) for share in shares]
         for name in price_tag([{"costs": shares[0]}])
     ]
 

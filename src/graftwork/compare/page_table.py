@@ -1,0 +1,55 @@
+"""A table of a page: columns with their meanings, and cells that a reader may sort by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graftwork.registry import meters, metrics
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The heading of a column; its `hint` is shown where the pointer rests on it, and in the list of meanings."""
+
+    title: str
+    hint: str = ""
+    number: bool = True  # numbers stand to the right
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell. Where `value` is None, a number is sorted by the one that `text` begins with."""
+
+    text: str
+    value: float | None = None
+    hint: str = ""
+    letter: str = ""  # behind the text, small: how a price is known
+    note: str = ""  # behind the text of a row's first cell
+    look: str = ""  # a class of the style sheet: of the row, if this is its first cell
+    link: str = ""
+    heat: float | None = None  # from 0 to 1, how full its background is
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table; the first cell of a row is its heading."""
+
+    label: str  # what it shows, for a screen reader
+    headings: Sequence[Heading]
+    rows: Sequence[Sequence[Cell | str]]
+
+    def hints(self) -> dict[str, str]:
+        """Return heading -> meaning, of those that have one."""
+        return {one.title: one.hint for one in self.headings if one.hint}
+
+
+def named(label: str, titles: Sequence[str], rows: Sequence[Sequence[Cell | str]], texts: int = 1) -> PageTable:
+    """Return a table without meanings, whose first `texts` columns are texts and the others numbers."""
+    headings = [Heading(title, number=at >= texts) for at, title in enumerate(titles)]
+    return PageTable(label, headings, rows)
+
+
+def meaning(part: str) -> str:
+    """Return what the summary of a metric or a meter says; "" for one that is not registered here."""
+    return next((parts.summary(part) for parts in (metrics, meters) if part in parts.names()), "")
