@@ -18,11 +18,12 @@ import pytest
 import graftwork
 from graftwork import units
 from graftwork.pretrained.open_backbone import open_backbone
-from graftwork.serve.pages import HEADERS, TYPES
+from graftwork.serve.pages import HEADERS, TYPES, page_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 FOLDER = Path(graftwork.__file__).parent / "serve" / "page"
+FILES = {file.name: file for file in page_files()}
 SITE = "http://graftwork.test"
 WIDTHS = (320, 360, 390, 430, 768, 981, 1101, 1400)
 HANDLERS = dict[str, Callable[[Any], None]]
@@ -58,8 +59,8 @@ class Stage:
             return route.abort()
         path = request.url.removeprefix(SITE).partition("#")[0]
         if not path.startswith("/v1/"):
-            file = FOLDER / ("index.html" if path == "/" else path.removeprefix("/page/"))
-            headers = HEADERS | {"Content-Type": TYPES[file.suffix]}
+            file = FILES["index.html" if path == "/" else path.removeprefix("/page/")]
+            headers = HEADERS | {"Content-Type": TYPES[Path(file.name).suffix]}
             return route.fulfill(body=file.read_bytes(), headers=headers)
         self.asked.append((path, request.post_data_json if request.method == "POST" else None))
         if request.headers.get("authorization") != f"Bearer {self.token}":

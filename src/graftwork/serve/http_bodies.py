@@ -55,6 +55,17 @@ class AttentionQuestion(BaseModel, extra="forbid", strict=True):
     head: Place = 0
 
 
+class Feedback(BaseModel, extra="forbid", strict=True):
+    """The text or the pair that a task of labels or numbers answered, the right answer, and what was answered."""
+
+    task: Given
+    text: Given | None = None
+    text_a: Given | None = None
+    text_b: Given | None = None
+    label: str | list[str] | float
+    predicted: str | list[str] | float | None = None
+
+
 class AnsweredRow(BaseModel):
     """The answers to a row."""
 

@@ -19,6 +19,7 @@ from graftwork.errors import GraftworkError
 from graftwork.module.input_format import GivenInputs
 from graftwork.serve.batching import Batcher
 from graftwork.serve.catalogue import Catalogue
+from graftwork.serve.feedback_file import FeedbackFile
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.prometheus import Measures
 from graftwork.serve.request_log import Records
@@ -70,6 +71,7 @@ class Service:
     limits: ServerLimits
     records: Records
     log_texts: bool = False
+    feedback: FeedbackFile | None = None
     measures: Measures = field(default_factory=Measures)
     catalogue: Catalogue = field(default_factory=lambda: Catalogue({}, {}))
     draining: bool = False  # shutting down: accepted requests are still answered
