@@ -48,11 +48,15 @@ class ManyRows(BaseModel, extra="forbid", strict=True):
 
 
 class AttentionQuestion(BaseModel, extra="forbid", strict=True):
-    """A text, and the block and the head whose attention weights are asked for, both counted from 0."""
+    """A text, and the block and the head whose attention weights are asked for, both counted from 0.
+
+    Without a head, of all heads of the block; with a task, of its adapted network.
+    """
 
     text: Given
     block: Place = 0
-    head: Place = 0
+    head: Place | None = 0
+    task: Given | None = None
 
 
 class Feedback(BaseModel, extra="forbid", strict=True):

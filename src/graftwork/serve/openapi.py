@@ -87,8 +87,8 @@ def openapi() -> dict[str, Any]:
     predict["responses"]["200"]["content"][MEDIA] = {"schema": text | {"description": EVENTS}}
     attention = _told(
         "attention",
-        "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
-        *(code for code in ERRORS if code not in ("404", "406", "507")),
+        "What a head, or all heads of a block, attend to in a text: words, and per word its shares of all words.",
+        *(code for code in ERRORS if code not in ("406", "507")),
         requestBody=_body(_ref("AttentionQuestion"), sample | {"block": 0, "head": 0}),
     )
     feedback = _told(

@@ -17,6 +17,7 @@ from graftwork.core.example import Example
 from graftwork.core.writing import Tell
 from graftwork.errors import GraftworkError
 from graftwork.module.input_format import GivenInputs
+from graftwork.module.task_module import TaskModule
 from graftwork.serve.batching import Batcher
 from graftwork.serve.catalogue import Catalogue
 from graftwork.serve.feedback_file import FeedbackFile
@@ -58,6 +59,9 @@ class ServedTasks(Protocol):
 
     def load_all(self) -> Mapping[str, str]:
         """Open all tasks; return task -> message of those that can't be opened."""
+
+    def module(self, name: str) -> TaskModule:
+        """Return a task on its own. Raises `UnknownName`, `IncompatibleModule`, `StorageError`."""
 
     def open_backbone(self) -> Backbone:
         """Return the backbone. Raises `ConfigError` where there is none to look into."""
