@@ -465,6 +465,21 @@ def test_the_block_and_the_head_are_chosen(page: Stage) -> None:
     assert page.asked[-1][1]["block"] == 3 and "84.0 %" in page.text("figcaption")
 
 
+def test_all_heads_at_a_glance_and_a_task_s_own_network(page: Stage) -> None:
+    page.open("#/attention")
+    asked = len(page.asked)
+    pictures = page.tab.get_by_role("group", name="Heads of the block").get_by_role("button")
+    assert pictures.count() == 12 and pictures.nth(0).get_attribute("aria-pressed") == "true"
+    pictures.nth(11).click()
+    page.tab.wait_for_selector("p.status:has-text('Block 0, head 11')")
+    assert "84.0 %" in page.text("figcaption") and page.tab.input_value("[name=head]") == "11"
+    assert pictures.nth(11).get_attribute("aria-pressed") == "true" and len(page.asked) == asked
+    page.tab.select_option("[name=task]", "trec6")
+    page.tab.wait_for_function("document.querySelector('p.status').textContent.includes('head 11')")
+    page.tab.wait_for_selector(".heads")
+    assert page.asked[-1][1]["task"] == "trec6" and page.asked[-1][1]["head"] is None
+
+
 def test_added_tokens_can_be_left_out(page: Stage) -> None:
     page.open("#/attention").type(text="my card is lost").send("[role=option]:has-text('lost')")
     page.tab.get_by_label("without added tokens").check()
