@@ -73,7 +73,8 @@ def test_the_page_needs_nothing_from_elsewhere(running: Any) -> None:
     assert "<script" not in html and "://" not in html
 
 
-def test_curl_commands_are_answered(running: Any) -> None:
+def test_curl_commands_are_answered(running: Any, tmp_path: Path) -> None:
+    running.server.service.feedback = FeedbackFile.open(tmp_path / "feedback.jsonl", 10_000)
     commands = re.findall(r"^curl .*?(?<!\\)$", "\n".join(blocks("sh")), flags=re.MULTILINE | re.DOTALL)
     assert len(commands) >= 3
     running.bank.spoken.set()

@@ -38,11 +38,14 @@ export function fileForm(asked) {
     input.value = ""; // so that the same file, mended, is a change too
   };
   const input = element("input", { type: "file", accept: ".csv,text/csv", change });
-  const show = () => { needs.textContent = asked().fields.map(({ name }) => name).join(","); };
-  const node = element("details", { toggle: show }, element("summary", {}, "Answer a CSV file"),
+  const lists = element("span", {}, " Of a list, the cell has a line for each.");
+  const show = () => {
+    needs.textContent = asked().fields.map(({ name }) => name).join(",");
+    lists.hidden = !asked().fields.some((field) => field.lines);
+  };
+  const node = element("details", {}, element("summary", {}, "Answer a CSV file"),
     element("p", { class: "caption" }, "Its header has ", needs,
-      ", and any other columns. It is read here, asked in parts, and comes back with the answers as columns. ",
-      "Of lists, a cell has a line for each."),
+      ", and any other columns. It is read here, asked in parts, and comes back with the answers as columns.", lists),
     element("p", { class: "buttons" }, element("label", {}, "File", input), stop), told, result);
   return { node, show };
 }

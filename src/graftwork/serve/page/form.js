@@ -103,7 +103,8 @@ async function offerExamples(place, choice, tasks, current, take) {
   place.replaceChildren();
   const takes = tasks.find((task) => task.name === choice.task) ?? tasks.find((task) => fits(task, choice.inputs));
   const told = takes.examples ? takes : await ask(`v1/tasks/${encodeURIComponent(takes.name)}`).catch(() => ({}));
-  const given = (told.examples ?? []).filter((each) => Object.keys(each).sort().join(" ") === choice.inputs);
+  const asText = (each) => choice.inputs === "text" && each.words ? { text: each.words.join(" ") } : each;
+  const given = (told.examples ?? []).map(asText).filter((each) => Object.keys(each).sort().join(" ") === choice.inputs);
   if (!current() || given.length === 0) return;
   place.replaceChildren(element("span", { class: "caption" }, "Or try"), ...given.map((each) => {
     const text = Object.values(each).flat().join(" · ");

@@ -20,5 +20,6 @@ function picture(rows) {
     paths[Math.round((SHADES * weight) / most)] += `M${x} ${y}h1v1h-1z`;
   }));
   const box = `0 0 ${rows.length} ${rows.length}`;
-  return drawn("svg", { viewBox: box, "shape-rendering": "crispEdges", "aria-hidden": "true" }, paths.map((d, shade) => shade > 0 && d && drawn("path", { d, "fill-opacity": shade / SHADES })));
+  return drawn("svg", { viewBox: box, "shape-rendering": "crispEdges", "aria-hidden": "true" },
+    paths.map((d, shade) => shade > 0 && d && drawn("path", { d, "fill-opacity": shade / SHADES })));
 }
