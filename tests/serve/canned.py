@@ -178,8 +178,11 @@ def answered(asked: dict[str, Any]) -> dict[str, Any]:
 def attended(asked: dict[str, Any]) -> dict[str, Any]:
     """What `POST /v1/attention` answers: a word reads mostly the one before it, the more so in a higher head."""
     words = ["[CLS]", *asked["text"].split(), "[SEP]"]
-    near = 0.4 + 0.04 * asked["head"]
-    rest = (1 - near) / (len(words) - 1)
-    weights = [[near if j == max(i - 1, 0) else rest for j in range(len(words))] for i in range(len(words))]
+    weights = []
+    for head in range(12):
+        near = 0.4 + 0.04 * head
+        rest = (1 - near) / (len(words) - 1)
+        rows = [[near if j == max(i - 1, 0) else rest for j in range(len(words))] for i in range(len(words))]
+        weights.append(rows)
     added = [i in (0, len(words) - 1) for i in range(len(words))]
     return {"words": words, "added": added, "weights": weights, "blocks": 6, "heads": 12, "cut": False}

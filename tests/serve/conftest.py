@@ -42,7 +42,7 @@ def described(roles: Sequence[str], kind: str = "classification") -> dict[str, A
     backbone = {"id": "tiny_text", "revision": "0" * 64, "blocks": 2, "max_length": 64}
     return {
         "format": 1,
-        "task": {"name": "x", "kind": kind, "labels": ["bad", "good"]},
+        "task": {"name": "x", "kind": kind, "labels": ["bad", "good"], "metrics": ["accuracy"]},
         "roles": list(roles),
         "backbone": backbone,
         "precision": "fp32",

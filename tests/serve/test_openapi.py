@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from graftwork.cli.serve import command
+from graftwork.serve.feedback_file import FeedbackFile
 from graftwork.serve.openapi import ERRORS, SCHEMAS, openapi
 from graftwork.serve.pages import page_routes
 
@@ -27,7 +28,8 @@ def test_every_route_is_in_the_schema_and_no_other(running: Any) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in openapi()["paths"] if path != "/v1/attention"])
-def test_every_path_takes_its_example(running: Any, path: str) -> None:
+def test_every_path_takes_its_example(running: Any, path: str, tmp_path: Path) -> None:
+    running.server.service.feedback = FeedbackFile.open(tmp_path / "feedback.jsonl", 10_000)
     for method, told in openapi()["paths"][path].items():
         if method != "parameters":
             body = told["requestBody"]["content"]["application/json"]["example"] if "requestBody" in told else None
@@ -39,6 +41,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
     assert sorted(each["operationId"] for each in told) == [
         "alive",
         "attention",
+        "feedback",
         "metrics",
         "predict",
         "ready",
@@ -70,7 +73,8 @@ def test_the_page_needs_nothing_from_elsewhere(running: Any) -> None:
     assert "<script" not in html and "://" not in html
 
 
-def test_curl_commands_are_answered(running: Any) -> None:
+def test_curl_commands_are_answered(running: Any, tmp_path: Path) -> None:
+    running.server.service.feedback = FeedbackFile.open(tmp_path / "feedback.jsonl", 10_000)
     commands = re.findall(r"^curl .*?(?<!\\)$", "\n".join(blocks("sh")), flags=re.MULTILINE | re.DOTALL)
     assert len(commands) >= 3
     running.bank.spoken.set()

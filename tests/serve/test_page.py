@@ -18,11 +18,12 @@ import pytest
 import graftwork
 from graftwork import units
 from graftwork.pretrained.open_backbone import open_backbone
-from graftwork.serve.pages import HEADERS, TYPES
+from graftwork.serve.pages import HEADERS, TYPES, page_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 FOLDER = Path(graftwork.__file__).parent / "serve" / "page"
+FILES = {file.name: file for file in page_files()}
 SITE = "http://graftwork.test"
 WIDTHS = (320, 360, 390, 430, 768, 981, 1101, 1400)
 HANDLERS = dict[str, Callable[[Any], None]]
@@ -58,8 +59,8 @@ class Stage:
             return route.abort()
         path = request.url.removeprefix(SITE).partition("#")[0]
         if not path.startswith("/v1/"):
-            file = FOLDER / ("index.html" if path == "/" else path.removeprefix("/page/"))
-            headers = HEADERS | {"Content-Type": TYPES[file.suffix]}
+            file = FILES["index.html" if path == "/" else path.removeprefix("/page/")]
+            headers = HEADERS | {"Content-Type": TYPES[Path(file.name).suffix]}
             return route.fulfill(body=file.read_bytes(), headers=headers)
         self.asked.append((path, request.post_data_json if request.method == "POST" else None))
         if request.headers.get("authorization") != f"Bearer {self.token}":
@@ -464,6 +465,21 @@ def test_the_block_and_the_head_are_chosen(page: Stage) -> None:
     assert page.asked[-1][1]["block"] == 3 and "84.0 %" in page.text("figcaption")
 
 
+def test_all_heads_at_a_glance_and_a_task_s_own_network(page: Stage) -> None:
+    page.open("#/attention")
+    asked = len(page.asked)
+    pictures = page.tab.get_by_role("group", name="Heads of the block").get_by_role("button")
+    assert pictures.count() == 12 and pictures.nth(0).get_attribute("aria-pressed") == "true"
+    pictures.nth(11).click()
+    page.tab.wait_for_selector("p.status:has-text('Block 0, head 11')")
+    assert "84.0 %" in page.text("figcaption") and page.tab.input_value("[name=head]") == "11"
+    assert pictures.nth(11).get_attribute("aria-pressed") == "true" and len(page.asked) == asked
+    page.tab.select_option("[name=task]", "trec6")
+    page.tab.wait_for_function("document.querySelector('p.status').textContent.includes('head 11')")
+    page.tab.wait_for_selector(".heads")
+    assert page.asked[-1][1]["task"] == "trec6" and page.asked[-1][1]["head"] is None
+
+
 def test_added_tokens_can_be_left_out(page: Stage) -> None:
     page.open("#/attention").type(text="my card is lost").send("[role=option]:has-text('lost')")
     page.tab.get_by_label("without added tokens").check()
@@ -683,7 +699,7 @@ def test_a_table_stays_one_on_a_phone(stage: Callable[..., Stage]) -> None:
     page = stage(360).open()
     assert page.tab.get_by_role("table").count() == 1
     assert page.tab.get_by_role("rowheader").first.inner_text() == "trec6"
-    assert page.tab.get_by_role("row").count() == 12
+    assert page.tab.get_by_role("row").count() == 13  # twelve tasks and the heading
 
 
 NUMBERS = [0.0, 1e-9, 4.2e-5, 0.000123456, 0.0042, 0.5, 0.9994, 0.9996, 1, 9.996, 59.94, 59.96, 75, 3599.7, 7300, 1e6]

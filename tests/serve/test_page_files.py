@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import graftwork
-from graftwork.serve.pages import TYPES, page_routes
+from graftwork.serve.pages import TYPES, page_files, page_routes
 
 FOLDER = Path(graftwork.__file__).parent / "serve" / "page"
-FILES = sorted(FOLDER.iterdir())
+FILES = sorted((Path(str(file)) for file in page_files()), key=lambda path: path.name)
 INDEX = (FOLDER / "index.html").read_text()
 MARKUP = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\b"
@@ -47,3 +47,12 @@ def test_every_file_has_a_route_and_a_type() -> None:
         "/" if path.name == "index.html" else f"/page/{path.name}" for path in FILES
     }
     assert all(path.suffix in TYPES for path in FILES)
+
+
+def test_colours_are_the_report_s_and_every_one_that_is_used_is_among_them() -> None:
+    colours = (FOLDER.parents[1] / "compare" / "colours.css").read_text()
+    given = set(re.findall(r"(--[a-z0-9-]+):", colours))
+    used = set(re.findall(r"var\((--[a-z0-9-]+)", "".join(path.read_text() for path in FILES)))
+    own = {"--share"}  # set by the page itself, from data
+    assert used - own <= given and {"--ink", "--paper", "--faint", "--line", "--accent", "--good", "--bad"} <= given
+    assert not re.search(r"#[0-9a-f]{3,8}\b", (FOLDER / "page.css").read_text())

@@ -77,6 +77,11 @@ class SingleTask:
             )
         return self._module.backbone
 
+    def module(self, name: str) -> TaskModule:
+        """Return the module. Raises `UnknownName` for another task's name."""
+        self._require_known([name])
+        return self._module
+
     def _require_known(self, names: Any) -> None:
         for name in names:
             if name != self._name:

@@ -82,6 +82,12 @@ from graftwork.serve.server_limits import ServerLimits
 )
 @device_option
 @option("--threads", type=int, help="CPU threads.  [default: all cores but one, which reads requests]")
+@option(
+    "--feedback",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Keep the labels that people give on the page in FILE, as rows to train on.",
+)
 @option("--log-texts", is_flag=True, help="Include the texts of requests in the log.")
 def command(
     bank: str,
@@ -90,6 +96,7 @@ def command(
     token_file: str | None,
     device: str,
     threads: int | None,
+    feedback: Path | None,
     log_texts: bool,
     **limits: Any,
 ) -> None:
@@ -122,4 +129,6 @@ def command(
         click.echo(f"http://{shown}:{port}/{secret}")
         sys.stdout.flush()
 
-    serve_bank(Path(bank), (host, port), token, ServerLimits(**limits), device=device, log_texts=log_texts, say=say)
+    asked = ServerLimits(**limits)
+    told: dict[str, Any] = {"device": device, "log_texts": log_texts, "feedback": feedback}
+    serve_bank(Path(bank), (host, port), token, asked, **told, say=say)

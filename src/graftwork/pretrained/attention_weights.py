@@ -1,4 +1,4 @@
-"""Attention weights of one head of a block over the tokens of a text, and over its words."""
+"""Attention weights of a block over the tokens of a text, and over its words: of one head, or of all."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from graftwork.pretrained.transformer import TransformerBackbone
 
 @dataclass(frozen=True)
 class AttentionWeights:
-    """The attention weights of one head on one text."""
+    """The attention weights of one head on one text, or of all heads of the block."""
 
     tokens: tuple[str, ...]  # as written in the text; added tokens by their names
     word_of: tuple[int, ...]  # (T,) word index of each token; an added token is a word of its own
     words: tuple[str, ...]
     added: tuple[bool, ...]  # True for words that are added tokens: [CLS], [SEP], …
-    weights: NDArray[np.float32]  # (T, T): attention of token i to token j; rows sum to 1
+    weights: NDArray[np.float32]  # (T, T), or (H, T, T): attention of token i to token j; rows sum to 1
     blocks: int
     heads: int  # of this block
     cut: bool  # the text is longer than the backbone's maximum: only its beginning was read
 
     def of_words(self) -> NDArray[np.float32]:
-        """Return (words, words): the sum over tokens attended to, the mean over attending ones; rows sum to 1.
+        """Return (words, words), or (H, words, words), rows sum to 1: the sum over tokens attended to, the mean over others.
 
         As in Clark et al. 2019 (arXiv:1906.04341).
         """
@@ -41,9 +41,9 @@ class AttentionWeights:
 
 
 def attention_weights(
-    backbone: TransformerBackbone, text: str, block: int, head: int, *, most_words: int | None = None
+    backbone: TransformerBackbone, text: str, block: int, head: int | None, *, most_words: int | None = None
 ) -> AttentionWeights:
-    """Return the weights of head `head` of block `block`, both counted from 0.
+    """Return the weights of head `head` of block `block`, both counted from 0; with None of all its heads.
 
     They equal transformers' `output_attentions`, computed on a twin: other users of the backbone's weights are not
     affected. Raises `ConfigError` for a block or head that does not exist, a text without tokens or, before anything is
@@ -67,7 +67,7 @@ def attention_weights(
         )
     of_blocks = _of_blocks(backbone, backbone.collate(encoded, [0]))
     chosen = _numbered(of_blocks, block, "block")[0]  # (H, T, T)
-    weights = _numbered(chosen, head, "head")
+    weights = chosen if head is None else _numbered(chosen, head, "head")
     tokens = tuple(_shown(text, *at, name) for name, at in zip(encoding.tokens, encoding.offsets, strict=True))
     ends = [*starts[1:], len(tokens)]
     return AttentionWeights(

@@ -8,6 +8,7 @@ from starlette.routing import Route, Router
 
 from graftwork.serve import info_routes, predict_route
 from graftwork.serve.attention_route import Attending
+from graftwork.serve.feedback_route import feedback
 from graftwork.serve.middleware import Gate
 from graftwork.serve.openapi import document_routes
 from graftwork.serve.pages import page_routes
@@ -19,6 +20,7 @@ def application(service: Service, token: str) -> Gate:
     answering = {
         ("POST", "/v1/predict"): predict_route.predict,
         ("POST", "/v1/attention"): Attending().answer,
+        ("POST", "/v1/feedback"): feedback,
         ("GET", "/v1/tasks"): info_routes.tasks,
         ("GET", "/v1/tasks/{name}"): info_routes.task,
         ("GET", "/livez"): info_routes.alive,

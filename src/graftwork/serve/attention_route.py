@@ -1,4 +1,4 @@
-"""`POST /v1/attention`: the attention weights between words of one text in a head of the bank's backbone."""
+"""`POST /v1/attention`: the attention weights between words of one text in heads of the bank's backbone or a task's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from graftwork.core.backbone import Backbone
+from graftwork.core.method import ReadsStates
+from graftwork.core.model import site_of
 from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.pretrained.attention_weights import attention_weights
@@ -16,6 +19,7 @@ from graftwork.serve.http_bodies import AttentionQuestion, checked, read_json
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.predict_route import read_body, to_json
 from graftwork.serve.service import ServedTasks, Service, without_places
+from graftwork.train.loop import FittedModel
 
 MOST_WORDS = 128  # more do not fit in the picture
 
@@ -29,6 +33,8 @@ class Attending:
     async def answer(self, service: Service, request: Request) -> Response:
         """Answer a request. Raises `HttpRefusal`: 400, 422 for a wrong body, 429 while another is computed, 503."""
         asked = checked(AttentionQuestion, read_json(await read_body(service, request)))
+        if asked.task is not None:
+            service.catalogue.named(asked.task, "body.task")
         if self._busy:
             raise busy("the attention in another text is being computed")
         self._busy = True
@@ -43,17 +49,36 @@ class Attending:
         return Response(to_json(found), media_type="application/json")
 
 
+def network_of(bank: ServedTasks, task: str | None) -> Backbone:
+    """Return the network that answers a task, with its adapters; the frozen backbone for None.
+
+    Raises `ConfigError` for a method whose network is not the backbone with what was plugged into it or trained in it.
+    """
+    if task is None:
+        return bank.open_backbone()
+    module = bank.module(task)
+    if module.backbone is not None and isinstance(module.fitted, FittedModel):
+        model = module.fitted.model
+        if all(site_of(place)[1] != "attention" for place in model.adapters):
+            return model.backbone
+    elif module.backbone is not None and isinstance(module.fitted, ReadsStates):
+        return module.backbone  # it reads the states of the frozen network, and changes nothing in it
+    got = str(module.description["method"]["name"])
+    raise ConfigError("the attention of this task's method can't be shown", got=got, do="look at the backbone's")
+
+
 def attention(bank: ServedTasks, asked: AttentionQuestion) -> dict[str, Any]:
-    """Return the attention weights of a text in one head of the backbone, as JSON.
+    """Return the attention weights of a text in one head of a block, or in all, as JSON.
 
     `words` as in the text, which of them were `added` by the tokeniser, `weights` (words, words) whose rows sum to 1,
+    or a list of these for each head,
     the numbers of `blocks` and `heads`, and whether the text was `cut`. Raises `ConfigError` for a blank text, a text
     of too many words, a block or head that does not exist, and a backbone that does not read texts or does not give
     its attention weights.
     """
     if not asked.text.strip():
         raise ConfigError("the text is blank", expected="a string with words")
-    backbone = reading_part(bank.open_backbone())
+    backbone = reading_part(network_of(bank, asked.task))
     if not isinstance(backbone, TransformerBackbone):
         reads = f"{backbone.card.id} reads {backbone.card.modality}s"
         raise ConfigError(
@@ -63,7 +88,7 @@ def attention(bank: ServedTasks, asked: AttentionQuestion) -> dict[str, Any]:
     return {
         "words": list(found.words),
         "added": list(found.added),
-        "weights": [[round(weight, 5) for weight in row] for row in found.of_words().tolist()],
+        "weights": found.of_words().astype("float64").round(5).tolist(),
         "blocks": found.blocks,
         "heads": found.heads,
         "cut": found.cut,

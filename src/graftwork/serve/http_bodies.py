@@ -59,11 +59,26 @@ class ManyRows(BaseModel, extra="forbid", strict=True):
 
 
 class AttentionQuestion(BaseModel, extra="forbid", strict=True):
-    """A text, and the block and the head whose attention weights are asked for, both counted from 0."""
+    """A text, and the block and the head whose attention weights are asked for, both counted from 0.
+
+    Without a head, of all heads of the block; with a task, of its adapted network.
+    """
 
     text: Given
     block: Place = 0
-    head: Place = 0
+    head: Place | None = 0
+    task: Given | None = None
+
+
+class Feedback(BaseModel, extra="forbid", strict=True):
+    """The text or the pair that a task of labels or numbers answered, the right answer, and what was answered."""
+
+    task: Given
+    text: Given | None = None
+    text_a: Given | None = None
+    text_b: Given | None = None
+    label: str | list[str] | float
+    predicted: str | list[str] | float | None = None
 
 
 class AnsweredRow(BaseModel):

@@ -11,12 +11,19 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 
-from graftwork.bank.task_version import BOARD
+from graftwork.bank.task_version import BOARD, TaskEntry
 from graftwork.compare.advice import advice
 from graftwork.compare.sentences import Board, race_lines, search_line, verdicts, warnings
-from graftwork.serve.catalogue import told_of
+from graftwork.errors import GraftworkError
+from graftwork.module.module_files import read_self_test
+from graftwork.module.predict_file import shown
+from graftwork.module.task_module import stored_examples
+from graftwork.serve.catalogue import inputs_of, told_of
+from graftwork.serve.feedback_route import takes_feedback
 from graftwork.serve.predict_route import to_json
 from graftwork.serve.service import Service
+
+EXAMPLES = 4  # inputs of the self-test that the page offers to try
 
 
 async def alive(service: Service, request: Request) -> Response:
@@ -51,7 +58,7 @@ def tasks(service: Service, request: Request) -> Response:
     catalogue = service.catalogue
     if service.listing is None or service.listing[0] is not catalogue:  # long for many tasks: built once
         failed = [{"name": name, "failed": why} for name, why in sorted(catalogue.failed.items())]
-        listed = [told_of(task) for task in catalogue.tasks.values()]
+        listed = [told_of(task) | {"feedback": takes_feedback(service, task)} for task in catalogue.tasks.values()]
         service.listing = catalogue, to_json({"bank": _bank(service), "tasks": listed + failed})
     return Response(service.listing[1], media_type="application/json")
 
@@ -64,6 +71,8 @@ def task(service: Service, request: Request) -> Response:
     with suppress(ValueError, RecursionError):  # damaged: the task is shown without it
         board = None if read is None else json.loads(read)
     more = {
+        "feedback": takes_feedback(service, found),
+        "examples": examples_of(found),
         "recipe": found.description.get("recipe"),
         "run": found.description.get("run"),
         "card": _read(found.folder / "README.md"),
@@ -71,6 +80,17 @@ def task(service: Service, request: Request) -> Response:
         "board_in_words": None if board is None else in_words(board),
     }
     return told(told_of(found) | more)
+
+
+def examples_of(task: TaskEntry) -> list[dict[str, Any]]:
+    """Return the inputs of the task's self-test as a client may send them; none where they are files or not at hand."""
+    try:
+        stored = stored_examples(read_self_test(task.folder), task.folder)[:EXAMPLES]
+    except (GraftworkError, OSError, KeyError, TypeError, ValueError):
+        return []
+    found = [shown(example) for example in stored]
+    taken = [set(names) for names in inputs_of(task)]
+    return [given for given in found if set(given) in taken]
 
 
 def in_words(board: Board) -> dict[str, Any]:

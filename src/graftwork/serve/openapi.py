@@ -11,11 +11,11 @@ from starlette.routing import Route
 
 from graftwork import __version__
 from graftwork.serve.event_stream import MEDIA
-from graftwork.serve.http_bodies import REF, ROWS, AnsweredRows, AttentionQuestion, ErrorBody, ManyRows
+from graftwork.serve.http_bodies import REF, ROWS, AnsweredRows, AttentionQuestion, ErrorBody, Feedback, ManyRows
 from graftwork.serve.pages import fixed
 from graftwork.serve.predict_route import to_json
 
-MODELS = (*ROWS, ManyRows, AttentionQuestion, AnsweredRows, ErrorBody)
+MODELS = (*ROWS, ManyRows, AttentionQuestion, Feedback, AnsweredRows, ErrorBody)
 SCHEMAS: dict[str, Any] = models_json_schema([(model, "validation") for model in MODELS], ref_template=REF + "{model}")[
     1
 ]["$defs"]
@@ -32,6 +32,7 @@ ERRORS = {
     "431": "The head is too long.",
     "500": "An internal error, which is in the server's log under the answer's `X-Request-ID`.",
     "503": "No answer in time, or a task or backbone that could not be opened; `Retry-After` says when to come back.",
+    "507": "The feedback file is full.",
 }
 
 
@@ -79,16 +80,22 @@ def openapi() -> dict[str, Any]:
     predict = _told(
         "predict",
         "Answer one row or many, for one task, several or all.",
-        *ERRORS,
+        *(code for code in ERRORS if code != "507"),
         schema=_ref("AnsweredRows"),
         requestBody=_body(_ref("Row", "ManyRows"), {"task": "*"} | sample),
     )
     predict["responses"]["200"]["content"][MEDIA] = {"schema": text | {"description": EVENTS}}
     attention = _told(
         "attention",
-        "What a head of the backbone attends to in a text: words, and per word its shares of all words.",
-        *(code for code in ERRORS if code not in ("404", "406")),
+        "What a head, or all heads of a block, attend to in a text: words, and per word its shares of all words.",
+        *(code for code in ERRORS if code not in ("406", "507")),
         requestBody=_body(_ref("AttentionQuestion"), sample | {"block": 0, "head": 0}),
+    )
+    feedback = _told(
+        "feedback",
+        "Keep a text with its right label for training, where the server was started with --feedback.",
+        *(code for code in ERRORS if code not in ("406", "429")),
+        requestBody=_body(_ref("Feedback"), {"task": "mood"} | sample | {"label": "bad", "predicted": "good"}),
     )
     listed = _told("tasks", "The backbone, and every task with its scores and its price tag.", "401")
     task = _told("task", "A task with its card, its recipe and its leaderboard.", "401", "404", "503")
@@ -103,6 +110,7 @@ def openapi() -> dict[str, Any]:
         "paths": {
             "/v1/predict": {"post": predict},
             "/v1/attention": {"post": attention},
+            "/v1/feedback": {"post": feedback},
             "/v1/tasks": {"get": listed},
             "/v1/tasks/{name}": {"get": task, "parameters": [name]},
             "/livez": {"get": lives},

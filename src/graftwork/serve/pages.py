@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from starlette.requests import Request
@@ -24,15 +25,20 @@ HEADERS = {
 
 
 def page_routes() -> list[Route]:
-    """Return the routes of `/` and, under `/page/`, of every file beside it; each file is read once."""
+    """Return the routes of `/` and, under `/page/`, of the page's other files; each file is read once."""
     return [
         fixed(
             "/" if file.name == "index.html" else f"/page/{file.name}",
             file.read_bytes(),
             HEADERS | {"Content-Type": TYPES[Path(file.name).suffix]},
         )
-        for file in (files("graftwork.serve") / "page").iterdir()
+        for file in page_files()
     ]
+
+
+def page_files() -> list[Traversable]:
+    """Return the page's files, of which the colours are those of the report."""
+    return [*(files("graftwork.serve") / "page").iterdir(), files("graftwork.compare") / "colours.css"]
 
 
 def fixed(path: str, content: bytes, headers: Mapping[str, str]) -> Route:

@@ -45,14 +45,14 @@ def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> lis
     """Parse the rows of `POST /v1/predict`. Raises `HttpRefusal`: 400, 404, 413, 422, or 503 for an unopened task."""
     value = read_json(body)
     if not (isinstance(value, dict) and "rows" in value):
-        return [_row(value, "body", 1, catalogue, limits)]
+        return [read_row(value, "body", 1, catalogue, limits)]
     if isinstance(value["rows"], list) and len(value["rows"]) > limits.rows:
         raise _too_much("rows", len(value["rows"]), limits.rows, "rows", "split the request")
     read: list[RequestRow] = []
     answers, many = 0, checked(ManyRows, value)
     known: dict[str, Threshold | None] = {}
     for i, row in enumerate(many.rows):
-        read.append(_abstaining(_row(row, f"rows[{i}]", i + 1, catalogue, limits), many, known, catalogue))
+        read.append(_abstaining(read_row(row, f"rows[{i}]", i + 1, catalogue, limits), many, known, catalogue))
         answers += len(read[-1].pieces)
         if answers > limits.answers:
             raise _too_much("answers (rows times tasks)", answers, limits.answers, "rows", "split the request")
@@ -75,7 +75,8 @@ def _abstaining(
     return replace(row, pieces=[replace(piece, threshold=known[piece.task]) for piece in row.pieces])
 
 
-def _row(row: Any, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
+def read_row(row: Any, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
+    """Return the `number`th row of a request, which stands at `where`. Raises as `read_request`."""
     given = dict(checked_row(row, where))
     asked = given.pop("task")
     _check_sizes(given, where, limits)

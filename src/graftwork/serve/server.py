@@ -24,6 +24,7 @@ import uvicorn
 from graftwork.errors import ConfigError
 from graftwork.serve.app import application
 from graftwork.serve.connection_limits import Door
+from graftwork.serve.feedback_file import FeedbackFile
 from graftwork.serve.request_log import Records
 from graftwork.serve.server_limits import ServerLimits, connections_within
 from graftwork.serve.service import ServedTasks, Service, Watcher
@@ -207,16 +208,18 @@ def serve_bank(
     *,
     device: str,
     log_texts: bool,
+    feedback: Path | None = None,
     say: Callable[[int], None],
 ) -> None:
     """Open a bank, or a task by itself, and serve it until SIGTERM, SIGHUP or Ctrl-C, then drain.
 
-    `say` is called with the port when it is ready. Before that no connection is accepted, and these signals end the
-    process at once. A task that can't be opened is logged and listed as failed; the others are served. Raises as
-    `bind`, `served` and `Server.start`.
+    Labels that clients send go to the file `feedback`, if given. `say` is called with the port when it is ready.
+    Before that no connection is accepted, and these signals end the process at once. A task that can't be opened is
+    logged and listed as failed; the others are served. Raises as `FeedbackFile.open`, `bind`, `served`, `Server.start`.
     """
+    kept = None if feedback is None else FeedbackFile.open(feedback, limits.feedback_bytes)
     keep_few_kernels()
-    service = Service(served(folder, device), limits, Records(sys.stderr), log_texts=log_texts)
+    service = Service(served(folder, device), limits, Records(sys.stderr), log_texts=log_texts, feedback=kept)
     with bind(*address) as listener, quick_turns():
         service.renew()
         server = Server(service, token, listener)

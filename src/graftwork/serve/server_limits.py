@@ -30,6 +30,7 @@ class ServerLimits:
     characters: int = 20_000  # of all texts of a row
     words: int = 5_000
     choices: int = 100
+    feedback_bytes: int = 100_000_000  # of the file of feedback
 
     @property
     def share(self) -> int:

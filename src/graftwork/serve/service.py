@@ -17,8 +17,10 @@ from graftwork.core.example import Example
 from graftwork.core.writing import Tell
 from graftwork.errors import GraftworkError
 from graftwork.module.input_format import GivenInputs
+from graftwork.module.task_module import TaskModule
 from graftwork.serve.batching import Batcher
 from graftwork.serve.catalogue import Catalogue
+from graftwork.serve.feedback_file import FeedbackFile
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.prometheus import Measures
 from graftwork.serve.request_log import Records
@@ -58,6 +60,9 @@ class ServedTasks(Protocol):
     def load_all(self) -> Mapping[str, str]:
         """Open all tasks; return task -> message of those that can't be opened."""
 
+    def module(self, name: str) -> TaskModule:
+        """Return a task on its own. Raises `UnknownName`, `IncompatibleModule`, `StorageError`."""
+
     def open_backbone(self) -> Backbone:
         """Return the backbone. Raises `ConfigError` where there is none to look into."""
 
@@ -70,6 +75,7 @@ class Service:
     limits: ServerLimits
     records: Records
     log_texts: bool = False
+    feedback: FeedbackFile | None = None
     measures: Measures = field(default_factory=Measures)
     catalogue: Catalogue = field(default_factory=lambda: Catalogue({}, {}))
     draining: bool = False  # shutting down: accepted requests are still answered

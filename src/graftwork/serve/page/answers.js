@@ -9,13 +9,13 @@ const NOTHING = "(nothing was written)";
 /** What is said of a text that was cut. */
 export const CUT = "The text is longer than the backbone reads: only its beginning was read.";
 
-/** A row's answers as nodes: one at full length, or many side by side. */
-export function answersView({ answers, cut }, inputs, tasks) {
+/** A row's answers as nodes: one at full length, or many side by side; `more(name, answer)` stands under each. */
+export function answersView({ answers, cut }, inputs, tasks, more = () => null) {
   const names = Object.keys(answers);
   const note = cut && element("p", { class: "note" }, CUT);
   const blocks = names.map((name) => element("article", { class: "answer-of" },
-    tasks.length > 1 && element("h3", {}, element("a", { href: taskLink(name) }, name)),
-    answerView(answers[name], inputs)));
+    (tasks.length > 1 || names.length > 1) && element("h3", {}, element("a", { href: taskLink(name) }, name)),
+    answerView(answers[name], inputs), more(name, answers[name])));
   return [note, element("div", { class: names.length > 1 ? "many" : "one" }, blocks)].filter(Boolean);
 }
 
@@ -28,6 +28,7 @@ export function summary({ answers }) {
 }
 
 function inWords(answer) {
+  if ("best_guess" in answer) return `not sure, perhaps ${[answer.best_guess].flat().join(", ")}`;
   if ("ranking" in answer) return `first is ${answer.ranking[0]?.choice ?? "nothing"}`;
   if ("spans" in answer) return answer.spans.map(({ text, label }) => `${text} ${label}`).join(", ") || "no spans";
   if ("tags" in answer) return answer.tags.map((tag, at) => `${answer.words[at]} ${tag}`).join(", ");
@@ -41,6 +42,12 @@ function inWords(answer) {
 
 /** What a kind's answer looks like; its keys say which kind it is. */
 function answerView(answer, inputs) {
+  if ("best_guess" in answer) {
+    const { best_guess: guess, ...rest } = answer;
+    const [place] = Object.keys(rest); // of the prediction, which was withheld
+    return [element("p", { class: "verdict" }, "not sure"), element("p", { class: "caption" }, "The best guess:"),
+      answerView({ ...rest, [place]: guess }, inputs)];
+  }
   if ("ranking" in answer) return ranking(answer.ranking);
   if ("spans" in answer) return spans(answer.spans, textOf(inputs));
   if ("tags" in answer) return tags(answer);

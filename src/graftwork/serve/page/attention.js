@@ -1,7 +1,8 @@
-// What a head of the frozen backbone attends to: a heat map, and the chosen word's row in the text and as bars.
+// What the heads of a block attend to: all at a glance, one as a heat map, a word's row in the text and as bars.
 
 import { bars, CUT } from "./answers.js";
 import { element } from "./element.js";
+import { headPictures } from "./heads.js";
 import { heatMap } from "./heatmap.js";
 import { ask, NoToken, shownError } from "./server.js";
 import { chance } from "./units.js";
@@ -9,10 +10,11 @@ import { chance } from "./units.js";
 const EXAMPLE = "The bank by the river was closed, so I took my money to another bank.";
 const FEW = 40; // words: up to here the picture leaves room beside it
 const LISTED = 8; // words of a row that are told as bars
-const ABOUT = "How much of what a word reads is which other word, in one head of one block of the frozen backbone that "
-  + "all tasks share. What adapters change in it is not shown.";
+const ABOUT = "How much of what a word reads is which other word, in the heads of one block: of the frozen backbone "
+  + "that all tasks share, or of a task, with what its method changed in it.";
 
-let kept = { text: EXAMPLE, block: 0, head: 0 }; // what was asked last
+let kept = { text: EXAMPLE, block: 0, task: "" }; // what was asked last
+let shownHead = 0;
 let sizes = { blocks: 1, heads: 1 }; // of the backbone, as far as it has told
 let leaveOut = false; // the tokens that the tokenizer adds
 
@@ -27,9 +29,25 @@ export async function attentionView(leaving) {
   };
   const change = () => form.requestSubmit();
   const block = element("select", { name: "block", change });
-  const head = element("select", { name: "head", change });
+  const head = element("select", { name: "head", change: () => choose(Number(head.value)) });
+  const task = element("select", { name: "task", change }, element("option", { value: "" }, "the frozen backbone"));
   let found = null; // what was answered last
-  const put = () => picture.replaceChildren(...shownPicture(leaveOut ? withoutAdded(found) : found));
+  let choose = () => {}; // shows a head of what was answered last
+  const put = () => {
+    const whole = leaveOut ? withoutAdded(found) : found;
+    const one = element("div", {});
+    choose = (chosen) => {
+      shownHead = Math.min(chosen, found.heads - 1);
+      head.value = shownHead;
+      heads.mark(shownHead);
+      one.replaceChildren(element("h2", {}, `Head ${shownHead}`),
+        ...shownPicture({ ...whole, weights: whole.weights[shownHead] }));
+      status.textContent = `Block ${kept.block}, head ${shownHead}, ${found.words.length} words.`;
+    };
+    const heads = headPictures(whole.weights, choose);
+    picture.replaceChildren(element("h2", {}, `Block ${kept.block}`), heads.node, one);
+    choose(shownHead);
+  };
   const left = element("input", { type: "checkbox", change: () => {
     leaveOut = left.checked;
     if (found) put();
@@ -38,39 +56,49 @@ export async function attentionView(leaving) {
   const form = element("form", { class: "ask", submit },
     element("label", {}, "Text", area),
     element("div", { class: "beside controls" },
-      element("label", {}, "Block", block), element("label", {}, "Head", head),
+      element("label", {}, "Network", task), element("label", {}, "Block", block), element("label", {}, "Head", head),
       element("label", { class: "tick" }, left, "without added tokens"),
       element("button", { type: "submit", class: "main" }, "Show")));
   const offer = () => {
     fill(block, sizes.blocks, kept.block);
-    fill(head, sizes.heads, kept.head);
+    fill(head, sizes.heads, shownHead);
   };
   let asked = new AbortController();
   const look = async () => {
     asked.abort(); // a second question takes the place of the first
     asked = new AbortController();
     const signal = AbortSignal.any([asked.signal, leaving]);
-    kept = { text: area.value, block: Number(block.value), head: Number(head.value) };
+    kept = { text: area.value, block: Number(block.value), task: task.value };
     const waits = (seconds) => { status.textContent = `The server is busy. The next try is in ${seconds} s.`; };
     try {
-      found = await ask("v1/attention", { body: kept, signal, waits });
+      const body = { text: kept.text, block: kept.block, head: null, ...(kept.task && { task: kept.task }) };
+      found = await ask("v1/attention", { body, signal, waits });
       sizes = found;
       offer();
       put();
-      status.textContent = `Block ${kept.block}, head ${kept.head}, ${found.words.length} words.`;
     } catch (error) {
       if (signal.aborted) return;
       status.textContent = "";
       found = null;
+      choose = () => {};
       picture.replaceChildren(shownError(error));
       if (error instanceof NoToken) form.dispatchEvent(new CustomEvent("notoken", { bubbles: true, detail: error }));
     }
   };
   area.value = kept.text;
   offer();
+  offerTasks(task, leaving);
   look();
   const title = element("h1", { tabindex: -1 }, "Attention");
   return { title: "Attention", content: [title, element("p", { class: "about" }, ABOUT), form, status, picture] };
+}
+
+/** The tasks over texts, as other networks to look into. */
+async function offerTasks(select, signal) {
+  const { tasks } = await ask("v1/tasks", { signal }).catch(() => ({ tasks: [] }));
+  const reading = tasks.filter(({ failed, inputs }) => !failed && inputs.length > 0);
+  select.append(...reading.map(({ name }) => element("option", { value: name }, name)));
+  if (reading.some(({ name }) => name === kept.task)) select.value = kept.task;
 }
 
 function fill(select, number, chosen) {
@@ -84,7 +112,7 @@ function fill(select, number, chosen) {
 /** The same without the tokens that the tokenizer adds, which often take most of what is read. */
 function withoutAdded({ words, added, weights, cut }) {
   const own = (row) => row.filter((_, at) => !added[at]);
-  return { words: own(words), weights: own(weights).map(own), cut, partly: true };
+  return { words: own(words), weights: weights.map((rows) => own(rows).map(own)), cut, partly: true };
 }
 
 /** The heat map, and the words to choose a row by; `weights` has a row per word, its shares of all words. */

@@ -7,6 +7,7 @@ const JSON_TEXT = "application/json";
 const EVENTS = "text/event-stream";
 const TRIES = 6; // of a request that a full queue refuses
 const LONGEST_WAIT = 60; // seconds
+const [PART_ROWS, PART_ANSWERS, PART_LETTERS] = [64, 1024, 20_000]; // of many rows, asked together
 
 let kept = "";
 try {
@@ -70,6 +71,34 @@ export async function ask(path, { body, signal, waits = () => {}, grows } = {}) 
     if (answer.status === 401) throw new NoToken(parts);
     throw new Refused(parts);
   }
+}
+
+/**
+ * The answers to many rows of `tasks` tasks each, asked in parts that are answered in time; `progress(rows)` is told
+ * how many are. An error has the number of its `row`.
+ */
+export async function askRows(rows, { tasks, signal, waits, progress = () => {} }) {
+  const answers = [];
+  while (answers.length < rows.length) {
+    const part = partOf(rows.slice(answers.length, answers.length + PART_ROWS), Math.floor(PART_ANSWERS / tasks));
+    try {
+      const told = await ask("v1/predict", { body: { rows: part }, signal, waits });
+      answers.push(...told.rows);
+    } catch (error) {
+      const place = /^rows\[(\d+)\]/.exec(error.parts?.where ?? "");
+      if (place) error.row = answers.length + Number(place[1]);
+      throw error;
+    }
+    progress(answers.length);
+  }
+  return answers;
+}
+
+/** The first of these rows, at least one, up to so many and within the letters of a part. */
+function partOf(rows, most) {
+  let letters = 0;
+  const fits = rows.findIndex((row, at) => at >= most || (letters += JSON.stringify(row).length) > PART_LETTERS);
+  return fits < 0 ? rows : rows.slice(0, Math.max(fits, 1));
 }
 
 /** The answer at the end of events. */

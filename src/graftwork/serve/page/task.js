@@ -9,14 +9,15 @@ import { percent, show } from "./units.js";
 
 /** The view of one task: `#/tasks/NAME`. */
 export async function taskView(name, signal) {
-  const task = await ask(`v1/tasks/${encodeURIComponent(name)}`, { signal });
+  const [task, { tasks: all }] = await Promise.all(
+    [`v1/tasks/${encodeURIComponent(name)}`, "v1/tasks"].map((path) => ask(path, { signal })));
   return {
     title: task.name,
     content: [
       element("p", { class: "back" }, element("a", { href: "#/" }, "All tasks")),
       element("h1", { tabindex: -1 }, task.name),
       element("p", { class: "about" }, about(task)),
-      section("try", "Try a text", askForm([task])),
+      section("try", "Try a text", askForm([task], all.filter((other) => !other.failed))),
       element("div", { class: "halves" }, scores(task), prices(task)),
       boardSection(task),
       labels(task),
