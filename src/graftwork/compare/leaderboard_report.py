@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.majority_floor import floor_name
+from graftwork.compare.mistakes_page import mistakes_section, write_beside
 from graftwork.compare.plots import charts, shipped_chart
 from graftwork.compare.sentences import (
     class_line,
@@ -44,13 +45,21 @@ PASSING = ("time", "load_average")  # keys of an environment that differ between
 BOARD_COSTS = ("train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds")
 
 
-def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_text(path, render_report(board, runs))
+def write_report(
+    board: Mapping[str, Any],
+    runs: Sequence[Mapping[str, Any]],
+    path: Path,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the page to `path` atomically, and the examples that it can't hold beside it. Raises `StorageError`."""
+    beside = write_beside(mistakes, path.parent)
+    write_text(path, render_report(board, runs, mistakes_section(mistakes, beside)))
 
 
-def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page's HTML. All text from data is escaped, in the page and in the plots."""
+def render_report(
+    board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], mistakes: Mapping[str, Any] | None = None
+) -> str:
+    """Return the page's HTML, with the section `mistakes`. All text from data is escaped, in the page and in plots."""
     board, runs = finite(board), finite(list(runs))
     return (
         pages()
@@ -77,6 +86,7 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             written=examples_of(board),
             written_cells=written_cells(board),
             written_new=NEW,
+            mistakes=mistakes,
             warnings=warnings(board),
             data_report={key: value for key, value in board["data_report"].items() if key != "warnings"},
             runs=[_run(run, board["headline_metric"]) for run in runs],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example
+from graftwork.core.kind import Outcome
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
@@ -40,6 +41,7 @@ class Classification(PooledKind):
     settings: type[Any] = ClassificationSettings
     has_labels = True
     mends = ""
+    right_means = "the class of the target"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:
         """Return the label unchanged; a list of one label, as annotation tools write it, is that label."""
@@ -127,6 +129,22 @@ class Classification(PooledKind):
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the label, and the three most probable ones."""
         return label_sentence(answer["label"], answer["probabilities"])
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return `{"label": …}`."""
+        return {"label": example.target}
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Return the label."""
+        return str(answer["label"])
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Return one outcome: the two labels."""
+        return [Outcome(expected["label"], answer["label"], expected["label"] == answer["label"])]
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return the labels."""
+        return task.labels
 
 
 kinds.register("classification")(Classification())
