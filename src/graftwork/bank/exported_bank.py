@@ -22,9 +22,8 @@ from graftwork.io.json_limits import MODULE
 from graftwork.module.exported_folder import PARTS, read_exported_bank, with_cause
 from graftwork.module.input_format import GivenInputs
 from graftwork.module.inputs import example_of_given
-from graftwork.module.predict_many import windows
+from graftwork.module.predict_many import answers_of, windows
 from graftwork.module.task_module import TaskModule, stored_examples
-from graftwork.registry import kinds
 from graftwork.ship.onnx_parts import changed_task
 from graftwork.ship.onnx_tasks import TASKS, GraphOfTasks, open_tasks
 
@@ -128,8 +127,7 @@ class ExportedBank:
             wanted = {name: [window[place][1] for place in places] for name, places in asked.items()}
             answered: dict[int, Answer] = {}
             for name, logits in self._graph.logits(wanted).items():
-                task = modules[name].task
-                decoded = kinds.get(task.kind).decode(logits, task, wanted[name])
+                decoded = answers_of(modules[name], logits, wanted[name])
                 answered |= zip(asked[name], decoded, strict=True)
             found += [answered[place] for place in range(len(window))]
         return found

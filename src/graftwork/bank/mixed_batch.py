@@ -29,6 +29,7 @@ from graftwork.core.task import Task
 from graftwork.core.writing import Tell
 from graftwork.errors import UnknownName
 from graftwork.machine.memory import in_halves
+from graftwork.module.calibration import at_temperature, temperature_of
 from graftwork.module.predict_many import Answer, windows
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds
@@ -60,6 +61,7 @@ class Resident:
     kind: Kind
     roles: tuple[str, ...]
     facts: Mapping[str, Any]
+    temperature: float  # of its probabilities
     place: AdapterPlace | None = None  # adapters on a shelf
     head: nn.Module | None = None  # the head, if on a shelf
     reader: ReadsStates | None = None
@@ -107,7 +109,8 @@ class Mixture:
                 found: dict[int, Answer] = {}
                 for name, places, logits in self._logits(window, _told_from(len(answers), tell)):
                     resident = self._residents[name]
-                    decoded = resident.kind.decode(logits, resident.task, [window[i][1] for i in places])
+                    tempered = at_temperature(logits, resident.temperature)
+                    decoded = resident.kind.decode(tempered, resident.task, [window[i][1] for i in places])
                     found |= zip(places, decoded, strict=True)
                 answers += [found[i] for i in range(len(window))]
         return answers
@@ -136,7 +139,8 @@ class Mixture:
     def _housed(self, module: TaskModule) -> Resident:
         """Put the adapters of a module onto a shelf if they can be stacked; else keep the module as it is."""
         fitted, backbone = module.fitted, module.backbone
-        like = partial(Resident, module.task, kinds.get(module.task.kind), module.roles, fitted.facts)
+        kind, temperature = kinds.get(module.task.kind), temperature_of(module.description)
+        like = partial(Resident, module.task, kind, module.roles, fitted.facts, temperature)
         if backbone is None or not isinstance(fitted, ReadsStates):
             return like(fitted=fitted)
         hanging = fitted.adapters if isinstance(fitted, Hangs) else {}

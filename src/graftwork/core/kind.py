@@ -87,6 +87,17 @@ class OneClass(Protocol):
 
 
 @runtime_checkable
+class SharesProbability(Protocol):
+    """A kind whose logits share out one probability among the classes or choices of an example, by a softmax.
+
+    Divided by a temperature, they give other probabilities and the same answers (Guo et al. 2017).
+    """
+
+    def right_class(self, targets: Numbers) -> NDArray[np.int64]:
+        """Return (N,), the number of the right class or choice of each example, of encoded targets."""
+
+
+@runtime_checkable
 class Scales(Protocol):
     """A kind that encodes targets in the scale of the training targets, a setting that `resolve` derives."""
 

@@ -14,6 +14,9 @@ from graftwork.targets.choices import parse_marks
 from graftwork.targets.listwise import Listwise
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from graftwork.core.ragged import Ragged
 
 METRICS = ("accuracy",)
@@ -44,6 +47,12 @@ class Choice(Listwise):
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:
         """Return the index of the right choice."""
         return [target.index(1) for target in targets]
+
+    def right_class(self, targets: Ragged) -> NDArray[np.int64]:
+        """Return the number (N,) of the choice that is marked in the targets (W, 2), counted from 0."""
+        import numpy as np
+
+        return np.asarray(np.flatnonzero(targets.flat[:, 0]) - targets.starts, dtype=np.int64)
 
     def decode(self, logits: Ragged, task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """(W, 1) -> `{"choice", "index", "probabilities"}` per example: the first of ties; `index` counts from 0."""

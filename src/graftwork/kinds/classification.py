@@ -109,6 +109,10 @@ class Classification(PooledKind):
         counts = np.bincount(targets.astype(np.int64), minlength=self.outputs(task))
         return np.asarray(np.log(np.maximum(counts / max(1, len(targets)), 1e-9)))
 
+    def right_class(self, targets: NDArray[np.generic]) -> NDArray[np.int64]:
+        """Return the classes (N,) themselves."""
+        return targets.astype("int64")
+
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
         """(B, C) -> (B,) class of the highest logit, the first of ties."""
         import numpy as np

@@ -12,6 +12,7 @@ from graftwork.core.example import Example, Input, text_of
 from graftwork.core.media import Media
 from graftwork.core.method import CountsCut, Logits, ReadsStates
 from graftwork.errors import ConfigError
+from graftwork.module.calibration import at_temperature, temperature_of
 from graftwork.registry import kinds
 
 if TYPE_CHECKING:
@@ -74,8 +75,13 @@ def answer_windows(modules: Sequence[TaskModule], examples: Iterable[Example]) -
     """Yield the answers to a stream of examples, window by window; the next window is tokenised in the background."""
     for window, logits, cut in logit_windows(modules, examples):
         decoding = zip(modules, logits, strict=True)
-        answers = [kinds.get(module.task.kind).decode(found, module.task, window) for module, found in decoding]
-        yield RowWindow(window, answers, cut)
+        yield RowWindow(window, [answers_of(module, found, window) for module, found in decoding], cut)
+
+
+def answers_of(module: TaskModule, logits: Logits, examples: Sequence[Example]) -> list[Answer]:
+    """Decode a module's logits of these examples, with probabilities at its temperature."""
+    tempered = at_temperature(logits, temperature_of(module.description))
+    return kinds.get(module.task.kind).decode(tempered, module.task, examples)
 
 
 def logit_windows(

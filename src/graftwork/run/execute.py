@@ -30,6 +30,7 @@ from graftwork.errors import GraftworkError, StorageError
 from graftwork.io.files import OF_THE_DISK, header_of, storage_error, write_text
 from graftwork.machine.environment import environment
 from graftwork.machine.memory import Memory, give_back, is_large, ran_out
+from graftwork.module.calibration import CALIBRATION, at_temperature, calibration_of, temperature_of
 from graftwork.module.confidence import remembered
 from graftwork.module.module_files import DELTA
 from graftwork.module.task_module import add_price_tag, save_module, self_test_examples
@@ -206,9 +207,12 @@ class _Execution:
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
             kind, task = self.setting.kind, self.setting.task
-            decoded = {s.name: kind.decode(logits, task, s.examples) for s, logits in answers}
+            calibration = calibration_of(kind, {s.name: (logits, s.targets) for s, logits in answers})
+            told = {CALIBRATION: calibration} if calibration else {}
+            tempered = [(s, at_temperature(logits, temperature_of(told))) for s, logits in answers]
+            decoded = {s.name: kind.decode(logits, task, s.examples) for s, logits in tempered}
             write_predictions(self.folder, answers, decoded)
-            self._save(fitted, scores["test"], decoded)
+            self._save(fitted, scores["test"], decoded, told)
         with self.profile.phase("meter"):
             self.readings = replace(self.readings, **predict_speed(fitted, data.test.examples))
             interval = evidence_of(data, "test", answers[-1][1]).spread
@@ -262,7 +266,13 @@ class _Execution:
     def _scores(self, split: Split, logits: Logits) -> dict[str, float]:
         return {metric: Scorer(metric, self.setting, split)(logits) for metric in self.setting.task.metrics}
 
-    def _save(self, fitted: Fitted, scores: Mapping[str, float], decoded: Mapping[str, list[dict[str, Any]]]) -> None:
+    def _save(
+        self,
+        fitted: Fitted,
+        scores: Mapping[str, float],
+        decoded: Mapping[str, list[dict[str, Any]]],
+        calibration: Mapping[str, Any],
+    ) -> None:
         data = self.session.dataset
         held = [example for name in decoded for example in data.splits[name].examples]
         examples = self_test_examples(self.folder / "module", self.session.dataset.test.examples)
@@ -276,7 +286,7 @@ class _Execution:
             "trained_parameters": fitted.trained_parameters,
             "data": record(data),
             "held_out": remembered(held, [answer for answers in decoded.values() for answer in answers]),
-        }
+        } | dict(calibration)
         module = self.folder / "module"
         self.readings.stored_bytes = save_module(module, self.setting, fitted, about, examples, fitted.logits(examples))
         self.readings.stored_parameters = sum(header_of(module / DELTA).numbers.values())

@@ -16,6 +16,7 @@ from graftwork.core.task import Dataset, positive_of
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.io.files import require_writable, storage_errors, sync_tree
+from graftwork.module.calibration import CALIBRATION, at_temperature, calibration_of, temperature_of
 from graftwork.module.confidence import remembered
 from graftwork.module.exported_folder import is_exported
 from graftwork.module.inputs import OF_ROLES
@@ -177,11 +178,15 @@ def describe(
     logits = {split.name: made.fitted.logits(split.examples) for split in splits}
     setting = Setting(task, kind, made.backbone)
     scores = {metric: Scorer(metric, setting, dataset.test)(logits["test"]) for metric in task.metrics}
-    answers = [answer for split in splits for answer in kind.decode(logits[split.name], task, split.examples)]
+    found = {split.name: (logits[split.name], split.targets) for split in splits}
+    calibration = {CALIBRATION: calibration_of(kind, found) or {}}
+    tempered = {name: at_temperature(one, temperature_of(calibration)) for name, one in logits.items()}
+    answers = [answer for split in splits for answer in kind.decode(tempered[split.name], task, split.examples)]
     held = remembered([example for split in splits for example in split.examples], answers)
     source = {name: original.description[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")}
     record = {"of": source, **report}
-    add_to_description(made.folder, {"scores": scores, "held_out": held, "compression": record, "costs": costs})
+    known = {"scores": scores, "held_out": held, "compression": record, "costs": costs} | calibration
+    add_to_description(made.folder, known)
     sync_tree(made.folder)
 
 

@@ -1,0 +1,162 @@
+"""Calibration: how far probabilities are from the share of right answers, and one temperature that corrects them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.kind import Kind, SharesProbability
+from graftwork.core.method import Logits
+from graftwork.core.ragged import Numbers, Ragged
+from graftwork.errors import IncompatibleModule
+
+BINS = 15
+FOLDS = 5
+FEWEST = 50  # least validation rows that a temperature is fitted on
+HOTTEST = 20.0  # a temperature is between 1 / HOTTEST and HOTTEST
+CALIBRATION = "calibration"  # in module.json; absent: the temperature is 1
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Answers of similar confidence: its bounds, its mean, the share of right answers, and their number."""
+
+    low: float
+    high: float
+    confidence: float
+    accuracy: float
+    rows: int
+
+
+def reliability(
+    confidences: Sequence[float] | NDArray[Any], right: Sequence[bool] | NDArray[Any], bins: int = BINS
+) -> list[ReliabilityBin]:
+    """Sort answers into bins of equally many rows, as far as equal confidences stay together.
+
+    `confidences` (N,) are the probabilities that answers give themselves, `right` (N,) whether they are right.
+    """
+    order = np.argsort(np.asarray(confidences, np.float64), kind="stable")
+    values = np.asarray(confidences, np.float64)[order]
+    hits = np.asarray(right, np.float64)[order]
+    if not len(values):
+        return []
+    cuts = np.searchsorted(values, values[np.arange(1, bins) * len(values) // bins], side="left")
+    edges = np.unique([0, *cuts, len(values)])
+    return [
+        ReliabilityBin(*map(float, (values[a], values[b - 1], values[a:b].mean(), hits[a:b].mean())), int(b - a))
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+    ]
+
+
+def calibration_error(bins: Sequence[ReliabilityBin]) -> float:
+    """Return the expected calibration error: mean over rows of |confidence - accuracy| of their bin (Guo et al. 2017).
+
+    A fraction; 0.0 without bins.
+    """
+    rows = sum(one.rows for one in bins)
+    return sum(one.rows * abs(one.confidence - one.accuracy) for one in bins) / rows if rows else 0.0
+
+
+def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -> dict[str, Any] | None:
+    """Return the temperature fitted on "validation", and reliability figures of each split, as JSON.
+
+    `answered` has the logits and encoded targets of "validation" and "test". The figures are before and after, those
+    after on validation by cross-fitting: each fifth of the rows at the temperature of the others. The temperature is 1,
+    and "why" says so, for fewer than 50 validation rows, without a wrong answer among them, and where the cross-fitted
+    negative log-likelihood is not lower. None for a kind whose answers do not share out one probability.
+    """
+    if not isinstance(kind, SharesProbability):
+        return None
+    splits = {name: _Rows.of(kind, *given) for name, given in answered.items()}
+    held = splits["validation"]
+    before, temperature, why = held.figures(1.0), 1.0, ""
+    crossed: float | NDArray[np.float64] = 1.0
+    if len(held.right) < FEWEST:
+        why = f"fewer than {FEWEST} validation rows"
+    elif held.hits.all():
+        why = "no wrong answer on validation"
+    else:
+        crossed, temperature = _crossed(held), _fitted(held)
+        if held.figures(crossed)["nll"] >= before["nll"]:
+            crossed, temperature, why = 1.0, 1.0, "a temperature does not lower the cross-fitted log-likelihood loss"
+    told: dict[str, Any] = {"temperature": temperature, "rows": len(held.right), "why": why}
+    for name, rows in splits.items():
+        after = crossed if name == "validation" else temperature
+        told[name] = {"before": rows.figures(1.0), "after": rows.figures(after)}
+    return told
+
+
+def at_temperature(logits: Logits, temperature: float) -> Logits:
+    """Divide logits by a temperature; for 1 return them unchanged. No answer changes, as all are divided alike."""
+    if temperature == 1.0:
+        return logits
+    return replace(logits, flat=logits.flat / temperature) if isinstance(logits, Ragged) else logits / temperature
+
+
+def temperature_of(description: Mapping[str, Any]) -> float:
+    """Return the temperature that a module's description holds, 1.0 if none. Raises `IncompatibleModule`."""
+    found = description.get(CALIBRATION, {}).get("temperature", 1.0)
+    if type(found) not in (int, float) or not (math.isfinite(found) and found > 0):
+        raise IncompatibleModule("the temperature in module.json is not a positive number", got=repr(found))
+    return float(found)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one split: logits (N, C), -inf where a row has fewer than C choices, and the right class (N,)."""
+
+    logits: NDArray[np.float64]
+    right: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, kind: SharesProbability, logits: Logits, targets: Numbers) -> _Rows:
+        if not isinstance(logits, Ragged):
+            return cls(np.asarray(logits, np.float64), np.asarray(kind.right_class(targets), np.int64))
+        wide = np.full((len(logits), int(logits.counts.max(initial=1))), -np.inf)
+        for row, own in zip(wide, logits, strict=True):
+            row[: len(own)] = own[:, 0]
+        return cls(wide, np.asarray(kind.right_class(targets), np.int64))
+
+    @property
+    def hits(self) -> NDArray[np.bool_]:
+        """(N,) whether the answer is right."""
+        return np.asarray(self.logits.argmax(axis=1) == self.right)
+
+    def some(self, chosen: NDArray[np.bool_]) -> _Rows:
+        return _Rows(self.logits[chosen], self.right[chosen])
+
+    def log_chances(self, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """(N, C) log-probabilities at a temperature, or at one for each row (N,)."""
+        from scipy.special import log_softmax
+
+        return np.asarray(log_softmax(self.logits / np.reshape(temperature, (-1, 1)), axis=1))
+
+    def loss(self, temperature: float | NDArray[np.float64]) -> float:
+        """Return the mean negative log-likelihood, in nats."""
+        return float(-self.log_chances(temperature)[np.arange(len(self.right)), self.right].mean())
+
+    def figures(self, temperature: float | NDArray[np.float64]) -> dict[str, float]:
+        """Return the expected calibration error in bins of equally many rows, and the negative log-likelihood."""
+        surest = np.exp(self.log_chances(temperature).max(axis=1))
+        return {"ece": calibration_error(reliability(surest, self.hits)), "nll": self.loss(temperature)}
+
+
+def _fitted(rows: _Rows) -> float:
+    """Return the temperature of least negative log-likelihood, which is convex in its inverse."""
+    from scipy.optimize import minimize_scalar
+
+    bounds = (1 / HOTTEST, HOTTEST)
+    found = minimize_scalar(lambda inverse: rows.loss(1 / inverse), bounds=bounds, method="bounded")
+    return 1 / float(found.x)
+
+
+def _crossed(rows: _Rows) -> NDArray[np.float64]:
+    """Return for each row (N,) the temperature fitted on the other folds."""
+    folds = np.random.default_rng(0).permutation(len(rows.right)) % FOLDS
+    by_fold = np.array([_fitted(rows.some(folds != fold)) for fold in range(FOLDS)])
+    return np.asarray(by_fold[folds])
