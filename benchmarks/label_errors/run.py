@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graftwork as gw
+from graftwork.compare.mistakes import tempered_logits
 from graftwork.evaluate.label_errors import averaged, suspected_labels
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
+from graftwork.registry import kinds
 from graftwork.run.store import read_predictions
 
 HERE = Path(__file__).parent.absolute()
@@ -100,14 +102,13 @@ def measure(data: Path, name: str, ways: Mapping[str, Found]) -> dict[str, Any]:
     train, test = train[:TRAIN], test[:TEST]
     with tempfile.TemporaryDirectory() as place:
         made = board(Path(place), train, test)
-        found = {row["method"]: [read_predictions(Path(place) / "runs" / run) for run in row["runs"]]
-                 for row in made.rows}  # fmt: skip
+        kind, runs = kinds.get("classification"), Path(place) / "runs"
+        logits = {row["method"]: [np.asarray(tempered_logits(runs / run, kind)) for run in row["runs"]]
+                  for row in made.rows}  # fmt: skip
+        lines = [line for line in read_predictions(runs / made.rows[0]["runs"][0]) if line["split"] == "test"]
         accuracy = {row["method"]: row["scores"]["accuracy"]["mean"] for row in made.rows}
     labels = sorted({label for _, label in train})
-    runs = [[line for line in run if line["split"] == "test"] for of in found.values() for run in of]
-    clean = np.array([labels.index(line["target"]) for line in runs[0]], dtype=np.int64)
-    logits = {method: [np.array([line["logits"] for line in run if line["split"] == "test"]) for run in of]
-              for method, of in found.items()}  # fmt: skip
+    clean = np.array([labels.index(line["target"]) for line in lines], dtype=np.int64)
     told = []
     for seed in range(SEEDS):
         given, which = flipped(clean, len(labels), seed)

@@ -36,10 +36,9 @@
   }
 
   function inOrder(rows, asked) {
-    const sure = row => row.answers[0][1] ?? 0;
-    const sort = asked.get("sort");
-    if (sort === "unsure") return rows.sort((a, b) => sure(a) - sure(b));
-    if (sort === "sure") return rows.sort((a, b) => sure(b) - sure(a));
+    const sort = asked.get("sort"), sign = sort === "sure" ? -1 : 1;
+    const sure = row => row.answers[0][1] === null ? 2 : sign * row.answers[0][1];  // without a probability: last
+    if (sort) return rows.sort((a, b) => sure(a) - sure(b));
     if (asked.get("only") === "suspect") return rows.sort((a, b) => a.suspect.rank - b.suspect.rank);
     return rows;
   }
@@ -81,7 +80,7 @@
   function card(row) {
     const made = make("article"), head = make("h4"), link = make("a", row.id);
     link.href = `#${new URLSearchParams({example: row.id})}`;
-    head.append(link, " ", make("span", row.target, "mistakes-target"));
+    head.append(link, " target ", make("span", row.target, "mistakes-target"));
     made.append(head, text(row));
     if (row.suspect) made.append(make("p", `Suspected label error ${row.suspect.rank} of ${given.suspects}: the methods together say ${row.suspect.likely} (margin ${row.suspect.margin}).`, "note"));
     if (row.like) made.append(make("p", `The training row ${row.like} has the same text, or nearly so.`, "note"));

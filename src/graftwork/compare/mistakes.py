@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graftwork.compare.leaderboard_data import RowRuns
-from graftwork.core.kind import MISSED, NOTHING, NamesMistakes, OneClass, Outcome
+from graftwork.core.kind import MISSED, NOTHING, Kind, NamesMistakes, OneClass, Outcome, SharesProbability
+from graftwork.core.method import Logits
 from graftwork.core.task import Dataset
 from graftwork.data.checks.repeats import twins
 from graftwork.evaluate.label_errors import averaged, suspected_labels
+from graftwork.io.files import read_json
+from graftwork.module.calibration import BINS, at_temperature, reliability, temperature_of
 from graftwork.module.confidence import confidence_of
 from graftwork.module.predict_file import shown
 from graftwork.registry import kinds
@@ -27,6 +29,7 @@ from graftwork.run.store import read_logits
 
 WIDEST = 20  # names in a table of confusions; of more, the most frequent pairs are listed
 PAIRS = 40  # pairs listed then
+LEAST = 20  # rows of a bin of the reliability plot, about
 Z = 1.959964  # of a 95 % interval
 
 
@@ -73,6 +76,7 @@ def mistakes_content(
         "classes": _classes(judged, order) if kind.has_labels else [],
         "runner_up": judged[1].method if len(judged) > 1 else None,
         "one_class": isinstance(kind, OneClass),
+        "reliability": _reliability(judged[0]) if isinstance(kind, SharesProbability) else [],
         "examples": None,
     }
     if not texts:
@@ -82,7 +86,7 @@ def mistakes_content(
     like = twins(examples, dataset.train.examples)
     listed = []
     for row, example in enumerate(examples):
-        told = {
+        told: dict[str, Any] = {
             "id": example.id,
             "inputs": [[role, _text(role, given)] for role, given in shown(example).items()],
             "target": kind.brief(expected[row]),
@@ -112,7 +116,7 @@ def _above(board: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
 def _judged(method: str, run: str, dataset: Dataset, store: Path, expected: Sequence[Mapping[str, Any]]) -> Judged:
     task, kind = dataset.task, kinds.get(dataset.task.kind)
     assert isinstance(kind, NamesMistakes)
-    answers = kind.decode(read_logits(store / run, "test", kind), task, dataset.test.examples)
+    answers = kind.decode(tempered_logits(store / run, kind), task, dataset.test.examples)
     return Judged(
         method,
         run,
@@ -192,7 +196,8 @@ def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[
     kind, labels = kinds.get(dataset.task.kind), dataset.task.labels
     if not isinstance(kind, OneClass):
         return {}
-    of_methods = [[_logits(store / run.id, dataset) for run, _ in runs] for runs in scored.values()]
+    of_methods = [[np.asarray(tempered_logits(store / run.id, kind), np.float64) for run, _ in runs]
+                  for runs in scored.values()]  # fmt: skip
     found = suspected_labels(averaged(of_methods), np.asarray(dataset.test.targets, dtype=np.int64))
     return {
         one.row: {"rank": rank, "likely": labels[one.likely], "margin": round(one.margin, 3)}
@@ -200,8 +205,19 @@ def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[
     }
 
 
-def _logits(folder: Path, dataset: Dataset) -> NDArray[np.float64]:
-    return np.asarray(read_logits(folder, "test", kinds.get(dataset.task.kind)), dtype=np.float64)
+def tempered_logits(folder: Path, kind: Kind) -> Logits:
+    """Return a run's logits on test, at the temperature of its module."""
+    path = folder / "module" / "module.json"
+    temperature = temperature_of(read_json(path)) if path.is_file() else 1.0
+    return at_temperature(read_logits(folder, "test", kind), temperature)
+
+
+def _reliability(of: Judged) -> list[dict[str, Any]]:
+    """Return the bins of the answers' probabilities, each with the 95 % interval of its share of right answers."""
+    sure = [value for value in of.confidence if value is not None]
+    right = [of.right(row) for row, value in enumerate(of.confidence) if value is not None]
+    bins = reliability(sure, right, max(1, min(BINS, len(sure) // LEAST)))
+    return [asdict(one) | {"interval": wilson(round(one.accuracy * one.rows), one.rows)} for one in bins]
 
 
 def _text(role: str, given: str | Sequence[str]) -> str:

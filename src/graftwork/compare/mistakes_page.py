@@ -12,8 +12,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from graftwork.compare.chart import ACCENT, Axis, Series, draw
 from graftwork.compare.mistakes import PAIRS
 from graftwork.io.files import storage_errors, write_bytes
+from graftwork.units import percent
 
 MOST_ROWS = 2_000
 MOST_BYTES = 2_000_000  # of the embedded examples, as JSON
@@ -36,6 +38,7 @@ def mistakes_section(content: Mapping[str, Any] | None, beside: str | None) -> d
         "trues": sorted({pair["true"] for pair in content["confusions"]}),
         "css": Markup((FOLDER / "mistakes.css").read_text(encoding="utf-8")),
         "beside": beside,
+        "plot": _plot(content["chosen"], content["reliability"]) if content["reliability"] else None,
     }
     if content["examples"] is None:
         return told
@@ -48,6 +51,20 @@ def mistakes_section(content: Mapping[str, Any] | None, beside: str | None) -> d
         "data": Markup(text),
         "script": Markup((FOLDER / "mistakes.js").read_text(encoding="utf-8")),
     }
+
+
+def _plot(method: str, bins: Sequence[Mapping[str, Any]]) -> Markup:
+    """Return the reliability plot: the share of right answers against the probability that they were given."""
+    titles = [f"{one['rows']} rows\nprobability {percent(one['confidence'])}\nright {percent(one['accuracy'])}"
+              for one in bins]  # fmt: skip
+    ticks = [(tenth / 10, f"{10 * tenth}") for tenth in range(0, 11, 2)]
+    at, heights = [one["confidence"] for one in bins], [one["accuracy"] for one in bins]
+    points = Series(at, heights, titles, colour=ACCENT, size=5, spans=[one["interval"] for one in bins])  # fmt: skip
+    ideal = Series([0.0, 1.0], [0.0, 1.0], name="as often right as it says", mark="", line="dotted")
+    x, y = Axis("probability of the answer, %", 0, 1, ticks), Axis("right, %", 0, 1, ticks)
+    off = percent(sum(one["rows"] * abs(one["confidence"] - one["accuracy"]) for one in bins)
+                  / sum(one["rows"] for one in bins))  # fmt: skip
+    return draw([ideal, points], x, y, 320, f"Reliability of {method}: {off} points off on average.")
 
 
 def embedded(rows: Sequence[Row]) -> list[Row]:
@@ -63,7 +80,8 @@ def embedded(rows: Sequence[Row]) -> list[Row]:
             return 0, row["suspect"]["rank"]
         return (2, sure or 0.0, place) if right else (1, -(sure or 0.0), place)
 
-    kept, left = [], MOST_BYTES
+    kept: list[int] = []
+    left = MOST_BYTES
     for place in sorted(range(len(rows)), key=rank):
         left -= len(json.dumps(rows[place], ensure_ascii=False).encode())
         if left < 0 or len(kept) == MOST_ROWS:

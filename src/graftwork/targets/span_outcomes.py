@@ -1,4 +1,4 @@
-"""Which span of a target each span of an answer stands for: right, of another type, with other borders, missed, made up."""
+"""Which span of a target each span of an answer stands for: right, of another type or borders, missed, made up."""
 
 from __future__ import annotations
 
