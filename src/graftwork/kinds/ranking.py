@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graftwork.core.ragged import Ragged
 
 METRICS = ("mean_average_precision", "mean_reciprocal_rank")
+FIRST = "the first relevant one"
 RANKS = {"rank 1": 1, "rank 2": 2, "rank 3": 3, "rank 4 to 10": 10, "rank 11 or lower": math.inf}  # band -> its last
 
 
@@ -75,11 +76,11 @@ class Ranking(Listwise):
         if not rank:
             return []
         band = next(name for name, last in RANKS.items() if rank <= last)
-        return [Outcome("the first relevant one", band, rank == 1)]
+        return [Outcome(FIRST, band, rank == 1)]
 
     def outcome_names(self, task: Task) -> Sequence[str]:
-        """Return the bands of ranks."""
-        return list(RANKS)
+        """Return what is ranked, and the bands of ranks."""
+        return [FIRST, *RANKS]
 
 
 kinds.register("ranking")(Ranking())
