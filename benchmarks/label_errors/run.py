@@ -34,7 +34,7 @@ SETS = {  # name -> file of train, file of test
     "sms_spam": ("all.tsv", "all.tsv"),
     "sst2": ("train.tsv", "test.tsv"),
 }
-TRAIN, TEST, SEEDS, SHARE, FIRST = 2_000, 1_500, 3, 0.05, 50
+TRAIN, TEST, SEEDS, SHARE, FIRST = 1_500, 1_200, 3, 0.05, 50
 METHODS = ("tfidf_svm", "linear_probe")
 Found = Callable[[NDArray[np.float64], NDArray[np.int64]], list[int]]
 
@@ -58,7 +58,7 @@ def board(folder: Path, train: list[tuple[str, str]], test: list[tuple[str, str]
     for name, listed in (("train", train), ("test", test)):
         write(folder / f"{name}.tsv", listed)
     task = gw.Task.from_file(folder / "train.tsv", test=folder / "test.tsv")
-    given: dict[str, Any] = {"runs": folder / "runs", "out": folder / "board", "precision": "fp32", "cache_size": "0"}
+    given: dict[str, Any] = {"runs": folder / "runs", "out": folder / "board", "cache": folder / "cache"}
     return gw.compare(task, methods=METHODS, seeds=SEEDS, exhaustive=True, jobs=1, examples=False, **given)
 
 
