@@ -63,6 +63,10 @@ def folder_of(board: gw.Leaderboard) -> Path:
     return board.folder
 
 
+def run_of(board: gw.Leaderboard) -> str:
+    return str(next(row for row in board.rows if row["method"] == "tfidf_svm")["runs"][0])
+
+
 def test_the_page_agrees_with_the_predictions(board: gw.Leaderboard) -> None:
     found = data_of(folder_of(board) / "report.html")
     assert found["methods"] == ["tfidf_svm", "majority"]  # the chosen one first
@@ -85,6 +89,21 @@ def test_a_wrong_label_is_suspected_and_a_repeated_text_is_marked(board: gw.Lead
     assert rows["test/6"]["suspect"]["likely"] == "bug"
     assert rows["test/4"]["like"] == "train/4"
     assert "suspect" not in rows["test/1"]
+
+
+def test_words_that_decided_a_wrong_answer(board: gw.Leaderboard) -> None:
+    rows = data_of(folder_of(board) / "report.html")["rows"]
+    assert {row["id"] for row in rows if "words" in row} == {row["id"] for row in rows if not row["answers"][0][2]}
+    (row,) = [row for row in rows if row["id"] == "test/6"]
+    told = dict(row["words"]["text"])
+    assert list(told) == row["inputs"][0][1].split()
+    assert told["crash"] > 1 > abs(told["once"])  # no training text has it
+    module = gw.TaskModule.load(folder_of(board).parent / "runs" / run_of(board) / "module")
+    whole, without = (
+        answer["probabilities"]["bug"]
+        for answer in module.predict([row["inputs"][0][1], row["inputs"][0][1].replace("crash ", "")])
+    )
+    assert told["crash"] == pytest.approx(100 * (whole - without), abs=0.06)
 
 
 def test_texts_are_escaped(board: gw.Leaderboard) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from graftwork.compare.deciding_words import with_deciding_words
 from graftwork.compare.grid import Grid, MethodRuns, Runner, run_all, spent
 from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
 from graftwork.compare.leaderboard_report import write_report
@@ -261,8 +262,8 @@ class _Page:
         rows = grid.rows(self.session)
         content = self._content(grid, rows, draws)
         if draws == HEADLINE_DRAWS:
-            store = self.session.store.root
-            self.mistakes = mistakes_content(self.session.dataset, rows, store, content, self.examples)
+            found = mistakes_content(self.session.dataset, rows, self.session.store.root, content, self.examples)
+            self.mistakes = with_deciding_words(found, self.session, content)
         return self._written(content, rows)
 
     def complete(self, grid: Grid, watch: Listener) -> dict[str, Any]:
