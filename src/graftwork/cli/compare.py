@@ -61,6 +61,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also compress the chosen module and those on the frontier, and say which module to ship.",
 )
+@option(
+    "--no-examples",
+    is_flag=True,
+    help="Leave the texts of the test rows, and their answers, out of the report.",
+)
 @option("--against", metavar="METHOD", help="With several tasks: the reference method of all ratios.  [default: full]")
 @option(
     "--out",
@@ -84,6 +89,7 @@ def command(
     worth: float | None,
     exhaustive: bool,
     ship: bool,
+    no_examples: bool,
     against: str | None,
     out: str | None,
     jobs: int | None,
@@ -108,6 +114,7 @@ def command(
     """
     given = {"methods": methods, "seeds": seeds, "jobs": jobs, "worth": worth}
     given |= {"exhaustive": exhaustive or None, "vary": vary, "no_transfer": no_transfer, "ship": ship}
+    given |= {"examples": not no_examples}
     asked = [task_from_flags(name, flags) for name in data]
     if len(asked) > 1:
         if flags.get("rejects") is not None:

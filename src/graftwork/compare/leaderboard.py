@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from graftwork.compare.deciding_words import with_deciding_words
 from graftwork.compare.grid import Grid, MethodRuns, Runner, run_all, spent
 from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
 from graftwork.compare.leaderboard_display import Leaderboard
@@ -17,6 +18,7 @@ from graftwork.compare.leaderboard_report import write_report
 from graftwork.compare.listeners import Listener
 from graftwork.compare.live import watched
 from graftwork.compare.majority_floor import floor_of
+from graftwork.compare.mistakes import mistakes_content
 from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
 from graftwork.compare.shipped import require_shippable, shipped
@@ -64,6 +66,7 @@ def compare(
     jobs: int | None = None,
     no_transfer: bool = False,
     ship: bool = False,
+    examples: bool = True,
     progress: Progress | None = None,
     watch: Listener | None = None,
     **given: Unpack[GivenSettings],
@@ -87,6 +90,7 @@ def compare(
     `no_transfer` adds each method of `methods` that uses a backbone on random weights, or `full` if none is named.
 
     `ship` also compresses the chosen module and those on the frontier; the one to ship goes to `out`/shipped.
+    `examples`: the page has the test rows with every method's answer; False: counts alone, and no texts.
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
     has run, `watch` the plan and every standing; without `watch` and `progress` a notebook or terminal shows them.
 
@@ -108,7 +112,7 @@ def compare(
         _require_place(session, folder, ship)
         reading = [spec.id for item, spec in zip(fitting, specs, strict=True) if item.method.uses_backbone]
         with crew_of(Sessions(session), expected=sum(session.store.find(run) is None for run in reading)) as crew:
-            page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn))
+            page = _Page(session, folder, fraction, left_out, varied, (*SOURCES, *drawn), examples)
             grid = _grid(Runner(session, fitting, recipe, crew), seeds, fraction, exhaustive, page, progress, watch)
         content = page.complete(grid, watch) if ship else page.write(grid)
     return Leaderboard(content, folder, grid.reused, len(grid.runs) - grid.reused, Path(setup.runs))
@@ -222,9 +226,11 @@ class _Page:
         notes: tuple[str, ...],
         varied: tuple[str, ...],
         sources: tuple[str, ...],
+        examples: bool = True,
     ):
         self.session, self.folder, self.worth, self.notes = session, folder, worth, notes
-        self.varied, self.sources = varied, sources
+        self.varied, self.sources, self.examples = varied, sources, examples
+        self.mistakes: Mapping[str, Any] | None = None  # of the finished board
         self.floor = floor_of(session.dataset)
         self._next = 0.0  # earliest time of the next writing, on the monotonic clock
 
@@ -237,9 +243,16 @@ class _Page:
         self._next = began + EARLY_SHARE * (time.monotonic() - began)
 
     def write(self, grid: Grid, draws: int = HEADLINE_DRAWS) -> dict[str, Any]:
-        """Write `leaderboard.json` and `report.html`; return the content of the former."""
+        """Write `leaderboard.json` and `report.html`; return the content of the former.
+
+        What goes wrong is worked out for the finished board alone, the one with all draws.
+        """
         rows = grid.rows(self.session)
-        return self._written(self._content(grid, rows, draws), rows)
+        content = self._content(grid, rows, draws)
+        if draws == HEADLINE_DRAWS:
+            found = mistakes_content(self.session.dataset, rows, self.session.store.root, content, self.examples)
+            self.mistakes = with_deciding_words(found, self.session, content)
+        return self._written(content, rows)
 
     def complete(self, grid: Grid, watch: Listener) -> dict[str, Any]:
         """Write the board, then compress its modules, and write it again with them."""
@@ -250,7 +263,7 @@ class _Page:
     def _written(self, content: Mapping[str, Any], rows: Sequence[RowRuns]) -> dict[str, Any]:
         made: dict[str, Any] = finite(content)
         write_json(self.folder / "leaderboard.json", made)
-        write_report(made, _receipts(rows), self.folder / "report.html")
+        write_report(made, _receipts(rows), self.folder / "report.html", self.mistakes)
         return made
 
     def _content(self, grid: Grid, rows: Sequence[RowRuns], draws: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.mistakes_page import mistakes_section, write_beside
 from graftwork.compare.plots import charts, shipped_chart
 from graftwork.compare.report_tables import (
     board_table,
@@ -28,6 +29,7 @@ from graftwork.compare.sentences import few_runs, race_lines, scored, search_lin
 from graftwork.compare.shipped_lines import apart_lines
 from graftwork.compare.written_report import NEW, examples_of
 from graftwork.io.files import finite, write_text
+from graftwork.units import percent
 
 FOLDER = Path(__file__).parent
 PASSING = ("time", "load_average")  # keys of an environment that differ between runs
@@ -35,13 +37,21 @@ OPTION = re.compile(r"(--[a-z][\w-]*(?: [\d.]+\b)?)")
 SECTION = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
 
 
-def write_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_text(path, render_report(board, runs))
+def write_report(
+    board: Mapping[str, Any],
+    runs: Sequence[Mapping[str, Any]],
+    path: Path,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the page to `path` atomically, and the examples that it can't hold beside it. Raises `StorageError`."""
+    beside = write_beside(mistakes, path.parent)
+    write_text(path, render_report(board, runs, mistakes_section(mistakes, beside)))
 
 
-def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page's HTML. All text from data is escaped, in the page and in the plots."""
+def render_report(
+    board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], mistakes: Mapping[str, Any] | None = None
+) -> str:
+    """Return the page's HTML, with the section `mistakes`. All text from data is escaped, in the page and in plots."""
     board, runs = finite(board), finite(list(runs))
     metric = title_of(board, board["headline_metric"])
     chosen = (chosen_row(board) or {}).get("method")
@@ -66,6 +76,7 @@ def render_report(board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -
             "failing": any(row.get("n_failed") and row["n_seeds"] for row in board["rows"]),
             "verdicts": verdicts(board),
             "pairs": pair_table(board["differences"]),
+            "mistakes": mistakes,
             "written": written_table(board),
             "written_new": NEW,
             "texts": [
@@ -116,7 +127,7 @@ def _pages(folder: Path = FOLDER) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": _number, "sections": _sections, "options": _options}
+    made.filters |= {"points": percent, "number": _number, "sections": _sections, "options": _options}
     made.tests |= {"leaf": _leaf, "flat": _flat, "grid": _grid}
     parts = made.get_template("parts.html.j2").module
     made.globals |= {name: getattr(parts, name) for name in ("table", "meanings", "chart", "frontier", "tree")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,6 +197,43 @@ class ScoresByInputs(Protocol):
 
     def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
         """Return the metrics of a task that names none, from its training rows, the headline first."""
+
+
+MISSED = "(missed)"  # `Outcome.found` of what an answer lacks
+NOTHING = "(nothing)"  # `Outcome.true` of what only an answer has
+
+
+class Outcome(NamedTuple):
+    """One comparison of a target and an answer: an example has one, or one for each of its labels, spans or words."""
+
+    true: str  # what stands in the target
+    found: str  # what the answer has in its place
+    right: bool
+    note: str = ""  # why it is wrong although `true` and `found` are equal
+
+    @property
+    def told(self) -> str:
+        """What was found, with the note."""
+        return f"{self.found}, {self.note}" if self.note else self.found
+
+
+@runtime_checkable
+class NamesMistakes(Protocol):
+    """A kind that says in which way an answer is wrong: what confusions, and the rows of a class, are counted by."""
+
+    right_means: str  # when an outcome counts as right, for people
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return the target of an example in the form of an answer of `decode`, without probabilities."""
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Format an answer in a few words, without probabilities."""
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Compare the target, as `expected` returns it, with an answer; the example is right if all outcomes are."""
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return the names that outcomes have, in the order of a table; others come last."""
 
 
 def outputs_from(kind: Kind | None, rows: Sequence[Any]) -> Numbers:

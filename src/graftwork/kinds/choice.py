@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
+from graftwork.core.kind import Outcome
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds
@@ -23,6 +24,8 @@ METRICS = ("accuracy",)
 
 class Choice(Listwise):
     """Targets are a mark per candidate, 1 for the right one; a logit per candidate; cross entropy over each text's."""
+
+    right_means = "the right choice"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[int, ...]:
         """Parse one mark per candidate. Raises `DataError` unless exactly one is 1."""
@@ -66,6 +69,24 @@ class Choice(Listwise):
         """Format the choice: `the glass broke   (2 of 2, 0.731)`."""
         chances, index = answer["probabilities"], answer["index"]
         return f"{answer['choice']}   ({index + 1} of {len(chances)}, {chances[index]:.3f})"
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return `{"choice", "index"}` of the right choice."""
+        index = example.target.index(1)
+        return {"choice": example.inputs["choices"][index], "index": index}
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Return the number of the choice and its text."""
+        return f"{answer['index'] + 1}: {answer['choice']}"
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Return one outcome: the places of the two choices."""
+        places = [answer_of["index"] for answer_of in (expected, answer)]
+        return [Outcome(f"choice {places[0] + 1}", f"choice {places[1] + 1}", places[0] == places[1])]
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return names for two to ten choices."""
+        return [f"choice {place}" for place in range(1, 11)]
 
 
 kinds.register("choice")(Choice())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example
+from graftwork.core.kind import Outcome
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
 from graftwork.data.readers.label_tables import COSTS, WEIGHED
@@ -46,6 +47,7 @@ class Classification(PooledKind):
     settings: type[Any] = ClassificationSettings
     has_labels = True
     mends = ""
+    right_means = "the class of the target"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:
         """Return the label unchanged; a list of one label, as annotation tools write it, is that label."""
@@ -161,6 +163,22 @@ def _expected_costs(shares: NDArray[np.float64], task: Task) -> NDArray[np.float
     """Return what each answer is expected to cost, (B, C), under probabilities (B, C) of the true label."""
     found: NDArray[np.float64] = shares @ cost_matrix(task)
     return found
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return `{"label": …}`."""
+        return {"label": example.target}
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Return the label."""
+        return str(answer["label"])
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Return one outcome: the two labels."""
+        return [Outcome(expected["label"], answer["label"], expected["label"] == answer["label"])]
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return the labels."""
+        return task.labels
 
 
 kinds.register("classification")(Classification())

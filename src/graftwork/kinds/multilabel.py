@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example
+from graftwork.core.kind import MISSED, NOTHING, Outcome
 from graftwork.core.kind_settings import IN_QUESTION
 from graftwork.core.task import Task
 from graftwork.data.readers.label_tables import WEIGHED
@@ -51,6 +52,7 @@ class Multilabel(PooledKind):
     settings: type[Any] = MultilabelSettings
     has_labels = True
     mends = ""
+    right_means = "exactly the labels of the target"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
         """Parse `a|b`, a list, or nothing for an example without labels. White space is part of a label's name."""
@@ -184,7 +186,26 @@ class Multilabel(PooledKind):
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the labels, and the three most probable ones."""
-        return label_sentence(" | ".join(answer["label"]) or "(none)", answer["probabilities"])
+        return label_sentence(self.brief(answer), answer["probabilities"])
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return `{"label": [labels]}`."""
+        return {"label": list(example.target)}
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Return the labels, separated by |."""
+        return " | ".join(answer["label"]) or "(none)"
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Return an outcome for every label of either: given by both, missed, or given where there is none."""
+        wanted, found = set(expected["label"]), set(answer["label"])
+        both = [Outcome(label, label, True) for label in sorted(wanted & found)]
+        missed = [Outcome(label, MISSED, False) for label in sorted(wanted - found)]
+        return [*both, *missed, *(Outcome(NOTHING, label, False) for label in sorted(found - wanted))]
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return the labels."""
+        return task.labels
 
 
 def best_threshold(logits: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example
+from graftwork.core.kind import Outcome
 from graftwork.core.kind_settings import DERIVED
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
@@ -39,6 +41,7 @@ class Regression(PooledKind):
     has_labels = False
     scales: Literal[True] = True
     mends = ""
+    right_means = "an error of at most half a standard deviation of the training targets"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
         """Parse a finite decimal number such as `3`, `-0.5` or `1e-3`. Raises `DataError` for anything else."""
@@ -122,6 +125,40 @@ class Regression(PooledKind):
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the number with four decimals."""
         return f"{answer['value']:.4f}"
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return `{"value": …}`."""
+        return {"value": example.target}
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Format the number with four digits."""
+        return f"{answer['value']:.4g}"
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Return one outcome: the target's band, and how far the answer is from it, in halves of a deviation."""
+        mean, sd = task.settings.scale
+        bands, errors = _bands(mean, sd), _errors(sd)
+        band = min(len(bands) - 1, max(0, round((expected["value"] - mean) / sd) + len(bands) // 2))
+        off = (answer["value"] - expected["value"]) / sd
+        far = (abs(off) > 0.5) + (abs(off) > 1)
+        return [Outcome(bands[band], errors[2 + (far if off > 0 else -far)], far == 0)]
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return the bands of targets, then those of errors, each from low to high."""
+        return [*_bands(*task.settings.scale), *_errors(task.settings.scale[1])]
+
+
+def _bands(mean: float, sd: float) -> list[str]:
+    """Return the names of five bands of targets, a standard deviation wide."""
+    edges = [f"{mean + at * sd:.3g}" for at in (-1.5, -0.5, 0.5, 1.5)]
+    return [f"below {edges[0]}", *(f"{a} to {b}" for a, b in pairwise(edges)), f"above {edges[-1]}"]
+
+
+def _errors(sd: float) -> list[str]:
+    """Return the names of five bands of errors, from far too low to far too high."""
+    half, whole = f"{sd / 2:.3g}", f"{sd:.3g}"
+    low, high = [[f"too {side} by {half} to {whole}", f"too {side} by more"] for side in ("low", "high")]
+    return [*reversed(low), f"within {half}", *high]
 
 
 kinds.register("regression")(Regression())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from graftwork.core.example import Example
+from graftwork.core.kind import Outcome
 from graftwork.core.kind_settings import DERIVED
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 METRICS = ("span_f1", "exact_match")
 START, END, OWNER = 0, 1, 2  # columns of encoded targets
 N_BEST = 5
+ANSWER, PARTLY, ELSEWHERE, NONE = "the answer", "a part of it, or more", "another place", "no answer"  # outcomes
 UNSEEN = -20.0  # logits of a word outside the network's input: below those of words in it
 
 
@@ -45,6 +47,7 @@ class Span:
     settings: type[Any] = SpanSettings
     has_labels = False
     mends = ""
+    right_means = "the words of a right answer, or no answer where there is none"
     longest = 30  # most words of a predicted answer: longer ones are rare, and wrong ends far from their start are not
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> NoReturn:
@@ -184,6 +187,33 @@ class Span:
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the answer, and the next best."""
         return "   ".join(map(_found, [answer, *answer["n_best"][1:2]]))
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return `{"answer", "start", "end", "also": [further right answers]}`."""
+        listed = [{"answer": gold.text, "start": gold.start, "end": gold.start + len(gold.text)}
+                  for gold in example.target]  # fmt: skip
+        return {**(listed[0] if listed else {"answer": "", "start": None, "end": None}), "also": listed[1:]}
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Return the answer."""
+        return str(answer["answer"] or NONE)
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Return one outcome: whether there is an answer, and how the one that was found lies to the right ones."""
+        if expected["start"] is None:
+            found = NONE if answer["start"] is None else ELSEWHERE
+            return [Outcome(NONE, found, found == NONE)]
+        if answer["start"] is None:
+            return [Outcome(ANSWER, NONE, False)]
+        golds = [expected, *expected["also"]]
+        if words_f1([gold["answer"] for gold in golds], answer["answer"], True) == 1.0:
+            return [Outcome(ANSWER, ANSWER, True)]
+        meets = any(answer["start"] < gold["end"] and gold["start"] < answer["end"] for gold in golds)
+        return [Outcome(ANSWER, PARTLY if meets else ELSEWHERE, False)]
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return the answer, its part, one elsewhere, and none."""
+        return [ANSWER, PARTLY, ELSEWHERE, NONE]
 
 
 def _found(answer: Mapping[str, Any]) -> str:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example, text_of
+from graftwork.core.kind import Outcome
 from graftwork.core.task import Task
 from graftwork.data.readers.label_tables import WEIGHED
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.label_costs import require_weights
 from graftwork.targets.labels import label_indices, require_label, resolve_labels
+from graftwork.targets.span_outcomes import span_outcomes
 from graftwork.targets.tag_schemes import LETTERS, TagScheme, scheme_of
 from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
 from graftwork.targets.words import word_places
@@ -49,6 +51,7 @@ class Tagging:
     per_word = True
     settings: type[Any] = TaggingSettings
     has_labels = True
+    right_means = "every span with its borders and its type, or every tag"
 
     def __init__(self, scheme: TagScheme | None = None) -> None:
         self.scheme = scheme
@@ -217,6 +220,32 @@ class Tagging:
         if "spans" in answer:
             return "   ".join(map(_told, answer["spans"])) or "(none)"
         return " ".join(f"{word}/{tag}" for word, tag in zip(answer["words"], answer["tags"], strict=True))
+
+    def expected(self, example: Example, task: Task) -> dict[str, Any]:
+        """Return `{"spans": […]}`, or `{"tags": […], "words": […]}` where tags mark no spans."""
+        if not marks_spans(task.labels):
+            return {"tags": list(example.target), "words": list(example.inputs["words"])}
+        import numpy as np
+
+        return _spans(self.encode([example.target], task), np.ones(len(example.target)), task, [example])[0]
+
+    def brief(self, answer: Mapping[str, Any]) -> str:
+        """Return the spans with their types, or every word with its tag."""
+        if "spans" in answer:
+            return "; ".join(f"{span['text']} ({span['label']})" for span in answer["spans"]) or "(none)"
+        return self.sentence(answer)
+
+    def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
+        """Return an outcome for every span of either, or for every word."""
+        if "spans" in expected:
+            return span_outcomes(expected["spans"], answer["spans"])
+        return [Outcome(a, b, a == b) for a, b in zip(expected["tags"], answer["tags"], strict=True)]
+
+    def outcome_names(self, task: Task) -> Sequence[str]:
+        """Return the types of spans, or the tags."""
+        if not marks_spans(task.labels):
+            return task.labels
+        return sorted({label[2:] for label in task.labels if label != OUTSIDE})
 
 
 def _told(span: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Features
 from graftwork.core.example import Example
-from graftwork.core.kind import AsksPassages, Kind, OfChoices, OwnOutputs
+from graftwork.core.kind import AsksPassages, Kind, NamesMistakes, OfChoices, OwnOutputs
 from graftwork.core.kind_settings import kind_settings, settings_of
 from graftwork.core.ragged import Numbers, Ragged, flat, repeated
 from graftwork.core.task import Task
@@ -66,10 +66,23 @@ def check_kind(name: str, texts: Sample = ()) -> None:
             _check_words(answer, target, example.inputs["words"])
         else:
             _check_answer(answer, target, one=np.ndim(text) == 0)
+        if isinstance(kind, NamesMistakes):
+            _check_outcomes(kind, replace(example, target=target), answer, task)
     _check_foreign(kind, task)
     _check_head(kind, task, outputs)
     _check_loss(kind, task, encoded, outputs, examples)
     check_parts(kind, encoded, outputs)
+
+
+def _check_outcomes(kind: NamesMistakes, example: Example, answer: Mapping[str, Any], task: Task) -> None:
+    """Check that a right answer has no wrong outcome and reads like the target."""
+    expected = kind.expected(example, task)
+    outcomes = kind.outcomes(expected, answer, task)
+    require(all(outcome.right for outcome in outcomes), f"{answer} is right, and its outcomes are {outcomes}")
+    named = {name for outcome in outcomes for name in (outcome.true, outcome.told)}
+    require(named <= {*kind.outcome_names(task)}, f"outcome_names lacks some of {named}")
+    require(kind.brief(expected) == kind.brief(answer) != "", f"{kind.brief(answer)!r} is not {kind.brief(expected)!r}")
+    require(bool(kind.right_means), "right_means is empty")
 
 
 def _check_settings(kind: Kind, name: str) -> None:

@@ -142,6 +142,18 @@ def _differing(distinct: Distinct, examples: Sequence[Example]) -> Callable[[Pai
     return lambda pairs: codes[pairs[:, 0]] != codes[pairs[:, 1]]
 
 
+def twins(rows: Sequence[Example], among: Sequence[Example]) -> dict[str, str]:
+    """Map the id of each of `rows` that an example of `among` equals, or nearly does, to that example's id."""
+    distinct = Distinct([example.inputs for example in (*rows, *among)])
+    own, held = distinct.of_row[: len(rows)], distinct.of_row[len(rows) :]
+    names = {group: example.id for group, example in reversed(list(zip(held.tolist(), among, strict=True)))}
+    like, sketch = {group: group for group in names}, distinct.sketch()
+    if sketch is not None:
+        found = partners_across(sketch, np.setdiff1d(own, held), np.unique(held))
+        like |= {a: b for (a, b), _ in reversed(_listed(found))}
+    return {row.id: names[like[group]] for row, group in zip(rows, own.tolist(), strict=True) if group in like}
+
+
 def leaking(inputs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """Return a mask of the rows of train that also occur in validation or test, and the exact and near counts."""
     exact, near = standing(inputs["train"], [*inputs["validation"], *inputs["test"]])

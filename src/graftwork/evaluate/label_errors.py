@@ -1,0 +1,48 @@
+"""Suspected label errors: examples whose given label other labels' probabilities speak against.
+
+Confident learning (Northcutt, Jiang & Chuang 2021, arXiv:1911.00068): the threshold of a class is the mean probability
+that its own examples give it. An example is suspected if some other class reaches its threshold there and is the most
+probable of those that do. Probabilities must come from models that did not train on the examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class LabelSuspect:
+    """An example whose label is suspected."""
+
+    row: int
+    likely: int  # the class that it seems to have
+    margin: float  # probability of the given class less that of the most probable other one: -1 … 1, lowest first
+
+
+def suspected_labels(probabilities: NDArray[np.float64], given: NDArray[np.int64]) -> list[LabelSuspect]:
+    """Return the suspected rows, the lowest margin first, from (N, C) probabilities and (N,) given classes."""
+    rows = np.arange(len(given))
+    own = probabilities[rows, given]  # (N,)
+    counts = np.bincount(given, minlength=probabilities.shape[1])
+    means = np.bincount(given, own, minlength=probabilities.shape[1]) / np.maximum(counts, 1)
+    thresholds = np.where(counts > 0, means, np.inf)  # (C,) a class that no example has can't be reached
+    reached = np.where(probabilities >= thresholds, probabilities, -1.0)
+    likely = reached.argmax(axis=1)
+    others = probabilities.copy()
+    others[rows, given] = -1.0
+    margins = own - others.max(axis=1)
+    found = np.flatnonzero((reached.max(axis=1) >= 0) & (likely != given))
+    order = found[np.argsort(margins[found], kind="stable")]
+    return [LabelSuspect(int(row), int(likely[row]), float(margins[row])) for row in order]
+
+
+def averaged(of_methods: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:
+    """Return the mean (N, C) of methods, each the mean of its runs' class probabilities from (N, C) logits."""
+    from scipy.special import softmax
+
+    means = [np.mean([softmax(logits, axis=1) for logits in runs], axis=0) for runs in of_methods]
+    return np.asarray(np.mean(means, axis=0), dtype=np.float64)
