@@ -9,7 +9,7 @@ from typing import Any
 
 from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.frontier import DEFAULT_COST
-from graftwork.compare.leaderboard_report import css
+from graftwork.compare.leaderboard_report import FOLDER
 from graftwork.compare.leaderboard_table import shown_columns
 from graftwork.compare.plots import frontier_chart
 from graftwork.compare.sentences import points, price_tag, scored
@@ -142,7 +142,8 @@ def _html(board: Board, folder: Path | None, chosen: str | None) -> str:
 
 def chart_css() -> str:
     """Return the rules of the report's style sheet for charts, for those of a card only."""
-    return "".join(f".graftwork {line}" for line in css().splitlines() if line.startswith(".chart"))
+    rules = (FOLDER / "report.css").read_text(encoding="utf-8")
+    return "".join(f".graftwork {line}" for line in rules.splitlines() if line.startswith(".chart"))
 
 
 def _frame(board: Board) -> Any:

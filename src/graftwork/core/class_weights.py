@@ -29,8 +29,8 @@ class ClassWeights:
         """Return the weight of each encoded target: (N,) of one class, (W,) of words, (N, C) of several labels."""
         encoded = flat(targets)
         if self.factors.ndim == 1:
-            return self.factors.take(encoded.astype(np.int64))
-        return np.where(encoded > 0, self.factors[1], self.factors[0])
+            return np.asarray(self.factors.take(encoded.astype(np.int64)))
+        return np.asarray(np.where(encoded > 0, self.factors[1], self.factors[0]))
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Compute the weighted cross entropy of (B, C) logits, in nats: the sum of weight x loss over B, not over the

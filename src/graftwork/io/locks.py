@@ -11,8 +11,10 @@ from pathlib import Path
 
 try:
     import fcntl
+
+    LOCKABLE = True
 except ImportError:  # Windows: files can't be locked, and heartbeats decide
-    fcntl = None  # type: ignore[assignment]
+    LOCKABLE = False
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # errors of file systems without locks
 SECONDS_BETWEEN_TRIES = 0.02
@@ -54,7 +56,7 @@ def remove_abandoned(path: Path, seconds: float) -> bool:
 
 
 def _lock(handle: int, wait: bool) -> bool | None:
-    if fcntl is None:
+    if not LOCKABLE:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

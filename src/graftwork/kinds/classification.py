@@ -150,20 +150,6 @@ class Classification(PooledKind):
         told = label_sentence(answer["label"], answer["probabilities"])
         return told if "expected_cost" not in answer else f"{told}   expected cost {answer['expected_cost']:.3g}"
 
-
-def _shares(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the softmax of (B, C) logits."""
-    import numpy as np
-
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
-
-
-def _expected_costs(shares: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
-    """Return what each answer is expected to cost, (B, C), under probabilities (B, C) of the true label."""
-    found: NDArray[np.float64] = shares @ cost_matrix(task)
-    return found
-
     def expected(self, example: Example, task: Task) -> dict[str, Any]:
         """Return `{"label": …}`."""
         return {"label": example.target}
@@ -179,6 +165,20 @@ def _expected_costs(shares: NDArray[np.float64], task: Task) -> NDArray[np.float
     def outcome_names(self, task: Task) -> Sequence[str]:
         """Return the labels."""
         return task.labels
+
+
+def _shares(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the softmax of (B, C) logits."""
+    import numpy as np
+
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
+
+
+def _expected_costs(shares: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
+    """Return what each answer is expected to cost, (B, C), under probabilities (B, C) of the true label."""
+    found: NDArray[np.float64] = shares @ cost_matrix(task)
+    return found
 
 
 kinds.register("classification")(Classification())

@@ -51,7 +51,9 @@ def reliability(
     cuts = np.searchsorted(values, values[np.arange(1, bins) * len(values) // bins], side="left")
     edges = np.unique([0, *cuts, len(values)])
     return [
-        ReliabilityBin(*map(float, (values[a], values[b - 1], values[a:b].mean(), hits[a:b].mean())), int(b - a))
+        ReliabilityBin(
+            float(values[a]), float(values[b - 1]), float(values[a:b].mean()), float(hits[a:b].mean()), int(b - a)
+        )
         for a, b in itertools.pairwise(edges)
     ]
 

@@ -30,7 +30,7 @@ class AttentionWeights:
     cut: bool  # the text is longer than the backbone's maximum: only its beginning was read
 
     def of_words(self) -> NDArray[np.float32]:
-        """Return (words, words) or (H, words, words), whose rows sum to 1: summed over tokens attended to, else averaged.
+        """Return (words, words) or (H, words, words), whose rows sum to 1: sums over tokens attended to, else means.
 
         As in Clark et al. 2019 (arXiv:1906.04341).
         """
