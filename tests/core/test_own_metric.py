@@ -96,7 +96,7 @@ def test_what_fails_is_said_before_any_run(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
     with pytest.raises(ConfigError, match="exists already"):
         gw.register_metric("accuracy", fails)
-    with pytest.raises(ConfigError, match="is a function"):
+    with pytest.raises(ConfigError, match="must be a function"):
         gw.register_metric("own", 3)  # type: ignore[arg-type]
 
 

@@ -53,7 +53,9 @@ class MethodRow:
     def module(self) -> TaskModule:
         """The task module of its first run, loaded and self-tested. Raises `StorageError` if no run left one."""
         if self.module_folder is None:
-            raise StorageError(f"no run of {self.method} has left a task module", where=str(self.runs))
+            raise StorageError(
+                f"no run of {self.method} has left a task module", where=str(self.runs), do="train it again: gw.train"
+            )
         return TaskModule.load(self.module_folder)
 
     def __repr__(self) -> str:

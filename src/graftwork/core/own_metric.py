@@ -42,7 +42,7 @@ def register_metric(name: str, function: Function, *, higher_is_better: bool = T
     Raises `ConfigError` for a name of this package's metrics, and for what can't be called.
     """
     if not callable(function):
-        raise ConfigError("a metric is a function of targets and predictions", got=clip(repr(function)))
+        raise ConfigError("a metric must be a function", got=clip(repr(function)), expected="function(y, y_hat)")
     sign = 1 if higher_is_better else -1
     source = identity(function) if higher_is_better else f"- {identity(function)}"
     metrics.register_own(name, OwnMetric(name, function, sign, source))
