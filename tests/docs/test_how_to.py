@@ -101,7 +101,7 @@ RUNS = {  # page -> the runs that it names, in the order of the commands that ma
 }
 ALONE = (
     "check-data", "check-the-machine", "choose-a-backbone", "elmo-and-ulmfit", "few-labels", "imbalanced-classes",
-    "mistakes", "pretrain", "python", "several-tasks", "word-vectors",
+    "mistakes", "pretrain", "python", "scikit-learn", "several-tasks", "word-vectors",
 )  # fmt: skip
 
 

@@ -39,7 +39,9 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 def adapter(**changed: Any) -> gw.Classifier:
-    return gw.Classifier(**{"method": "adapter", "backbone": "tiny_text", "epochs": 2, **changed})
+    """An adapter of a tiny backbone; where the method is another one, which may have no epochs, with its own length."""
+    length = {} if "method" in changed else {"epochs": 2}
+    return gw.Classifier(**{"method": "adapter", "backbone": "tiny_text", **length, **changed})
 
 
 def write(path: Path, rows: list[tuple[str, str]]) -> Path:
@@ -67,7 +69,7 @@ def test_it_predicts_as_train_does_on_the_same_rows(method: str, rows: Rows, tmp
     validation = write(tmp_path / "dev.csv", [row for row in zip(*rows, strict=True) if row[0] in held])
     other = write(tmp_path / "test.csv", [("a good film", rows[1][0]), ("a bad film", rows[1][0])])
     task = gw.Task.from_file(train, validation=validation, test=other)
-    run = gw.train(task, method=method, seed=3, backbone="tiny_text", epochs=2, runs=tmp_path / "runs")
+    run = gw.train(task, method=method, seed=3, backbone="tiny_text", runs=tmp_path / "runs")
     answers = run.module.predict(rows[0])
     assert estimator.predict(rows[0]).tolist() == [answer["label"] for answer in answers]
     told = [[answer["probabilities"][label] for label in estimator.classes_] for answer in answers]
@@ -212,5 +214,7 @@ def test_other_errors(rows: Rows) -> None:
         gw.Classifier("tfidf_svm", validation_fraction=1).fit(*rows)
     with pytest.raises(ConfigError, match="does not take a learning rate"):
         gw.Classifier("tfidf_svm", learning_rate=0.1).fit(*rows)
+    with pytest.warns(UserWarning, match="tfidf_svm does not use epochs: it has no effect"):
+        gw.Classifier("tfidf_svm", epochs=2).fit(*rows)
     with pytest.raises(TypeError, match="sample_weight"):
         gw.Classifier("tfidf_svm").fit(*rows, sample_weight=[1] * 60)  # type: ignore[call-arg]

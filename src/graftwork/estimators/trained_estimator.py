@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -98,7 +99,10 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         )
         if self.budget is None:
             method = DEFAULT_METHOD if self.method is None else self.method
-            return train(task, method=method, seed=seed, learning_rate=self.learning_rate, **given)
+            run = train(task, method=method, seed=seed, learning_rate=self.learning_rate, **given)
+            for name in run.unused:
+                warnings.warn(f"{method} does not use {name}: it has no effect", UserWarning, stacklevel=4)
+            return run
         if self.method is not None or self.learning_rate is not None:
             raise ConfigError(
                 "budget finds the method and its learning rate by itself",
