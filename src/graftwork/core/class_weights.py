@@ -29,7 +29,7 @@ class ClassWeights:
         """Return the weight of each encoded target: (N,) of one class, (W,) of words, (N, C) of several labels."""
         encoded = flat(targets)
         if self.factors.ndim == 1:
-            return self.factors.take(encoded.astype(np.int64))
+            return np.take(self.factors, encoded.astype(np.int64))
         return np.where(encoded > 0, self.factors[1], self.factors[0])
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
