@@ -1,7 +1,7 @@
 """Macro F1 with and without class weights, and the cost of answers with and without costs, on skewed sets.
 
     python benchmarks/imbalance/run.py --data DATA [--seeds 5] [--methods linear_probe,tfidf_svm,top_layers]
-    python benchmarks/imbalance/run.py --table
+    python benchmarks/imbalance/table.py
 
 Runs that stand in the folder `--work` are not made again; the result is written after every seed.
 """
@@ -166,52 +166,18 @@ def written(rows: list[dict[str, Any]]) -> None:
     RESULT.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def table() -> str:
-    """Return the tables of the README."""
-    rows = json.loads(RESULT.read_text(encoding="utf-8"))["rows"]
-    lines = [
-        "| set | method | macro F1 | balanced | difference | accuracy | balanced |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        f1, accuracy = row["weights"]["macro_f1"], row["weights"]["accuracy"]
-        lines.append(
-            f"| {row['set']} | `{row['method']}` | {100 * f1['plain'][0]:.1f} | {100 * f1['balanced'][0]:.1f} | "
-            f"{_told(f1)} | {100 * accuracy['plain'][0]:.1f} | {100 * accuracy['balanced'][0]:.1f} |"
-        )
-    lines += ["", "| set | method | constant | most probable | least cost | saved | saved by least cost | difference |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
-    for row in rows:
-        costs, saved = row["costs"]["cost_per_row"], row["costs"]["saved"]
-        lines.append(
-            f"| {row['set']} | `{row['method']}` | {costs['cheapest_constant']:.2f} | {costs['argmax']:.2f} | "
-            f"{costs['least_cost']:.2f} | {100 * saved['argmax']:.1f} | {100 * saved['least_cost']:.1f} | "
-            f"{_told(row['costs'])} |"
-        )
-    return "\n".join(lines)
-
-
-def _told(found: dict[str, Any]) -> str:
-    delta, low, high = (f"{100 * value:.1f}" for value in found["difference"])
-    return f"{delta} [{low}, {high}], {found['verdict']}"
-
-
 def main() -> None:
-    """Measure, or print the tables."""
+    """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("imbalance_work"))
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
-    if given.data is not None:
-        import torch
+    import torch
 
-        torch.set_num_threads(1)
-        measure(given.data, given.work, given.methods.split(","), given.seeds)
-    if given.table:
-        print(table())
+    torch.set_num_threads(1)
+    measure(given.data, given.work, given.methods.split(","), given.seeds)
 
 
 if __name__ == "__main__":

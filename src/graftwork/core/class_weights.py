@@ -30,7 +30,7 @@ class ClassWeights:
         encoded = flat(targets)
         if self.factors.ndim == 1:
             return np.take(self.factors, encoded.astype(np.int64))
-        return np.where(encoded > 0, self.factors[1], self.factors[0])
+        return np.asarray(np.where(encoded > 0, self.factors[1], self.factors[0]))
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Compute the weighted cross entropy of (B, C) logits, in nats: the sum of weight x loss over B, not over the
