@@ -26,6 +26,7 @@ FOLDERS = {
     "robust": "table.py",
     "superglue": "../boards.py",
     "tagging": "../boards.py",
+    "imbalance": "table.py",
 }
 RESULTS = sorted((CHECKOUT / "benchmarks").glob("*/results/**/*.json"))
 

@@ -10,6 +10,7 @@ import torch
 
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError
+from graftwork.module.confidence import confidence_of
 from graftwork.registry import kinds
 
 KIND = kinds.get("classification")
@@ -93,3 +94,24 @@ def test_a_list_of_one_label_is_that_label() -> None:
     with pytest.raises(DataError, match="a list of labels") as caught:
         KIND.parse((), TASK, "f.jsonl:1")
     assert caught.value.got == "an empty list"
+
+
+def test_costs_choose_the_label() -> None:
+    """Of two labels the answer turns where Elkan (2001) says: at the probability 1 / 11 of what is 10 times as dear."""
+    costs = {"a": {"a": 0.0, "b": 10.0}, "b": {"a": 1.0, "b": 0.0}}
+    task = KIND.resolve(TASK.resolved(costs=costs), ["a", "b"])
+    chances = np.array([[0.0905, 0.9095], [0.0914, 0.9086]])  # 1 / 11 is 0.0909
+    assert KIND.predictions(np.log(chances), task).tolist() == [1, 0]
+    answers = KIND.decode(np.log(chances), task)
+    assert [answer["label"] for answer in answers] == ["b", "a"]
+    assert answers[1]["expected_cost"] == pytest.approx(0.9086)
+    assert confidence_of(answers[1]) == pytest.approx(0.0914), "that of the label, not of the most probable one"
+    assert KIND.sentence(answers[1]) == "a   (b 0.909, a 0.091)   expected cost 0.909"
+    assert KIND.predictions(np.log(chances), KIND.resolve(TASK, ["a", "b"])).tolist() == [1, 1]
+
+
+def test_the_constant_answer_is_the_cheapest() -> None:
+    costs = {"a": {"a": 0.0, "b": 10.0}, "b": {"a": 1.0, "b": 0.0}}
+    task = KIND.resolve(TASK.resolved(costs=costs), ["a", "b", "b", "b"])
+    constant = KIND.constant(KIND.encode(["a", "b", "b", "b"], task), task)
+    assert KIND.predictions(constant[None], task).tolist() == [0], "b is three times as frequent, a saves 10"

@@ -13,9 +13,11 @@ from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName
+from graftwork.module.task_module import TaskModule
 from graftwork.run.session import open_session, open_shared
 from graftwork.run.settings import RunSettings
 from graftwork.run.train import train, train_in
+from graftwork.ship.export import export
 
 Write = Callable[..., Path]
 During = dict[str, Callable[[Workbench], None]]
@@ -125,3 +127,39 @@ def test_sessions_of_several_tasks_share_what_is_open(write: Write, tmp_path: Pa
     assert "prefix" in runs[0].result.profile and "prefix" not in runs[1].result.profile
     alone = train(one, method="adapter", backbone="tiny_text", epochs=1, runs=tmp_path / "alone", precision="fp32")
     assert alone.result.id == runs[0].result.id and alone.result.validation == runs[0].result.validation
+
+
+@pytest.mark.parametrize(("method", "used"), [("tfidf_svm", True), ("majority", False), ("linear_probe", True)])
+def test_class_weights_are_used_or_told_unused(write: Write, tmp_path: Path, method: str, used: bool) -> None:
+    setup = {"backbone": "tiny_text", "runs": tmp_path / "runs", "precision": "fp32"}
+    plain = train(write(), method=method, **setup)
+    for seed in (0, 1):  # the second takes the fit on frozen features from the first
+        run = train(Task.from_file(write(), class_weights={"good": 5, "bad": 1}), method=method, seed=seed, **setup)
+        assert run.unused == (() if used else ("class_weights",))
+        assert ("class_weights" in run.result.facts) is used
+    assert run.result.id != plain.result.id and plain.unused == ()
+    assert "class_weights" not in plain.module.description["task"]
+
+
+def test_costs_go_with_the_module(write: Write, tmp_path: Path) -> None:
+    costs = tmp_path / "costs.csv"
+    costs.write_text(",good,bad\ngood,0,1000\nbad,1,0\n")
+    run = train(Task.from_file(write(), costs=costs), method="tfidf_svm", runs=tmp_path / "runs")
+    costs.unlink()
+    assert next(iter(run.result.scores)) == "saved_cost" and run.result.facts["scale"] > 0
+    (answer,) = TaskModule.load(run.folder / "module").predict(["a word that nobody knows"])
+    assert answer["label"] == "good" and answer["expected_cost"] < 1
+    with pytest.raises(ConfigError, match="has costs, and what is exported to sklearn gives the most probable label"):
+        export(run.folder, tmp_path / "out", to="sklearn")
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_in_a_task_file(write: Write, tmp_path: Path) -> None:
+    path = write()
+    (path.parent / "w.csv").write_text("label,weight\ngood,2\nbad,1\n")
+    for name, line in (("file", 'class_weights = "w.csv"'), ("table", "[class_weights]\ngood = 2\nbad = 1.0")):
+        (path.parent / f"{name}.toml").write_text(f'data = "{path.name}"\n{line}\n')
+        assert Task.from_file(path.parent / f"{name}.toml").settings.class_weights == {"good": 2.0, "bad": 1.0}
+    (path.parent / "odd.toml").write_text(f'data = "{path.name}"\nclass_weights = 3\n')
+    with pytest.raises(ConfigError, match="setting 'class_weights' has the wrong type"):
+        Task.from_file(path.parent / "odd.toml")

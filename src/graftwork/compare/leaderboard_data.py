@@ -21,6 +21,7 @@ from graftwork.compare.frontier import DEFAULT_COST, frontier, points
 from graftwork.compare.majority_floor import MAJORITY, Floor, floor_name
 from graftwork.compare.statistics import DECIMALS, FEWEST_RUNS, LEVEL, Bootstrap, RowDifference, RowSample, bootstrap
 from graftwork.compare.stochastic_order import almost_stochastic_order
+from graftwork.core.kind_settings import HEEDED
 from graftwork.core.meter import GRADES, Cost
 from graftwork.core.metric import Metric, OfSample, score_of
 from graftwork.core.run import RunResult
@@ -28,6 +29,7 @@ from graftwork.train.seeds import SOURCES
 from graftwork.units import several
 
 FORMAT = 1
+SAVED = "saved_cost"  # the metric of tasks with costs
 ENOUGH_RUNS = 5  # runs per method needed for a ranking
 ENOUGH_ROWS = 20  # test rows below which intervals are rough
 HEADLINE_DRAWS = 10_000
@@ -118,7 +120,7 @@ def leaderboard(
         "data_report": dict(findings.data_report),
         "race": None,  # always None; boards of older versions hold their race here
         "decision": None if findings.decision is None else dict(findings.decision),
-        "notes": [*_notes(rows, entries, floor_name(task)), *_held(findings.varied, findings.sources), *findings.notes],
+        "notes": [*_notes(rows, entries, floor, task), *_held(findings.varied, findings.sources), *findings.notes],
         "statistics": {
             "draws": draws,
             "other_draws": min(draws, OTHER_DRAWS),
@@ -266,9 +268,11 @@ def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list
     return curves
 
 
-def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], least: str) -> list[str]:
-    """Return the caveats on the order of the rows; `least` is the name of the floor."""
-    made = [len(row.runs) for row in rows if row.scored]
+def _notes(
+    rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], floor: Floor, task: Mapping[str, Any]
+) -> list[str]:
+    """Return the caveats on the order of the rows, and what the settings of the task did."""
+    made, least = [len(row.runs) for row in rows if row.scored], floor_name(task)
     notes = _short(rows)
     if made and min(made) < ENOUGH_RUNS:
         runs = several(min(made), "run")
@@ -284,7 +288,24 @@ def _notes(rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], least:
                 f"in the verdicts they count as {least}"
             )
     notes += [note for row in rows for note in (_parted(row), _without_shots(row)) if note]
-    return [*notes, *(_diverged(entry, least) for entry in entries if entry["n_diverged"])]
+    notes += [_diverged(entry, least) for entry in entries if entry["n_diverged"]]
+    return notes + _of_settings(rows, floor, task)
+
+
+def _of_settings(rows: Sequence[RowRuns], floor: Floor, task: Mapping[str, Any]) -> list[str]:
+    """Return a note for each setting of the task that some rows did not use, and of what answers cost."""
+    told = {
+        name: [row.method for row in rows if row.scored and not any(name in result.facts for result, _ in row.scored)]
+        for name in HEEDED
+        if task.get(name) is not None
+    }
+    notes = [f"{name} had no effect on {', '.join(methods)}" for name, methods in told.items() if methods]
+    if task.get("costs") is None or SAVED not in floor.test:
+        return notes
+    found = {row.method: np.mean([stats[SAVED][:, 0].mean() for _, stats in row.scored]) for row in rows if row.scored}
+    listed = ", ".join(f"{method} {cost:.3g}" for method, cost in sorted(found.items(), key=lambda pair: pair[1]))
+    constant = float(np.asarray(floor.test[SAVED][:, 1:]).mean(axis=0).min())
+    return [*notes, f"mean cost of a test row: {listed}; a point of {SAVED} is {constant / 100:.3g}"]
 
 
 def _short(rows: Sequence[RowRuns]) -> list[str]:

@@ -77,7 +77,8 @@ class Classification(PooledKind):
                 where=str(task.data),
                 got=", ".join(f"{clip(label)} in {rows:,} rows" for label, rows in counts.items()) or "no rows",
                 expected="two classes or more",
-                do="add rows of another class, or choose another column with --label",
+                do="add rows of another class: where only one is known, some hundred of whatever else may come; or "
+                "choose another column with --label",
             )
         require_weights(task, labels)
         require_costs(task, labels)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC, LinearSVR
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example, answers_of
 from graftwork.core.method import Baseline, Logits, Setting, Workbench
-from graftwork.core.ragged import Ragged, flat
+from graftwork.core.ragged import Numbers, Ragged, flat
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.targets.choices import pairs_of
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 MOST_FEATURES = 4_000_000  # the most frequent ones are kept: a module's description may hold about twice as many words
 PLAIN_TOKEN = r"\w+|[^\w\s]"  # for modules whose facts lack UNSPACED_APART
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on validation
+SCALES = (-3.0, 5.0)  # bounds of the log of the factor on distances
 
 
 @dataclass
@@ -53,6 +56,10 @@ class Svm:
         found = np.asarray(inputs @ self.weight.T + self.bias)
         counts = [answers_of(example) for example in examples]
         return found if None in counts else Ragged(found, np.array(counts, dtype=np.int64))
+
+    def scale(self, factor: float) -> None:
+        """Multiply the logits by a factor, which is recorded."""
+        self.weight, self.bias, self.facts = self.weight * factor, self.bias * factor, {**self.facts, "scale": factor}
 
     def delta(self) -> dict[str, NDArray[np.float64]]:
         """Return the SVM and the inverse document frequencies; the vocabulary is in the facts."""
@@ -119,6 +126,8 @@ class TfidfSvm(Baseline):
             if best is None or reached > best[0]:
                 best = (reached, fitted)
         assert best is not None
+        if getattr(bench.setting.task.settings, "costs", None) is not None:
+            best[1].scale(probable(best[1].answers(held_out, bench.validation.examples), bench.validation.targets))
         words = vectorizer.get_feature_names_out().tolist()
         best[1].facts = {**best[1].facts, "vocabulary": words, "features": len(words), UNSPACED_APART: True}
         bench.tally.add_model(len(STRENGTHS) * 4.0 * inputs.nnz * best[1].weight.shape[0])  # one pass of the data each
@@ -130,6 +139,23 @@ class TfidfSvm(Baseline):
         vectorizer = make_vectorizer(token).set_params(vocabulary=facts["vocabulary"])
         vectorizer.idf_ = np.asarray(delta["idf"])
         return Svm(vectorizer, np.asarray(delta["weight"]), np.asarray(delta["bias"]), facts)
+
+
+def probable(distances: Logits, classes: Numbers) -> float:
+    """Return the factor on signed distances (N, C) with which their softmax is nearest to classes (N,).
+
+    A distance is no log-odds, and answers of least expected cost need probabilities. As in Platt 1999, without his
+    offset: each class counts as if one row in N + 2 were of another, so that separable rows have a finite factor.
+    """
+    given, right = np.asarray(flat(distances)), flat(classes).astype(np.int64)
+    doubt = 1 / (len(right) + 2)
+    wanted = np.full(given.shape, doubt / (given.shape[1] - 1))
+    wanted[np.arange(len(right)), right] = 1 - doubt
+
+    def loss(exponent: float) -> float:
+        return float(-(wanted * log_softmax(given * np.exp(exponent), axis=1)).sum(axis=1).mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=SCALES, method="bounded").x))
 
 
 def _solve(

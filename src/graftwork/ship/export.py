@@ -80,6 +80,12 @@ def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) ->
         raise ConfigError("this folder was exported already", where=where, do="export the module that it was made of")
     if why := exporter.unfit(module):
         raise ConfigError(f"the task can't be exported to {to}: {why}", where=where, do="graft ls exporters has others")
+    if getattr(module.task.settings, "costs", None) is not None and not isinstance(exporter, Opens):
+        raise ConfigError(
+            f"the task has costs, and what is exported to {to} gives the most probable label, not the cheapest one",
+            where=where,
+            do="export it to onnx, or train it without --costs",
+        )
     if int8 and not isinstance(exporter, Quantizes):
         able = [name for name in exporters.names() if isinstance(exporters.get(name), Quantizes)]
         raise ConfigError(f"{to} is not written in 8-bit integers", do=f"omit --int8, or export to {', '.join(able)}")

@@ -67,6 +67,12 @@ ANSWER = {  # kind -> how logits become answers
     "choice": "print(sys.argv[2:][found[:, 0].argmax()])",
     "ranking": 'print(*[sys.argv[2:][i] for i in (-found[:, 0]).argsort()], sep="\\n")',
 }
+ANSWER_BY_COSTS = """\
+labels = TASK["labels"]
+costs = np.array([[TASK["costs"][true][said] for said in labels] for true in labels])
+chances = np.exp(found - found.max(axis=1, keepdims=True))
+print(*[labels[best] for best in (chances @ costs).argmin(axis=1)], sep="\\n")
+"""
 
 
 def example_of(module: TaskModule) -> str:
@@ -80,7 +86,8 @@ def example_of(module: TaskModule) -> str:
     lines = [f"found = logits({given})"]
     if THRESHOLDS_FACT in module.description["facts"]:
         lines.append(f'found = found + np.array(TOLD["facts"]["{THRESHOLDS_FACT}"])  # chosen on validation')
-    lines += ANSWER.get(module.task.kind, "print(found)").splitlines()
+    costs = module.task.kind == "classification" and module.task.settings.costs is not None
+    lines += (ANSWER_BY_COSTS if costs else ANSWER.get(module.task.kind, "print(found)")).splitlines()
     body = "".join(f"    {line}\n" for line in lines)
     return f'{head}{WORDS if "words" in module.roles else ""}{RUN}\n\nif __name__ == "__main__":\n{body}'
 

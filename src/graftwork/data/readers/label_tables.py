@@ -66,7 +66,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterable[tuple[int, list[str]
     table = open_table(path)
     if missing := [name for name in columns if name not in table.header]:
         raise DataError(
-            f"there is no column {missing[0]!r}",
+            f"there is no column {clip(missing[0])}",
             where=f"{path}:1",
             got=", ".join(map(clip, table.header)),
             expected=f"the columns {' and '.join(columns)}",
