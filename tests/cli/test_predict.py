@@ -332,3 +332,36 @@ def test_ctrl_c_leaves_no_answers(module: Path, tmp_path: Path) -> None:
     finally:
         running.kill()
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_unsure_answers_are_withheld_and_the_coverage_is_told(graft: Graft, boards: Boards, tmp_path: Path) -> None:
+    run = boards("classification").run_of("tfidf_svm")
+    texts = ["refund the invoice please", "hm"]
+    sure = [json.loads(line) for line in graft("predict", run, *texts, "--json").out.splitlines()]
+    chances = [max(answer["probabilities"].values()) for answer in sure]
+    assert chances[1] < chances[0]
+    done = graft("predict", run, *texts, "--abstain-below", str(chances[0]))
+    first, second = done.out.splitlines()
+    assert done.code == 0 and first.startswith("billing") and second.startswith("unsure (0.")
+    assert "1 of 2 inputs answered (50.0 %)" in done.err
+    (tmp_path / "texts.csv").write_text("text\n" + "\n".join(texts) + "\n", encoding="utf-8")
+    out = tmp_path / "out.csv"
+    graft("predict", run, "--file", tmp_path / "texts.csv", "--out", out, "--abstain-below", str(chances[0]))
+    rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))))
+    assert [row["label"] for row in rows] == ["billing", ""] and rows[1]["best_guess"] == sure[1]["label"]
+    scored = graft("score", run, out, "--label", "best_guess", "--abstain-below", str(chances[0]))
+    assert "1 of 2 rows answered (50.0 %), 100.0 % of them right (1)" in scored.out
+
+
+def test_a_threshold_that_cannot_be_is_refused_and_nothing_is_written(
+    graft: Graft, boards: Boards, tmp_path: Path
+) -> None:
+    run, out = boards("classification").run_of("tfidf_svm"), tmp_path / "out.csv"
+    (tmp_path / "texts.csv").write_text("text\nhm\n", encoding="utf-8")
+    for given, says in (
+        (("--abstain-below", "95"), "write 0.95 for 95 %"),
+        (("--abstain-below", "0.5", "--target-precision", "0.9"), "two ways"),
+        (("--target-precision", "0.9999"), "no threshold reaches this precision"),
+    ):
+        done = graft("predict", run, "--file", tmp_path / "texts.csv", "--out", out, *given)
+        assert done.code == 2 and says in done.err and not out.exists()

@@ -51,10 +51,9 @@ def reliability(
     cuts = np.searchsorted(values, values[np.arange(1, bins) * len(values) // bins], side="left")
     edges = np.unique([0, *cuts, len(values)])
     return [
-        ReliabilityBin(
-            float(values[a]), float(values[b - 1]), float(values[a:b].mean()), float(hits[a:b].mean()), int(b - a)
-        )
-        for a, b in itertools.pairwise(edges)
+        ReliabilityBin(float(own[0]), float(own[-1]), float(own.mean()), float(hits[start:end].mean()), len(own))
+        for start, end in itertools.pairwise(edges.tolist())
+        for own in (values[start:end],)
     ]
 
 
