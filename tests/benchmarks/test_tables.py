@@ -16,6 +16,7 @@ FOLDERS = {
     "domain_shift": "table.py",
     "decision": "table.py",
     "ladder": "table.py",
+    "label_errors": "table.py",
     "many_tasks": "table.py",
     "glue": "table.py",
     "learning_curves": "table.py",
