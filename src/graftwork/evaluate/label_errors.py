@@ -26,7 +26,7 @@ class LabelSuspect:
 def suspected_labels(probabilities: NDArray[np.float64], given: NDArray[np.int64]) -> list[LabelSuspect]:
     """Return the suspected rows from (N, C) probabilities and (N,) given classes, the least probable label first.
 
-    By that more flipped labels came first than by the margin to the next class (benchmarks/label_errors).
+    On the same probabilities cleanlab found more flipped labels by that than by a margin (benchmarks/label_errors).
     """
     rows = np.arange(len(given))
     own = probabilities[rows, given]  # (N,)
