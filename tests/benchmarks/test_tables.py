@@ -17,6 +17,7 @@ FOLDERS = {
     "domain_shift": "table.py",
     "decision": "table.py",
     "ladder": "table.py",
+    "label_errors": "table.py",
     "many_tasks": "table.py",
     "out_of_scope": "table.py",
     "glue": "table.py",

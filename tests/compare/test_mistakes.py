@@ -140,7 +140,7 @@ def many(count: int) -> dict[str, Any]:
          "answers": [["b" if at % 7 == 0 else "a", 0.5 + at % 50 / 100, at % 7 != 0]], "confusions": [at % 7 == 0]}
         for at in range(count)
     ]  # fmt: skip
-    rows[13] |= {"suspect": {"rank": 1, "likely": "b", "margin": -0.9}}
+    rows[13] |= {"suspect": {"rank": 1, "likely": "b", "confidence": 0.1}}
     pairs = [{"true": "a", "found": name, "right": name == "a", "count": 1} for name in "ab"]
     return {
         "examples": rows, "methods": ["m"], "confusions": pairs, "suspects": 1, "reliability": [], "chosen": "m",

@@ -13,7 +13,7 @@ def test_by_hand() -> None:
     given = np.array([0, 0, 1, 1, 1, 0])  # thresholds: 0.683 and 0.583
     (found,) = suspected_labels(chances, given)
     assert (found.row, found.likely) == (4, 0)
-    assert found.margin == pytest.approx(-0.9)
+    assert found.confidence == pytest.approx(0.05)
     assert isinstance(found, LabelSuspect)  # row 5 leans to class 1, and not as much as the rows of class 1 do
 
 
@@ -25,7 +25,7 @@ def test_flipped_labels_come_first() -> None:
     given[flipped] = (true[flipped] + random.integers(1, 4, 50)) % 4
     found = suspected_labels(averaged([[logits]]), given)
     assert len({one.row for one in found[:50]} & {*flipped.tolist()}) >= 40
-    assert [one.margin for one in found] == sorted(one.margin for one in found)
+    assert [one.confidence for one in found] == sorted(one.confidence for one in found)
     assert all(one.likely != given[one.row] for one in found)
 
 

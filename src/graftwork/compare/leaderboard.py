@@ -86,11 +86,9 @@ def compare(
 
     `jobs` runs are concurrent, each with its share of the threads (default: as many as there are threads, 4 GB of
     memory for each, at most 8; 1 on a GPU); results equal those of single runs with that number of threads.
-
     `no_transfer` adds each method of `methods` that uses a backbone on random weights, or `full` if none is named.
-
     `ship` also compresses the chosen module and those on the frontier; the one to ship goes to `out`/shipped.
-    `examples`: the page has the test rows with every method's answer; False: counts alone, and no texts.
+    With `examples` the page holds test rows, with every method's answer.
     `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
     has run, `watch` the plan and every standing; without `watch` and `progress` a notebook or terminal shows them.
 

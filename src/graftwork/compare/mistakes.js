@@ -82,7 +82,7 @@
     link.href = `#${new URLSearchParams({example: row.id})}`;
     head.append(link, " target ", make("span", row.target, "mistakes-target"));
     made.append(head, text(row));
-    if (row.suspect) made.append(make("p", `Suspected label error ${row.suspect.rank} of ${given.suspects}: the methods together say ${row.suspect.likely} (margin ${row.suspect.margin}).`, "note"));
+    if (row.suspect) made.append(make("p", `Suspected label error ${row.suspect.rank} of ${given.suspects}: the methods together say ${row.suspect.likely}, and give the target ${percent(row.suspect.confidence)}.`, "note"));
     const most = Object.values(row.words ?? {}).flat().filter(pair => pair[1] > 0).sort((a, b) => b[1] - a[1]).slice(0, 3);
     if (most.length) made.append(make("p", `Words that decided: ${most.map(([word, points]) => `${word} (${points.toFixed(1)} points)`).join(", ")}.`, "note"));
     if (row.like) made.append(make("p", `The training row ${row.like} has the same text, or nearly so.`, "note"));

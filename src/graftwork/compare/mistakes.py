@@ -81,22 +81,35 @@ def mistakes_content(
     }
     if not texts:
         return content
-    number = {(pair["true"], pair["found"]): place for place, pair in enumerate(pairs)}
     suspects = _suspects(dataset, {method: scored[method] for method in _above(board, methods)}, store)
+    listed = _examples(dataset, judged, [kind.brief(answer) for answer in expected], pairs, suspects)
+    return content | {"examples": listed, "methods": methods, "suspects": len(suspects)}
+
+
+def _examples(
+    dataset: Dataset,
+    judged: Sequence[Judged],
+    targets: Sequence[str],
+    pairs: Sequence[Mapping[str, Any]],
+    suspects: Mapping[int, Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return every test row with its target and the answers, as JSON."""
+    examples = dataset.test.examples
+    number = {(pair["true"], pair["found"]): place for place, pair in enumerate(pairs)}
     like = twins(examples, dataset.train.examples)
     listed = []
     for row, example in enumerate(examples):
         told: dict[str, Any] = {
             "id": example.id,
             "inputs": [[role, _text(role, given)] for role, given in shown(example).items()],
-            "target": kind.brief(expected[row]),
+            "target": targets[row],
             "answers": [[one.brief[row], _rounded(one.confidence[row]), one.right(row)] for one in judged],
             "confusions": [number[outcome.true, outcome.told] for outcome in judged[0].outcomes[row]],
         }
         told |= {"suspect": suspects[row]} if row in suspects else {}
         told |= {"like": like[example.id]} if example.id in like else {}
         listed.append(told)
-    return content | {"examples": listed, "methods": methods, "suspects": len(suspects)}
+    return listed
 
 
 def _methods(board: Mapping[str, Any]) -> list[str]:
@@ -192,7 +205,7 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
 
 
 def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[int, dict[str, Any]]:
-    """Return row -> its rank among the suspected label errors, the likely label and the margin; for one label each."""
+    """Return row -> its rank among the suspected label errors, the likely label and the given one's probability."""
     kind, labels = kinds.get(dataset.task.kind), dataset.task.labels
     if not isinstance(kind, OneClass):
         return {}
@@ -200,7 +213,7 @@ def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[
                   for runs in scored.values()]  # fmt: skip
     found = suspected_labels(averaged(of_methods), np.asarray(dataset.test.targets, dtype=np.int64))
     return {
-        one.row: {"rank": rank, "likely": labels[one.likely], "margin": round(one.margin, 3)}
+        one.row: {"rank": rank, "likely": labels[one.likely], "confidence": round(one.confidence, 4)}
         for rank, one in enumerate(found, 1)
     }
 
