@@ -207,7 +207,7 @@ def test_without_scripts_the_usual_pair_is_shown_and_no_control(opened: Open) ->
 
 def test_print_shows_no_controls_and_cuts_nothing(opened: Open) -> None:
     for name in PAGES:
-        tab = opened(name, 680, "dark")  # the width of A4 in pixels, without its margins
+        tab = opened(name, 640, "dark")  # less than the width of A4 without its margins, in pixels
         tab.emulate_media(media="print", color_scheme="dark")
         assert tab.locator("select:visible, nav:visible, .skip:visible").count() == 0
         assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
