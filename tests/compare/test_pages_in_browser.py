@@ -32,6 +32,13 @@ def report(folder: Path) -> str:
     rows = [*usual(), broken("a_method_with_a_long_name")]
     report = {"warnings": ["Few rows."], "classes": {"train": {"a": 3, "b": 4}, "test": {"a": 1, "b": 2}}}
     made = board(rows, decision=told, command="graft compare toy.csv " + 30 * "--long x ", data_report=report)
+    for one in made["rows"]:  # as many prices as a board has
+        one["costs"] |= {
+            "train_cpu_seconds": {"value": 90.5, "unit": "s", "grade": "counter"},
+            "stored_parameters": {"value": 27_700, "unit": "parameters", "grade": "counter"},
+            "padding_flops": {"value": 2.37e11, "unit": "FLOP", "grade": "model"},
+            "predict_flops": {"value": 3.42e8, "unit": "FLOP", "grade": "counter"},
+        }
     return render_report(made, receipts(rows))
 
 
@@ -200,7 +207,7 @@ def test_without_scripts_the_usual_pair_is_shown_and_no_control(opened: Open) ->
 
 def test_print_shows_no_controls_and_cuts_nothing(opened: Open) -> None:
     for name in PAGES:
-        tab = opened(name, 680, "dark")  # the width of A4 in pixels, without its margins
+        tab = opened(name, 640, "dark")  # less than the width of A4 without its margins, in pixels
         tab.emulate_media(media="print", color_scheme="dark")
         assert tab.locator("select:visible, nav:visible, .skip:visible").count() == 0
         assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"

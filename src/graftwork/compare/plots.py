@@ -27,7 +27,7 @@ AXES = (  # costs that a reader asks for, first ones first
 FRONTIER_PIXELS, BEST_PIXELS, ROW_PIXELS = 380, 320, 40  # heights of the charts; the last of a method's row
 # Places of a label beside its mark: its centre from the mark, in label widths and in lines.
 _PLACES: Sequence[Spot] = (
-    (-0.5, 0.8), (0.5, -0.8), (0.5, 0.0), (-0.5, 0.0), (0.5, 0.8), (-0.5, -0.8), (0.0, 1.2), (0.0, -1.2),
+    (-0.5, 0.8), (0.5, -0.8), (0.5, 0.8), (-0.5, 0.0), (0.5, 0.0), (-0.5, -0.8), (0.0, 1.2), (0.0, -1.2),
 )  # fmt: skip
 
 

@@ -165,8 +165,13 @@ def _tasks(content: Content, folder: Path) -> PageTable:
             rows.append([name, task["status"], "", "", task["error"]])
             continue
         counts = [f"{task['rows'][split]:,}" if split in task["rows"] else "–" for split in ("train", "test")]
-        rows.append([name, metric_title(task["metric"], task.get("positive")), *counts, task["answer"]])
+        rows.append([name, metric_title(task["metric"], task.get("positive")), *counts, _first(task["answer"])])
     return PageTable("The tasks", [Heading(title, number=title in ("train", "test")) for title in titles], rows)
+
+
+def _first(answer: str) -> str:
+    """Return the first sentence of a board's answer; the rest stands on the board."""
+    return answer.partition(". ")[0].removesuffix(".") + "."
 
 
 def _pairs(content: Content) -> PageTable:
