@@ -168,10 +168,12 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 def answered(asked: dict[str, Any]) -> dict[str, Any]:
-    """What `POST /v1/predict` answers to one row."""
+    """What `POST /v1/predict` answers to one row, or to many."""
+    if "rows" in asked:
+        return {"rows": [answered(row)["rows"][0] for row in asked["rows"]]}
     given = sorted(name for name in asked if name != "task")
     every = [each["name"] for each in TASKS if given in each.get("inputs", ())]
-    names = every if asked["task"] == "*" else [asked["task"]]
+    names = every if asked["task"] == "*" else [asked["task"]] if isinstance(asked["task"], str) else asked["task"]
     return {"rows": [{"answers": {name: ANSWERS[name] for name in names}, "cut": "very long" in str(asked)}]}
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
+import torch
 
 from graftwork.core.backbone import Backbone
+from graftwork.core.method import Setting
+from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.machine.memory import OutOfMemory
 from graftwork.pretrained.open_backbone import open_backbone
-from graftwork.serve.attention_route import MOST_WORDS, attention
+from graftwork.registry import kinds, methods
+from graftwork.serve.attention_route import MOST_WORDS, attention, network_of
 from graftwork.serve.http_bodies import AttentionQuestion
+from graftwork.train.loop import FittedModel, build_model
 
 
 @dataclass
@@ -39,6 +45,59 @@ def test_words_and_a_share_for_each_pair_of_them(tiny: WithBackbone) -> None:
     assert [sum(row) for row in found["weights"]] == pytest.approx([1] * 6, abs=1e-4)
     assert (found["blocks"], found["heads"], found["cut"]) == (2, 2, False)
     assert attention(tiny, AttentionQuestion(text="my card is lost")) != found
+
+
+def test_all_heads_are_those_one_by_one(tiny: WithBackbone) -> None:
+    both = attention(tiny, AttentionQuestion(text="my card is lost", block=1, head=None))
+    ones = [attention(tiny, AttentionQuestion(text="my card is lost", block=1, head=head)) for head in (0, 1)]
+    assert both["weights"] == [one["weights"] for one in ones] and both["heads"] == 2
+
+
+def as_module(tiny: WithBackbone, method: str) -> Any:
+    """A task's module whose method starts from nothing and is then shaken."""
+    setting = Setting(Task("mood", Path(), labels=("bad", "good")), kinds.get("classification"), tiny.backbone)
+    model = build_model(methods.get(method)(), setting, 1)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weights in model.delta().values():
+            weights.add_(torch.randn(weights.shape, generator=generator))
+    fitted = FittedModel(model, {})
+    described = {"method": {"name": method}}
+    return SimpleNamespace(backbone=tiny.backbone, fitted=fitted, description=described)
+
+
+def test_a_task_s_adapters_change_what_its_network_attends_to(tiny: WithBackbone) -> None:
+    bank: Any = SimpleNamespace(open_backbone=tiny.open_backbone, module=lambda name: as_module(tiny, name))
+    plain = attention(bank, AttentionQuestion(text="my card is lost", block=1))
+    for method in ("adapter", "lora"):
+        own = attention(bank, AttentionQuestion(text="my card is lost", block=1, task=method))
+        assert own["words"] == plain["words"] and own["weights"] != plain["weights"]
+    assert attention(bank, AttentionQuestion(text="my card is lost", block=1)) == plain  # the backbone is untouched
+    assert network_of(bank, "adapter") is not tiny.backbone
+    with pytest.raises(ConfigError, match="can't be shown") as caught:
+        attention(bank, AttentionQuestion(text="my card is lost", task="prefix"))
+    assert caught.value.got == "prefix"
+
+
+def test_a_task_that_reads_frozen_states_has_the_backbone_s_attention(tiny: WithBackbone) -> None:
+    class Reads:
+        depth = 2
+        facts: ClassVar[dict[str, Any]] = {}
+
+        def read(self, seen: Any) -> None: ...
+
+    described = {"method": {"name": "linear_probe"}}
+    module = SimpleNamespace(backbone=tiny.backbone, fitted=Reads(), description=described)
+    bank: Any = SimpleNamespace(module=lambda name: module)
+    assert network_of(bank, "mood") is tiny.backbone
+    module.fitted = object()
+    with pytest.raises(ConfigError, match="can't be shown"):
+        network_of(bank, "mood")
+
+
+def test_an_unknown_task_is_refused(running: Any) -> None:
+    status, found, _ = running.client.ask("POST", "/v1/attention", {"text": "my card", "task": "moods"})
+    assert (status, found["error"]["where"]) == (404, "body.task")
 
 
 @pytest.mark.parametrize(

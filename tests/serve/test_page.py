@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import csv
 import importlib.util
+import io
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -307,6 +311,175 @@ def test_line_ends_count_as_one_character(page: Stage) -> None:
 def test_a_text_that_was_cut_is_said_to_be(page: Stage) -> None:
     page.open().choose("trec6").type(text="very long").send()
     assert "only its beginning was read" in page.text(".results")
+
+
+def with_task(page: Stage, name: str, **more: Any) -> Stage:
+    """The canned task with other facts, in the list and by itself."""
+    listed = [task | more if task["name"] == name else task for task in canned.TASKS]
+    page.instead["/v1/tasks"] = lambda route: route.fulfill(json={"bank": canned.BANK, "tasks": listed})
+    page.instead[f"/v1/tasks/{name}"] = lambda route: route.fulfill(json=(canned.told(name) or {}) | more)
+    return page
+
+
+def test_an_example_is_tried_by_a_click(page: Stage) -> None:
+    with_task(page, "trec6", examples=[{"text": "Who is Ada?"}, {"text": f"{canned.EVIL} {'long ' * 40}"}])
+    page.open("#/tasks/trec6")
+    assert page.tab.locator(".example").count() == 2 and page.text(".example >> nth=1").endswith("…")
+    page.tab.click(".example >> nth=0")
+    page.tab.wait_for_selector(".answer-of")
+    assert page.tab.input_value("[name=text]") == "Who is Ada?"
+    assert page.asked[-1] == ("/v1/predict", {"task": "trec6", "text": "Who is Ada?"})
+
+
+def test_words_of_an_example_are_a_text_too(page: Stage) -> None:
+    with_task(page, "upos", examples=[{"words": ["my", "cards"]}]).open().choose("upos")
+    page.tab.click(".example")
+    page.tab.wait_for_selector(".answer-of")
+    assert page.asked[-1][1] == {"task": "upos", "text": "my cards"}
+
+
+def test_two_tasks_side_by_side(page: Stage) -> None:
+    page.open("#/tasks/trec6")
+    offered = page.tab.locator("[name=second] option").all_inner_texts()
+    assert "banking77" in offered and "trec6" not in offered and "stsb" not in offered
+    page.tab.select_option("[name=second]", "banking77")
+    page.type(text="Who?").send()
+    assert page.asked[-1][1] == {"task": ["trec6", "banking77"], "text": "Who?"}
+    assert page.tab.locator(".answer-of h3").all_inner_texts() == ["trec6", "banking77"]
+
+
+def test_what_is_in_the_form_as_code(page: Stage) -> None:
+    text = 'it\'s \\ "quoted" $HOME `x`\n🙂 \u2028'
+    page.open().choose("trec6").type(text=text)
+    page.tab.click("summary:has-text('As Python or curl')")
+    python, curl = page.tab.locator(".ask pre").all_text_contents()
+    assert json.loads(shlex.split(curl.replace("\\\n", " "))[-1]) == {"task": "trec6", "text": text}
+    told = next(node for node in ast.walk(ast.parse(python)) if isinstance(node, ast.Dict))
+    assert ast.literal_eval(told) == {"task": "trec6", "text": text}
+    assert "good" not in python + curl and f"{SITE}/v1/predict" in curl
+
+
+def upload(page: Stage, content: bytes) -> None:
+    page.tab.click("summary:has-text('Answer a CSV file')")
+    page.tab.set_input_files("input[type=file]", {"name": "in.csv", "mimeType": "text/csv", "buffer": content})
+
+
+def test_a_csv_file_comes_back_answered(page: Stage) -> None:
+    texts = ['say "hi", Ann', "two\nlines", "🙂", *(f"text {at}" for at in range(80))]
+    stream = io.StringIO()
+    csv.writer(stream).writerows([["id", "text", "label"], *([str(at), text, "x"] for at, text in enumerate(texts))])
+    page.open().choose("trec6")
+    upload(page, b"\xef\xbb\xbf" + stream.getvalue().encode())
+    page.tab.wait_for_selector("text=83 of 83 rows answered.")
+    with page.tab.expect_download() as coming:
+        page.tab.click("a[download]")
+    with coming.value.path().open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    assert [row["text"] for row in found] == texts and [row["id"] for row in found] == list(map(str, range(83)))
+    assert found[0]["label"] == "x" and found[0]["predicted.label"] == "HUM" and found[0]["p(DESC)"] == "0.04"
+    sent = [body["rows"] for path, body in page.asked if path == "/v1/predict"]
+    assert [len(rows) for rows in sent] == [64, 19] and sent[0][1] == {"task": "trec6", "text": texts[1]}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"text\ncaf\xe9\n", "not text in UTF-8"),
+        (b"text\n", "no rows below its header"),
+        (b"id,sentence\n1,a\n", "Line 1: no column text; the header has id, sentence."),
+        (b"text,text\na,b\n", "Line 1: the column text stands twice."),
+        (b'id,text\r\n1,"a\r\nb"\r\n2\r\n', "Line 4: 1 cells, where the header has 2."),
+        (b'text\n"a\n', "Line 2: a quoted cell does not end"),
+        (b'text\na "b"\n', "Line 2: a quote stands inside a cell"),
+        (b"id,text\n1, \n", "Line 2: the cell of text is empty."),
+    ],
+)
+def test_a_bad_file_gets_a_message(page: Stage, content: bytes, told: str) -> None:
+    page.open().choose("trec6")
+    upload(page, content)
+    page.tab.wait_for_selector("[role=alert]")
+    assert told in page.text("[role=alert]") and "in.csv" in page.text("[role=alert]")
+    assert not any(path == "/v1/predict" for path, _ in page.asked)
+
+
+def test_a_row_that_the_server_refuses_is_told_by_its_line(page: Stage) -> None:
+    error = {"what": "too many characters", "where": "rows[1]"}
+    page.instead["/v1/predict"] = lambda route: route.fulfill(status=413, json={"error": error})
+    page.open().choose("trec6")
+    upload(page, b'text\n"a\nb"\nlong\n')
+    page.tab.wait_for_selector("[role=alert]:has-text('line 4')")
+
+
+def occluded(route: Any) -> None:
+    """Without `lost` it is less probable, without `not` more."""
+    rows = []
+    for row in route.request.post_data_json.get("rows", [route.request.post_data_json]):
+        share = 0.5 + 0.3 * ("lost" in row["text"]) - 0.2 * ("not" in row["text"])
+        answer = {"label": "HUM", "probabilities": {"HUM": share, "LOC": 1 - share}}
+        rows.append({"answers": {"trec6": answer}, "cut": False})
+    route.fulfill(json={"rows": rows})
+
+
+def test_the_words_that_decided(page: Stage) -> None:
+    page.instead["/v1/predict"] = occluded
+    page.open().choose("trec6").type(text="is my card not lost?").send()
+    page.tab.click("text=Which words decided?")
+    page.tab.wait_for_selector(".deciding-words")
+    told = page.tab.locator(".deciding-words li").all_inner_texts()
+    assert told[:3] == ["lost: 30.0 points less probable", "not: 20.0 points more probable", "is: as probable"]
+    sent = [row["text"] for row in page.asked[-1][1]["rows"]]
+    assert sent == ["my card not lost?", "is card not lost?", "is my not lost?", "is my card lost?", "is my card not ?"]
+    assert page.text(".deciding .marked") == "is my card not lost?"
+    assert page.tab.locator("mark.against").all_inner_texts() == ["not"]
+
+
+def test_words_that_can_not_be_left_out(page: Stage) -> None:
+    page.open().choose("trec6").type(text="Who?").send()
+    page.type(text=" ".join(["word"] * 201)).send()
+    page.tab.wait_for_function("document.querySelector('[name=text]').value.length > 100")
+    page.tab.click("text=Which words decided?")
+    page.tab.wait_for_selector("text=more than 200 are not tried")
+    page.choose("stsb").type(text_a="a", text_b="b").send(".verdict")
+    assert page.tab.locator("text=Which words decided?").count() == 0
+
+
+def test_a_label_is_confirmed_or_corrected_where_the_server_keeps_it(page: Stage) -> None:
+    page.open().choose("trec6").type(text="Who?").send()
+    assert page.tab.locator(".feedback").count() == 0
+    with_task(page, "trec6", feedback=True)
+    page.instead["/v1/feedback"] = lambda route: route.fulfill(json={"kept": {}})
+    page.open("#/tasks/trec6").type(text="Who?").send()
+    page.tab.get_by_role("button", name="Right", exact=True).click()
+    page.tab.wait_for_selector("text=Kept as a row to train on: HUM.")
+    kept = {"task": "trec6", "text": "Who?", "label": "HUM", "predicted": "HUM"}
+    assert page.asked[-1] == ("/v1/feedback", kept)
+    page.send(".feedback button")
+    page.tab.get_by_role("button", name="Wrong").click()
+    assert "HUM" not in page.tab.locator(".feedback option").all_inner_texts()
+    page.tab.get_by_label("Right label").select_option("LOC")
+    page.tab.get_by_role("button", name="Keep").click()
+    page.tab.wait_for_selector("text=Kept as a row to train on: LOC.")
+    assert page.asked[-1][1] == kept | {"label": "LOC"}
+
+
+def test_a_label_that_is_refused_is_told(page: Stage) -> None:
+    error = {"what": "the feedback file is full"}
+    page.instead["/v1/feedback"] = lambda route: route.fulfill(status=507, json={"error": error})
+    with_task(page, "tickets", feedback=True).open().choose("tickets").type(text="x").send()
+    page.tab.get_by_role("button", name="Wrong").click()
+    page.tab.get_by_label("Right labels").select_option(["damage"])
+    page.tab.get_by_role("button", name="Keep").click()
+    page.tab.wait_for_selector(".feedback [role=alert]:has-text('is full')")
+    assert page.asked[-1][1]["label"] == ["damage"] and page.asked[-1][1]["predicted"] == ["refund", "delay"]
+
+
+def test_an_answer_that_is_withheld_is_not_sure(page: Stage) -> None:
+    answer = {"label": None, "probabilities": {"HUM": 0.4, "LOC": 0.35}, "best_guess": "HUM"}
+    rows = {"rows": [{"answers": {"trec6": answer}, "cut": False}]}
+    page.instead["/v1/predict"] = lambda route: route.fulfill(json=rows)
+    page.open().choose("trec6").type(text="Who?").send()
+    assert page.text(".answer-of .verdict") == "not sure" and "HUM" in page.text(".answer-of .chosen")
+    assert page.status() == "trec6: not sure, perhaps HUM"
 
 
 def test_data_never_becomes_markup(page: Stage) -> None:

@@ -30,9 +30,9 @@ class AttentionWeights:
     cut: bool  # the text is longer than the backbone's maximum: only its beginning was read
 
     def of_words(self) -> NDArray[np.float32]:
-        """Return (words, words) or (H, words, words), whose rows sum to 1: sums over tokens attended to, else means.
+        """Return (words, words), or (H, words, words): the sum over tokens attended to, the mean over attending ones.
 
-        As in Clark et al. 2019 (arXiv:1906.04341).
+        Rows sum to 1. As in Clark et al. 2019 (arXiv:1906.04341).
         """
         part = np.zeros((len(self.words), len(self.tokens)), dtype=np.float32)
         part[list(self.word_of), range(len(self.tokens))] = 1

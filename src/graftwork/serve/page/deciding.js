@@ -18,7 +18,8 @@ export function hasClasses(answer) {
 /** What is asked about: of several labels the most probable. */
 function chosenOf(answer) {
   if ("choice" in answer) return answer.index;
-  return [answer.label].flat().sort((a, b) => answer.probabilities[b] - answer.probabilities[a])[0];
+  const given = [answer.best_guess ?? answer.label].flat();
+  return given.sort((a, b) => answer.probabilities[b] - answer.probabilities[a])[0];
 }
 
 /** A button that finds them, and what it finds. */
@@ -52,7 +53,8 @@ async function found(task, inputs, answer, tell) {
   words.forEach(({ part }, at) => {
     part.change = answer.probabilities[chosen] - rows[at].answers[task].probabilities[chosen];
   });
-  return shown(fields, words.map(({ part }) => part), "choice" in answer ? answer.choice : chosen);
+  const name = "choice" in answer ? answer.best_guess ?? answer.choice : chosen;
+  return shown(fields, words.map(({ part }) => part), name);
 }
 
 /** The text as words and what is between them; languages without spaces are cut too. */

@@ -101,10 +101,11 @@ function besideSelection(choice, tasks, choose) {
 /** Inputs that the task was tested with when it was made, to click on. */
 async function offerExamples(place, choice, tasks, current, take) {
   place.replaceChildren();
-  const takes = tasks.find((task) => task.name === choice.task) ?? tasks.find((task) => fits(task, choice.inputs));
+  const takes = tasks.find(({ name }) => name === choice.task) ?? tasks.find((task) => fits(task, choice.inputs));
   const told = takes.examples ? takes : await ask(`v1/tasks/${encodeURIComponent(takes.name)}`).catch(() => ({}));
   const asText = (each) => choice.inputs === "text" && each.words ? { text: each.words.join(" ") } : each;
-  const given = (told.examples ?? []).map(asText).filter((each) => Object.keys(each).sort().join(" ") === choice.inputs);
+  const given = (told.examples ?? []).map(asText)
+    .filter((each) => Object.keys(each).sort().join(" ") === choice.inputs);
   if (!current() || given.length === 0) return;
   place.replaceChildren(element("span", { class: "caption" }, "Or try"), ...given.map((each) => {
     const text = Object.values(each).flat().join(" · ");
