@@ -50,7 +50,7 @@ class FeedbackFile:
             try:
                 whole = b"\n" * torn + line
                 if stream.write(whole) != len(whole):
-                    raise StorageError("the disk is full", where=str(self.path))
+                    raise StorageError("the disk is full", where=str(self.path), do="free some space")
                 os.fsync(stream.fileno())
             except BaseException:
                 stream.truncate(size)
