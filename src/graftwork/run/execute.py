@@ -207,7 +207,9 @@ class _Execution:
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
             kind, task = self.setting.kind, self.setting.task
-            calibration = calibration_of(kind, {s.name: (logits, s.targets) for s, logits in answers})
+            # with costs a temperature would change answers after they were scored
+            costs = getattr(task.settings, "costs", None)
+            calibration = calibration_of(kind, {s.name: (x, s.targets) for s, x in answers}) if costs is None else None
             told = {CALIBRATION: calibration} if calibration else {}
             tempered = [(s, at_temperature(logits, temperature_of(told))) for s, logits in answers]
             decoded = {s.name: kind.decode(logits, task, s.examples) for s, logits in tempered}
