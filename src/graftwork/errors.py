@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class GraftworkError(Exception):
@@ -28,6 +29,10 @@ class GraftworkError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the parts, not the arguments, which differ by class: errors of processes of a pool are pickled."""
+        return _restored, (type(self), self.message, vars(self))
+
     @property
     def message(self) -> str:
         """The full message, one line per part."""
@@ -35,6 +40,12 @@ class GraftworkError(Exception):
         parts = (("got", self.got), ("expected", self.expected), ("do", self.do))
         lines += [f"  {name + ':':<10}{text}" for name, text in parts if text]
         return "\n".join(lines)
+
+
+def _restored(of: type[GraftworkError], message: str, parts: Mapping[str, Any]) -> GraftworkError:
+    error = of.__new__(of, message)
+    vars(error).update(parts)
+    return error
 
 
 class ConfigError(GraftworkError):

@@ -42,6 +42,7 @@ class Reader:
         self.told_by = told_by
         self.without = re.compile(without or "$^")
         self.known: dict[str, str] = {}
+        self.names: dict[str, object] = {"gw": gw}  # of the Python of a page, which goes on from block to block
         self.said = ""
         self.server: subprocess.Popen[str] | None = None
 
@@ -51,7 +52,7 @@ class Reader:
             if block.saved_as:
                 Path(block.saved_as).write_text(block.text, encoding="utf-8")
             elif block.language == "python":
-                exec(compile(cheaper_python(self.with_ids(block.text)), str(page), "exec"), {"gw": gw})
+                exec(compile(cheaper_python(self.with_ids(block.text)), str(page), "exec"), self.names)
             elif block.language == "sh" and not self.without.search(block.text):
                 self.type(block)
 

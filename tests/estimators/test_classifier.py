@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import graftwork as gw
-from graftwork.errors import ConfigError, InputError
+from graftwork.errors import ConfigError, InputError, UnknownName
 
 Rows = tuple[list[str], list[str]]
 
@@ -144,6 +144,12 @@ def test_a_grid_over_methods_and_rates_in_two_processes(rows: Rows, own_home: Pa
     assert alone.cv_results_["mean_test_score"].tolist() == found.cv_results_["mean_test_score"].tolist()
 
 
+def test_an_error_comes_back_from_another_process(rows: Rows) -> None:
+    search = GridSearchCV(gw.Classifier(), {"method": ["lorra", "adaptor"]}, cv=2, n_jobs=2, error_score="raise")
+    with pytest.raises(UnknownName, match="unknown method 'lorra'"):
+        search.fit(*rows)
+
+
 def test_fits_of_the_same_rows_share_the_frozen_passes(rows: Rows, own_home: Path) -> None:
     adapter(method="top_layers:k=1").fit(*rows)
     entries = {path.name: path.stat().st_ino for path in own_home.rglob("*.safetensors")}
@@ -171,8 +177,9 @@ def test_a_budget_finds_the_method(rows: Rows) -> None:
 
 
 def test_seeds_are_those_of_train_or_drawn(rows: Rows) -> None:
-    one, two = (adapter(random_state=seed).fit(*rows).predict_proba(rows[0]) for seed in (0, 1))
+    one, two = (adapter(random_state=seed).fit(*rows).predict_proba(rows[0]) for seed in (0, np.int64(1)))
     assert (one != two).any()
+    assert (adapter(random_state=1).fit(*rows).predict_proba(rows[0]) == two).all()
     drawn = [adapter(random_state=np.random.RandomState(5)).fit(*rows).predict_proba(rows[0]) for _ in range(2)]
     assert (drawn[0] == drawn[1]).all()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -82,9 +83,8 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             self._keep(self._run(task, runs, folder / "ladder"))
 
     def _run(self, task: Task, runs: Path, ladder: Path) -> Run:
-        seed = self.random_state
-        if not isinstance(seed, int):
-            seed = int(check_random_state(seed).randint(2**31 - 1))
+        given_seed = isinstance(self.random_state, Integral)
+        seed = int(self.random_state if given_seed else check_random_state(self.random_state).randint(2**31 - 1))
         given = GivenSettings(
             backbone=self.backbone,
             epochs=self.epochs,
@@ -113,7 +113,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _keep(self, run: Run) -> None:
         place = run.folder / "module"
-        self._module: TaskModule | None = TaskModule.load(place)
+        self._module: TaskModule | None = TaskModule.load(place, device=self.device or "auto")
         self.method_ = named_from_config(self._module.description["method"]).label
         self.validation_scores_ = dict(run.result.validation)
         self.price_tag_ = dict(run.result.costs)
@@ -127,7 +127,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             with tempfile.TemporaryDirectory(prefix="graftwork-") as folder:
                 for name, content in self.module_files_.items():
                     write_bytes(Path(folder, name), content)
-                self._module = TaskModule.load(folder)
+                self._module = TaskModule.load(folder, device=self.device or "auto")
         return self._module
 
     def _rows(self, X: Any, *, reset: bool) -> list[Inputs]:
