@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from graftwork.core.example import Example
-from graftwork.core.kind import MISSED, NOTHING, NamesMistakes, Outcome
+from graftwork.core.kind import NamesMistakes
+from graftwork.core.outcome import MISSED, NOTHING, Outcome
 from graftwork.core.task import Task
 from graftwork.registry import kinds
 from graftwork.targets.passages import Gold, Golds, Passage, question_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graftwork.core.kind import MISSED, NOTHING, Outcome
+from graftwork.core.outcome import MISSED, NOTHING, Outcome
 from graftwork.targets.span_outcomes import span_outcomes
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from graftwork.compare.leaderboard_data import RowRuns
-from graftwork.core.kind import MISSED, NOTHING, Kind, NamesMistakes, OneClass, Outcome, SharesProbability
+from graftwork.core.kind import Kind, NamesMistakes, OneClass, SharesProbability
 from graftwork.core.method import Logits
+from graftwork.core.outcome import MISSED, NOTHING, Outcome
 from graftwork.core.task import Dataset
 from graftwork.data.checks.repeats import twins
 from graftwork.evaluate.label_errors import averaged, suspected_labels

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.example import Example
+from graftwork.core.outcome import Outcome
 from graftwork.core.ragged import Numbers, from_lists
 from graftwork.core.task import Task
 
@@ -197,24 +198,6 @@ class ScoresByInputs(Protocol):
 
     def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
         """Return the metrics of a task that names none, from its training rows, the headline first."""
-
-
-MISSED = "(missed)"  # `Outcome.found` of what an answer lacks
-NOTHING = "(nothing)"  # `Outcome.true` of what only an answer has
-
-
-class Outcome(NamedTuple):
-    """One comparison of a target and an answer: an example has one, or one for each of its labels, spans or words."""
-
-    true: str  # what stands in the target
-    found: str  # what the answer has in its place
-    right: bool
-    note: str = ""  # why it is wrong although `true` and `found` are equal
-
-    @property
-    def told(self) -> str:
-        """What was found, with the note."""
-        return f"{self.found}, {self.note}" if self.note else self.found
 
 
 @runtime_checkable

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example
-from graftwork.core.kind import Outcome
 from graftwork.core.kind_settings import IN_QUESTION
+from graftwork.core.outcome import Outcome
 from graftwork.core.task import Task
 from graftwork.data.readers.label_tables import COSTS, WEIGHED
 from graftwork.errors import DataError, clip

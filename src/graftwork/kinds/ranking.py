@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.example import Example
-from graftwork.core.kind import Outcome
+from graftwork.core.outcome import Outcome
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import kinds

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from graftwork.core.example import Example
-from graftwork.core.kind import Outcome
 from graftwork.core.kind_settings import DERIVED
+from graftwork.core.outcome import Outcome
 from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds

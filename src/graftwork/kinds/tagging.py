@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from graftwork.core.example import Example, text_of
-from graftwork.core.kind import Outcome
+from graftwork.core.outcome import Outcome
 from graftwork.core.task import Task
 from graftwork.data.readers.label_tables import WEIGHED
 from graftwork.errors import DataError, clip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graftwork.core.kind import MISSED, NOTHING, Outcome
+from graftwork.core.outcome import MISSED, NOTHING, Outcome
 
 BORDERS = "other borders"
 Span = Mapping[str, Any]

@@ -1,0 +1,22 @@
+"""Outcomes: in which way an answer agrees with a target, or does not. It imports nothing heavy, as kinds do not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MISSED = "(missed)"  # `Outcome.found` of what an answer lacks
+NOTHING = "(nothing)"  # `Outcome.true` of what only an answer has
+
+
+class Outcome(NamedTuple):
+    """One comparison of a target and an answer: an example has one, or one for each of its labels, spans or words."""
+
+    true: str  # what stands in the target
+    found: str  # what the answer has in its place
+    right: bool
+    note: str = ""  # why it is wrong although `true` and `found` are equal
+
+    @property
+    def told(self) -> str:
+        """What was found, with the note."""
+        return f"{self.found}, {self.note}" if self.note else self.found
