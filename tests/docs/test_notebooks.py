@@ -101,3 +101,13 @@ def test_the_cell_of_a_method_can_be_run_again(tmp_path: Path) -> None:
     told = [next(one["text"] for one in of_cell if one.get("name") == "stdout").split() for of_cell in outputs]
     assert [words[1:] for words in told] == [["False", "True"], ["True", "True"], ["False", "True"]]
     assert told[0][0] == told[1][0] != told[2][0], "another text of the cell is another method"
+
+
+@pytest.mark.usefixtures("of_this_checkout")
+@pytest.mark.parametrize("name", ["decision", "many-tasks", "pretrain-and-adapt"])
+def test_a_tutorial_notebook_runs_as_it_stands(name: str, tmp_path: Path) -> None:
+    book = nbformat.read(CHECKOUT / "docs" / "notebooks" / f"{name}.ipynb", as_version=4)
+    cells = [cell.source for cell in book.cells if cell.cell_type == "code"]
+    assert not any(cell.get("outputs") for cell in book.cells), "outputs are not committed"
+    outputs, _ = executed(cells, tmp_path)
+    assert last(outputs[-1]) if name != "pretrain-and-adapt" else outputs[-1]

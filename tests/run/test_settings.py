@@ -74,6 +74,6 @@ def test_what_is_given_goes_before_what_a_file_says() -> None:
 
 
 def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="precison"):
+    with pytest.raises(ConfigError, match="unknown argument of train 'precison'"):
         train("builtin:tickets", method="majority", runs=tmp_path, precison="fp32")  # type: ignore[call-arg]
     assert not list(tmp_path.iterdir())

@@ -18,6 +18,7 @@ EXTRAS = {  # name -> what it brings
     "hub": "data sets by name, hub:NAME",
     "images": "tasks over images",
     "onnx": "export to ONNX, and running what was exported",
+    "pandas": "to_frame() of boards and curves",
     "parquet": "data in Parquet files",
     "sentence-transformers": "export to SentenceTransformer",
     "serve": "graft serve",
