@@ -19,6 +19,7 @@ from graftwork.compare.compare_tasks import compare_tasks
 from graftwork.compare.curve import curve
 from graftwork.compare.leaderboard import compare
 from graftwork.core.run import Recipe
+from graftwork.errors import ConfigError
 from graftwork.run.settings import WHAT, GivenSettings, RunSettings, over
 from graftwork.run.train import train
 
