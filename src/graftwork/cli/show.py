@@ -164,7 +164,11 @@ def _shared_lines(costs: dict[str, Any]) -> list[str]:
 
     lines: list[str] = []
     for tasks in COUNTS[1:]:
-        named = {name: _amount(cost) for name, cost in amortised(costs, tasks).items() if cost["value"] is not None}
+        named = {
+            name: show(cost["value"], cost["unit"])
+            for name, cost in amortised(costs, tasks).items()
+            if cost["value"] is not None
+        }
         words = ", ".join(named[name] for name in ("total_seconds", "energy_joules", "money") if name in named)
         lines.append(f"for each of {tasks:,} tasks {words}")
     return lines
@@ -195,19 +199,14 @@ def module_lines(folder: Path) -> list[str]:
 
 
 def cost_lines(costs: dict[str, Any]) -> list[str]:
-    """Format a price tag, one cost per line."""
-    return [f"  {name:<26}{_amount(cost):>14}   {_grade(cost)}".rstrip() for name, cost in costs.items()]
+    """Format a price tag, one cost per line; those that are unknown share the last."""
+    known = {name: cost for name, cost in costs.items() if cost["value"] is not None}
+    lines = [f"  {name:<26}{show(cost['value'], cost['unit']):>14}   {cost['grade']}" for name, cost in known.items()]
+    unknown = [name for name in costs if name not in known]
+    return [*lines, f"  unknown: {', '.join(unknown)}"] if unknown else lines
 
 
 def _prices_lines(result: dict[str, Any]) -> list[str]:
     """Return the line with the price list behind money and CO2e, if there was one."""
     prices = result.get("environment", {}).get("prices")
     return [f"prices     {prices}"] if prices else []
-
-
-def _amount(cost: dict[str, Any]) -> str:
-    return "unknown" if cost["value"] is None else show(cost["value"], cost["unit"])
-
-
-def _grade(cost: dict[str, Any]) -> str:
-    return "" if cost["value"] is None else str(cost["grade"])
