@@ -134,6 +134,20 @@ def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
         yield window
 
 
+def windows_by_task(
+    rows: Sequence[tuple[str, Example]],
+) -> Iterator[tuple[Sequence[tuple[str, Example]], dict[str, list[int]]]]:
+    """Yield windows of rows, a task's name and an example each, and task -> places of its rows in the window."""
+    start = 0
+    for window in windows(example for _, example in rows):
+        some = rows[start : start + len(window)]
+        asked: dict[str, list[int]] = {}
+        for place, (name, _) in enumerate(some):
+            asked.setdefault(name, []).append(place)
+        yield some, asked
+        start += len(window)
+
+
 def _weight(given: Input | Media) -> int:
     """Return an input's size in a window, in characters."""
     return CHARACTERS_AT_ONCE // FILES_AT_ONCE if isinstance(given, Media) else len(text_of(given))
