@@ -92,7 +92,7 @@ def answer_windows(
     for window, logits, cut in logit_windows(modules, examples):
         answers = [answers_of(module, found, window) for module, found in zip(modules, logits, strict=True)]
         kept = [
-            threshold.withheld(found, module.task.name) if threshold else found
+            [threshold.withheld(answer, module.task.name) for answer in found] if threshold else found
             for module, found, threshold in zip(modules, answers, thresholds, strict=True)
         ]
         yield RowWindow(window, kept, cut)
