@@ -16,8 +16,8 @@ import pytest
 
 import graftwork as gw
 from graftwork.compare import mistakes_page
-from graftwork.compare.mistakes import wilson
 from graftwork.compare.mistakes_page import embedded, mistakes_section, write_beside
+from graftwork.core.metric import wilson
 from graftwork.run.store import read_predictions
 
 EVIL = "</script><script>alert(1)</script><!--"
@@ -128,9 +128,9 @@ def test_the_board_file_holds_no_texts(board: gw.Leaderboard) -> None:
 
 
 def test_wilson() -> None:
-    low, high = wilson(8, 10)
+    low, high = wilson(0.8, 10)
     assert (low, high) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
-    assert wilson(0, 5)[0] == 0 and wilson(5, 5)[1] == 1
+    assert wilson(0.0, 5)[0] == 0 and wilson(1.0, 5)[1] == pytest.approx(1)
 
 
 def many(count: int) -> dict[str, Any]:

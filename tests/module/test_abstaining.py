@@ -33,13 +33,13 @@ def described(rows: int = 400, kind: str = "classification") -> dict[str, Any]:
 
 
 def test_an_unsure_answer_is_withheld_and_its_guess_stands_beside_it() -> None:
-    sure, withheld = (Threshold(least).withheld([ROW], "toy")[0] for least in (0.7, 0.71))
+    sure, withheld = (Threshold(least).withheld(ROW, "toy") for least in (0.7, 0.71))
     assert sure == ROW | {"best_guess": "a", "probability": 0.7} and not unsure(sure)
     assert withheld == sure | {"label": None} and unsure(withheld) and not unsure(ROW)
     choice = {"choice": "x", "index": 0, "probabilities": [0.6, 0.4]}
-    assert Threshold(0.9).withheld([choice], "toy")[0]["index"] is None
+    assert Threshold(0.9).withheld(choice, "toy")["index"] is None
     with pytest.raises(ConfigError, match="'prices' have no probability"):
-        Threshold(0.5).withheld([{"value": 3.0}], "prices")
+        Threshold(0.5).withheld({"value": 3.0}, "prices")
 
 
 def test_a_chosen_threshold_is_the_lowest_whose_bound_reaches_the_precision() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from graftwork.io.json_limits import MODULE
 from graftwork.module.exported_folder import PARTS, read_exported_bank, with_cause
 from graftwork.module.input_format import GivenInputs
 from graftwork.module.inputs import example_of_given
-from graftwork.module.predict_many import answers_of, windows
+from graftwork.module.predict_many import answers_of, windows_by_task
 from graftwork.module.task_module import TaskModule, stored_examples
 from graftwork.ship.onnx_parts import changed_task
 from graftwork.ship.onnx_tasks import TASKS, GraphOfTasks, open_tasks
@@ -120,10 +120,7 @@ class ExportedBank:
         """As `predict`, for rows that are examples already. No task of an export writes texts: nothing is told."""
         modules = {name: self.module(name) for name in dict.fromkeys(name for name, _ in rows)}
         found: list[Answer] = []
-        for window in _windows(rows):
-            asked: dict[str, list[int]] = {}
-            for place, (name, _) in enumerate(window):
-                asked.setdefault(name, []).append(place)
+        for window, asked in windows_by_task(rows):
             wanted = {name: [window[place][1] for place in places] for name, places in asked.items()}
             answered: dict[int, Answer] = {}
             for name, logits in self._graph.logits(wanted).items():
@@ -162,10 +159,3 @@ class ExportedBank:
             (name, example_of_given(self.module(name).roles, number, given))
             for number, (name, given) in enumerate(rows, 1)
         ]
-
-
-def _windows(rows: Sequence[tuple[str, Example]]) -> Iterator[Sequence[tuple[str, Example]]]:
-    start = 0
-    for window in windows(example for _, example in rows):
-        yield rows[start : start + len(window)]
-        start += len(window)

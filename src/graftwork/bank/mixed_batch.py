@@ -30,13 +30,15 @@ from graftwork.core.writing import Tell
 from graftwork.errors import UnknownName
 from graftwork.machine.memory import in_halves
 from graftwork.module.calibration import at_temperature, temperature_of
-from graftwork.module.predict_many import Answer, windows
+from graftwork.module.predict_many import Answer, windows_by_task
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds
 from graftwork.train.answer import states_up_to
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import by_length
+
+Window = Sequence[tuple[str, Example]]  # a task's name and an example, for each row
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ class Mixture:
         """
         answers: list[Answer] = []
         with self._lock:
-            for window in self._windows(rows):
+            for window, asked in self._windows(rows):
                 found: dict[int, Answer] = {}
-                for name, places, logits in self._logits(window, _told_from(len(answers), tell)):
+                for name, places, logits in self._logits(window, asked, _told_from(len(answers), tell)):
                     resident = self._residents[name]
                     tempered = at_temperature(logits, resident.temperature)
                     decoded = resident.kind.decode(tempered, resident.task, [window[i][1] for i in places])
@@ -119,22 +121,22 @@ class Mixture:
         """Return the logits of every row: (C,), or (n, C) for n words or choices. Raises `UnknownName`."""
         found: list[NDArray[np.float64]] = []
         with self._lock:
-            for window in self._windows(rows):
+            for window, asked in self._windows(rows):
                 named = {
-                    i: row for _, places, logits in self._logits(window) for i, row in zip(places, logits, strict=True)
+                    i: row
+                    for _, places, logits in self._logits(window, asked)
+                    for i, row in zip(places, logits, strict=True)
                 }
                 found += [named[i] for i in range(len(window))]
         return found
 
-    def _windows(self, rows: Sequence[tuple[str, Example]]) -> Iterator[Sequence[tuple[str, Example]]]:
-        """Split the rows into windows whose tokens fit into memory together. Raises `UnknownName`."""
+    def _windows(self, rows: Sequence[tuple[str, Example]]) -> Iterator[tuple[Window, Mapping[str, list[int]]]]:
+        """Split the rows into windows whose tokens fit into memory together, as `windows_by_task`. Raises
+        `UnknownName`."""
         for name in dict.fromkeys(name for name, _ in rows):
             if name not in self._residents:
                 raise UnknownName("task", name, self._residents)
-        start = 0
-        for window in windows(example for _, example in rows):
-            yield rows[start : start + len(window)]
-            start += len(window)
+        yield from windows_by_task(rows)
 
     def _housed(self, module: TaskModule) -> Resident:
         """Put the adapters of a module onto a shelf if they can be stacked; else keep the module as it is."""
@@ -158,12 +160,9 @@ class Mixture:
         return AdapterPlace(number, shelf, shelf.put(adapters))
 
     def _logits(
-        self, window: Sequence[tuple[str, Example]], tell: Tell | None = None
+        self, window: Window, asked: Mapping[str, list[int]], tell: Tell | None = None
     ) -> Iterator[tuple[str, list[int], Logits]]:
         """Yield each task, the positions of its rows in the window, and their logits."""
-        asked: dict[str, list[int]] = {}
-        for place, (name, _) in enumerate(window):
-            asked.setdefault(name, []).append(place)
         shared = [name for name in asked if self._residents[name].fitted is None]
         if shared:
             assert self._backbone is not None

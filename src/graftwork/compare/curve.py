@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from graftwork.compare.curve_content import Lesson, content_of, transfers
 from graftwork.compare.curve_page import curve_chart, write_page
 from graftwork.compare.curve_table import cells, header, saving_lines, title
+from graftwork.compare.leaderboard import require_each_once
 from graftwork.compare.leaderboard_display import chart_css, scored_columns
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import RunOrder, crew_of, divided
@@ -154,14 +155,7 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
         return usual + ([] if backbone.startswith(FRESH) else [Way(parse_method(FROM_FRESH), True)])
     listed = [word.strip() for word in split_words(words) if word.strip()]
     ways = [Way(parse_method(word.removeprefix(FRESH)), word.startswith(FRESH)) for word in listed]
-    labels = [way.label for way in ways]
-    twice = sorted({label for label in labels if labels.count(label) > 1})
-    if twice or not ways:
-        raise ConfigError(
-            "a method is named twice" if twice else "no method is named",
-            got=", ".join(twice),
-            do="name each once: --methods linear_probe,full",
-        )
+    require_each_once([way.label for way in ways])
     for way in ways:
         if way.fresh and not way.item.method.uses_backbone:
             raise ConfigError(

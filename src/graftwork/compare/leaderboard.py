@@ -131,15 +131,19 @@ def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
     if words is None:
         return of_a("BOARD")
     chosen = [parse_method(word) for word in split_words(words) if word.strip()]
-    labels = [item.label for item in chosen]
+    require_each_once([item.label for item in chosen])
+    return chosen
+
+
+def require_each_once(labels: Sequence[str]) -> None:
+    """Raise `ConfigError` for a method that is named twice, or if none is."""
     twice = sorted({label for label in labels if labels.count(label) > 1})
-    if twice or not chosen:
+    if twice or not labels:
         raise ConfigError(
             "a method is named twice" if twice else "no method is named",
             got=", ".join(twice),
             do="name each once: --methods linear_probe,full",
         )
-    return chosen
 
 
 def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list[Named]:

@@ -100,9 +100,14 @@ class Leaderboard:
         return MethodRow(row, self.content["headline_metric"], self.runs)
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame: a row a method, with rank, status, every metric's mean and 95 % interval
-        (fractions), and every cost, its unit in the name. Raises `MissingExtra` without pandas."""
-        return _frame(self.content)
+        """Return a pandas DataFrame: a row per method, with rank, status, numbers of runs, every metric's mean, 95 %
+        interval and sd (fractions), and every cost, its unit in the name. Raises `MissingExtra` without pandas."""
+        rows = self.content["rows"]
+        return frame([
+            {"method": row["method"], "rank": rank if row["scores"] else None, "status": row["status"],
+             "runs": row["n_seeds"], "failed": row["n_failed"]} | scored_columns(row, rows)
+            for rank, row in enumerate(rows, start=1)
+        ])  # fmt: skip
 
     def __repr__(self) -> str:
         return _text(self.content, self.folder, self._module())
@@ -146,17 +151,6 @@ def chart_css() -> str:
     """Return the rules of the report's style sheet for charts, for those of a card only."""
     rules = (FOLDER / "report.css").read_text(encoding="utf-8")
     return "".join(f".graftwork {line}" for line in rules.splitlines() if line.startswith(".chart"))
-
-
-def _frame(board: Board) -> Any:
-    """Return a row a method, best first: rank, status, numbers of runs, each metric's mean, interval and sd as
-    fractions, and each cost, named with its unit."""
-    rows = enumerate(board["rows"], start=1)
-    return frame([
-        {"method": row["method"], "rank": rank if row["scores"] else None, "status": row["status"],
-         "runs": row["n_seeds"], "failed": row["n_failed"]} | scored_columns(row, board["rows"])
-        for rank, row in rows
-    ])  # fmt: skip
 
 
 def scored_columns(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -112,8 +112,10 @@ def write_data_report(found: Mapping[str, Any], path: Path) -> None:
 
 def page(template: str, content: Mapping[str, Any], folder: Path = FOLDER) -> str:
     """Return a page as HTML: a template of `folder` with its content, in the style of all pages."""
-    style = Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in ("colours.css", "report.css")))
-    script = Markup((FOLDER / "report.js").read_text(encoding="utf-8"))
+    style, script = (
+        Markup("".join((FOLDER / name).read_text(encoding="utf-8") for name in (f"colours.{sort}", f"report.{sort}")))
+        for sort in ("css", "js")
+    )
     return _pages(folder).get_template(template).render(content, css=style, script=script)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.core.kind import Kind, NamesMistakes, OneClass, SharesProbability
 from graftwork.core.method import Logits
+from graftwork.core.metric import wilson
 from graftwork.core.outcome import MISSED, NOTHING, Outcome
 from graftwork.core.task import Dataset
 from graftwork.data.checks.repeats import twins
@@ -31,7 +31,6 @@ from graftwork.run.store import read_logits
 WIDEST = 20  # names in a table of confusions; of more, the most frequent pairs are listed
 PAIRS = 40  # pairs listed then
 LEAST = 20  # rows of a bin of the reliability plot, about
-Z = 1.959964  # of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def _classes(judged: Sequence[Judged], order: Sequence[str]) -> list[dict[str, A
             "name": name, "support": support, "found": found,
             "precision": hits / found if found else None,
             "recall": hits / support if support else None,
-            "interval": wilson(hits, support) if support else None,
+            "interval": wilson(hits / support, support) if support else None,
             "f1": 2 * hits / (support + found),
             "runner_up": second["right"][name] / support if second and support else None,
         })  # fmt: skip
@@ -196,13 +195,6 @@ def _counts(of: Judged) -> dict[str, Counter[str]]:
         "found": Counter(one.found for one in listed if one.found != MISSED),
         "right": Counter(one.true for one in listed if one.right),
     }
-
-
-def wilson(hits: int, of: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share over examples (Wilson 1927, doi:10.2307/2276774)."""
-    share = hits / of
-    middle, spread = share + Z**2 / (2 * of), Z * sqrt(share * (1 - share) / of + Z**2 / (4 * of**2))
-    return (max(0.0, (middle - spread) / (1 + Z**2 / of)), min(1.0, (middle + spread) / (1 + Z**2 / of)))
 
 
 def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[int, dict[str, Any]]:
@@ -231,7 +223,7 @@ def _reliability(of: Judged) -> list[dict[str, Any]]:
     sure = [value for value in of.confidence if value is not None]
     right = [of.right(row) for row, value in enumerate(of.confidence) if value is not None]
     bins = reliability(sure, right, max(1, min(BINS, len(sure) // LEAST)))
-    return [asdict(one) | {"interval": wilson(round(one.accuracy * one.rows), one.rows)} for one in bins]
+    return [asdict(one) | {"interval": wilson(one.accuracy, one.rows)} for one in bins]
 
 
 def _text(role: str, given: str | Sequence[str]) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graftwork.core.ragged import Numbers
 
 MOST_LISTED = 10  # labels in a message
+NORMAL_95 = 1.959964  # standard deviations on either side of the mean that hold 95 % of a normal distribution
 
 
 class Metric(Protocol):
@@ -86,6 +87,13 @@ def drawn_scores(metric: OfSample, statistics: NDArray[Any], draws: Iterable[NDA
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.array([metric.of_sample(targets[drawn], predictions[drawn]) for drawn in draws])
+
+
+def wilson(share: float, of: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of N examples (Wilson 1927, doi:10.2307/2276774)."""
+    z = NORMAL_95**2 / of
+    middle, spread = (share + z / 2) / (1 + z), (share * (1 - share) * z + z * z / 4) ** 0.5 / (1 + z)
+    return max(0.0, middle - spread), min(1.0, middle + spread)
 
 
 def unscorable(metric: str, scores: str, task: Task) -> ConfigError:

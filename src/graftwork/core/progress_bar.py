@@ -7,7 +7,7 @@ import io
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -100,11 +100,6 @@ def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterato
         yield lambda done, text: bar.update(whole, completed=done, description=text)
 
 
-@contextmanager
-def shown(progress: Progress | None) -> Iterator[Progress]:
-    """Yield `progress`, or for None a progress bar, where someone looks."""
-    if progress is not None:
-        yield progress
-        return
-    with progress_bar() as bar:
-        yield bar
+def shown(progress: Progress | None) -> AbstractContextManager[Progress]:
+    """Return a context of `progress`, or for None of a progress bar, where someone looks."""
+    return progress_bar() if progress is None else nullcontext(progress)

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.example import Example
-from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
+from graftwork.core.method import Baseline, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.targets.written_texts import certainly, without_one_text
+from graftwork.targets.written_texts import TextByRule, without_one_text
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _END = re.compile(r"(?<=[.!?…])[\"'»”’)\]]*\s+|(?<=[。！？])|\n+")  # between two sentences
-
-
-@dataclass
-class Leading(LooksUp):
-    """A fitted method that writes the first sentence of its source."""
-
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return the first sentences (N,), with certainty."""
-        return certainly([first_sentence(example.inputs["text"]) for example in examples])
-
-    def delta(self) -> dict[str, Tensor]:
-        """Return nothing: nothing is learned."""
-        return {}
 
 
 def first_sentence(text: str) -> str:
@@ -53,10 +37,10 @@ class FirstSentence(Baseline):
         """Return a reason unless the task writes a text of one text."""
         return without_one_text(task)
 
-    def fit(self, bench: Workbench) -> Leading:
+    def fit(self, bench: Workbench) -> TextByRule:
         """Learn nothing."""
-        return Leading()
+        return TextByRule(first_sentence)
 
-    def restore(self, setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Leading:
+    def restore(self, setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> TextByRule:
         """Rebuild the method from nothing."""
-        return Leading(facts)
+        return TextByRule(first_sentence, facts)

@@ -1,4 +1,7 @@
-"""Mean average precision: ranking quality over all right candidates of each query."""
+"""Mean average precision: ranking quality over all right candidates of each query.
+
+The mean of `sklearn.metrics.average_precision_score` over the queries that have a right candidate.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,21 @@ from numpy.typing import NDArray
 from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
-from graftwork.targets.indicators import ratio
+from graftwork.targets.mean_scores import RatioScore
 from graftwork.targets.ranks import as_high, marked
 
 
-class MeanAveragePrecision:
-    """The mean of `sklearn.metrics.average_precision_score` over the queries that have a right candidate."""
+def average_precisions(targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+    """Candidates' marks and scores -> (N, 2): average precision, and 1 where a candidate is right.
 
-    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Candidates' marks and scores -> (N, 2): average precision, and 1 where a candidate is right.
-
-        Raises `ConfigError` for anything else.
-        """
-        rows = []
-        for right, scores in marked(targets, predictions, task, "mean_average_precision"):
-            wanted = scores[right]
-            precisions = as_high(wanted, wanted) / as_high(wanted, scores)
-            rows.append((precisions.mean(), 1.0) if len(wanted) else (0.0, 0.0))
-        return np.array(rows, dtype=np.float64).reshape(-1, 2)
-
-    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, 2) -> (…)."""
-        return ratio(means[..., 0], means[..., 1])
+    Raises `ConfigError` for anything else.
+    """
+    rows = []
+    for right, scores in marked(targets, predictions, task, "mean_average_precision"):
+        wanted = scores[right]
+        precisions = as_high(wanted, wanted) / as_high(wanted, scores)
+        rows.append((precisions.mean(), 1.0) if len(wanted) else (0.0, 0.0))
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 
-metrics.register("mean_average_precision")(MeanAveragePrecision())
+metrics.register("mean_average_precision")(RatioScore(average_precisions))

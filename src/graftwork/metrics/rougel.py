@@ -1,27 +1,13 @@
 """ROUGE-L: F1 of the longest series of words that a written text and its reference have in the same order
-(Lin 2004, aclanthology.org/W04-1013)."""
+(Lin 2004, aclanthology.org/W04-1013).
 
-from __future__ import annotations
+Equal to the F-measure `rougeL` of Google's rouge-score without stemming, averaged over texts.
+"""
 
-import numpy as np
-from numpy.typing import NDArray
+from functools import partial
 
-from graftwork.core.ragged import Numbers
-from graftwork.core.task import Task
 from graftwork.registry import metrics
+from graftwork.targets.mean_scores import MeanScore
 from graftwork.targets.text_scores import rouge_f1
 
-
-class RougeL:
-    """Equal to the F-measure `rougeL` of Google's rouge-score without stemming, averaged over texts."""
-
-    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Texts -> (N, 1), 0 … 1. Raises `ConfigError` for anything else."""
-        return rouge_f1("rougel", "rougeL", targets, predictions, task)
-
-    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, 1) -> (…)."""
-        return means[..., 0]
-
-
-metrics.register("rougel")(RougeL())
+metrics.register("rougel")(MeanScore(partial(rouge_f1, "rougel", "rougeL")))

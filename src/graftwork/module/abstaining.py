@@ -6,7 +6,7 @@ The threshold is given, or chosen on the validation rows of a module for the pre
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +64,11 @@ class Threshold:
     precision: float | None = None  # aimed at
     splits: Mapping[str, tuple[int, int, int]] | None = None  # split -> rows, answered rows, right rows of these
 
-    def withheld(self, answers: Sequence[Mapping[str, Any]], task: str) -> list[dict[str, Any]]:
-        """Return a task's answers, each with `probability` and `best_guess`; of unsure ones the prediction is None.
+    def withheld(self, answer: Mapping[str, Any], task: str) -> dict[str, Any]:
+        """Return a task's answer with `probability` and `best_guess`; if it is unsure, its prediction is None.
 
-        Raises `ConfigError` for answers without a probability.
+        Raises `ConfigError` for an answer without a probability.
         """
-        return [self._withheld(answer, task) for answer in answers]
-
-    def _withheld(self, answer: Mapping[str, Any], task: str) -> dict[str, Any]:
         chance = confidence_of(answer)
         if chance is None:
             raise ConfigError(

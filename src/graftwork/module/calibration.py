@@ -138,10 +138,6 @@ class ClassRows:
         """(N,) whether the answer is right."""
         return np.asarray(self.logits.argmax(axis=1) == self.right)
 
-    def some(self, chosen: NDArray[np.bool_]) -> ClassRows:
-        """Return the rows chosen (N,)."""
-        return ClassRows(self.logits[chosen], self.right[chosen])
-
     def log_chances(self, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
         """(N, C) log-probabilities at a temperature, or at one for each row (N,)."""
         from scipy.special import log_softmax
@@ -188,5 +184,5 @@ def _fitted(rows: ClassRows) -> float:
 def _crossed(rows: ClassRows) -> NDArray[np.float64]:
     """Return for each row (N,) the temperature fitted on the other folds."""
     folds = np.random.default_rng(0).permutation(len(rows.right)) % FOLDS
-    by_fold = np.array([_fitted(rows.some(folds != fold)) for fold in range(FOLDS)])
-    return np.asarray(by_fold[folds])
+    others = (folds != fold for fold in range(FOLDS))
+    return np.array([_fitted(ClassRows(rows.logits[some], rows.right[some])) for some in others])[folds]

@@ -92,7 +92,7 @@ def answer_windows(
     for window, logits, cut in logit_windows(modules, examples):
         answers = [answers_of(module, found, window) for module, found in zip(modules, logits, strict=True)]
         kept = [
-            threshold.withheld(found, module.task.name) if threshold else found
+            [threshold.withheld(answer, module.task.name) for answer in found] if threshold else found
             for module, found, threshold in zip(modules, answers, thresholds, strict=True)
         ]
         yield RowWindow(window, kept, cut)
@@ -132,6 +132,20 @@ def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
             window, characters = [], 0
     if window:
         yield window
+
+
+def windows_by_task(
+    rows: Sequence[tuple[str, Example]],
+) -> Iterator[tuple[Sequence[tuple[str, Example]], dict[str, list[int]]]]:
+    """Yield windows of rows, a task's name and an example each, and task -> places of its rows in the window."""
+    start = 0
+    for window in windows(example for _, example in rows):
+        some = rows[start : start + len(window)]
+        asked: dict[str, list[int]] = {}
+        for place, (name, _) in enumerate(some):
+            asked.setdefault(name, []).append(place)
+        yield some, asked
+        start += len(window)
 
 
 def _weight(given: Input | Media) -> int:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from graftwork.core.metric import NORMAL_95, wilson
 from graftwork.data.readers.lines import read_lines
 from graftwork.errors import DataError, clip
 from graftwork.pretrained.word_vector_table import WordVectors
 
 AMONG = 300_000  # first (most frequent) words of a table, the candidates for an analogy
 AT_ONCE = 256  # analogies per batch
-NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,5 @@ def _accuracy(name: str, right: Sequence[bool], questions: int) -> WordScore:
     known = len(right)
     if not known:
         return WordScore(name, "accuracy", None, None, None, 0, questions)
-    share, z = sum(right) / known, NORMAL_95**2 / known
-    middle, spread = (share + z / 2) / (1 + z), (share * (1 - share) * z + z * z / 4) ** 0.5 / (1 + z)
-    return WordScore(name, "accuracy", share, max(0.0, middle - spread), min(1.0, middle + spread), known, questions)
+    share = sum(right) / known
+    return WordScore(name, "accuracy", share, *wilson(share, known), known, questions)

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
 
+from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture
-from graftwork.pretrain.objective import IGNORED, Batch, Loss
+from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss
 from graftwork.pretrain.vocabulary import Vocabulary
 
 
@@ -21,6 +22,26 @@ def halves(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any
     both = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
     sizes = {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in both.items()}
     return {"d_model": width, **sizes, "dropout": dropout, "forced_eos_token_id": None}
+
+
+def require_spans(share: float, span: float) -> None:
+    """Raise `ConfigError` unless spans of this mean length can hide this share of a text."""
+    if not 0 < share < 1 or span < 1:
+        raise ConfigError(
+            "spans can't be hidden so",
+            got=f"share={share}, span={span}",
+            expected="0 < share < 1, and span at least 1",
+        )
+
+
+def opened(folder: Path, architecture_name: str, seed: int) -> ContinuedNetwork:
+    """Load an encoder-decoder of this architecture, whole. Raises as `architecture.opened`."""
+    network, missing = architecture.opened(AutoModelForSeq2SeqLM, folder, (architecture_name,), seed)
+    architecture.require_heads_only(missing, (), folder)
+    vocabulary, config = Vocabulary.open(folder), network.config
+    return ContinuedNetwork(
+        ready(network, vocabulary, config.decoder_start_token_id), vocabulary, config.max_position_embeddings
+    )
 
 
 def padded(rows: Sequence[Tensor], value: int, width: int = 0) -> Tensor:

@@ -70,11 +70,10 @@ def network_of(bank: ServedTasks, task: str | None) -> Backbone:
 def attention(bank: ServedTasks, asked: AttentionQuestion) -> dict[str, Any]:
     """Return the attention weights of a text in one head of a block, or in all, as JSON.
 
-    `words` as in the text, which of them were `added` by the tokeniser, `weights` (words, words) whose rows sum to 1,
-    or a list of these for each head,
-    the numbers of `blocks` and `heads`, and whether the text was `cut`. Raises `ConfigError` for a blank text, a text
-    of too many words, a block or head that does not exist, and a backbone that does not read texts or does not give
-    its attention weights.
+    Its keys: `words` as in the text; `added`, which of them the tokeniser added; `weights` (words, words) whose rows
+    sum to 1, or (heads, words, words); the numbers of `blocks` and `heads`; `cut`, whether the text was. Raises
+    `ConfigError` for a blank text, a text of too many words, a block or head that does not exist, and a backbone that
+    does not read texts or does not give its attention weights.
     """
     if not asked.text.strip():
         raise ConfigError("the text is blank", expected="a string with words")

@@ -37,8 +37,9 @@ def page_routes() -> list[Route]:
 
 
 def page_files() -> list[Traversable]:
-    """Return the page's files, of which the colours are those of the report."""
-    return [*(files("graftwork.serve") / "page").iterdir(), files("graftwork.compare") / "colours.css"]
+    """Return the page's files, of which the colours and their switch are those of the report."""
+    colours = (files("graftwork.compare") / name for name in ("colours.css", "colours.js"))
+    return [*(files("graftwork.serve") / "page").iterdir(), *colours]
 
 
 def fixed(path: str, content: bytes, headers: Mapping[str, str]) -> Route:

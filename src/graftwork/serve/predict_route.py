@@ -141,7 +141,7 @@ def _kept(piece: Piece, answer: dict[str, Any]) -> dict[str, Any]:
     if piece.threshold is None:
         return answer
     try:
-        return piece.threshold.withheld([answer], piece.task)[0]
+        return piece.threshold.withheld(answer, piece.task)
     except ConfigError as error:
         raise HttpRefusal.of(error, 422, "body") from None
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.example import Example
 from graftwork.core.kind import WritesTexts
+from graftwork.core.method import LooksUp
 from graftwork.core.task import Task
 from graftwork.registry import kinds
 
@@ -55,6 +58,22 @@ def _text(row: Sequence[Any]) -> Text:
 def certainly(texts: Sequence[str]) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: these texts with probability 1, whole."""
     return written(texts, [0.0] * len(texts), [False] * len(texts))
+
+
+@dataclass
+class TextByRule(LooksUp):
+    """A `Fitted` that learned nothing: it writes what a rule makes of the text that it reads."""
+
+    rule: Callable[[str], str]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def logits(self, examples: Sequence[Example]) -> NDArray[Any]:
+        """Return (N,) of `WRITTEN`, with certainty."""
+        return certainly([self.rule(example.inputs["text"]) for example in examples])
+
+    def delta(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
 
 
 def without_one_text(task: Task) -> str:

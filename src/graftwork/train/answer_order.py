@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,25 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Encoded
 from graftwork.core.method import THRESHOLDS_FACT, Logits
 from graftwork.core.ragged import added
+from graftwork.machine.memory import answers_in_halves
 from graftwork.train.batches import by_length
 
 TOKENS_AT_ONCE = 2048  # padding counted: short texts form large batches; one of long texts still fits the CPU caches
 EXAMPLES_AT_ONCE = 512
+
+R = TypeVar("R")
+
+
+def in_batches(sizes: NDArray[np.int64], work: Callable[[Sequence[int]], Sequence[R]]) -> list[R]:
+    """Return N results in order: `work` has one for each row of a batch. Batches are of near-equal `sizes` (N,).
+
+    A batch for which memory runs out is divided.
+    """
+    found: dict[int, R] = {}
+    for batch in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+        rows = batch.tolist()
+        found |= zip(rows, chain.from_iterable(answers_in_halves(rows, work)), strict=True)
+    return [found[row] for row in range(len(sizes))]
 
 
 def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.core.writing import TextSearch
-from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import Text, written_by_rank
-from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import in_batches
 from graftwork.train.asked import Asked, require_numbers
-from graftwork.train.batches import by_length
 from graftwork.train.continuations import DecoderCursor, asked_of, log_likelihoods, read_before
 from graftwork.train.greedy_writing import margins_of, written_by
 
@@ -120,10 +118,5 @@ class AskedDecoder:
     def _batched(
         self, asked: Sequence[Asked], before: Earlier | None, work: Callable[[list[Asked], Earlier | None], list[R]]
     ) -> list[R]:
-        found: dict[int, R] = {}
         sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
-        for batch in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
-            rows = batch.tolist()
-            parts = answers_in_halves(rows, lambda some: work([asked[row] for row in some], before))
-            found |= dict(zip(rows, [one for part in parts for one in part], strict=True))
-        return [found[row] for row in range(len(asked))]
+        return in_batches(sizes, lambda rows: work([asked[row] for row in rows], before))

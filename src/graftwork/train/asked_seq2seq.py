@@ -12,9 +12,8 @@ from torch import Tensor
 
 from graftwork.core.language_model import ReadPrompts, ReadThenWrite
 from graftwork.core.writing import TextSearch, WrittenTokens
-from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import Text, written_by_rank
-from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
 from graftwork.train.asked import Asked, begins_another, require_numbers, without_tokens
 from graftwork.train.batches import by_length
 from graftwork.train.greedy_writing import margins_of
@@ -127,15 +126,9 @@ class AskedSeq2Seq:
     @torch.inference_mode()
     def _batched(self, asked: Sequence[Asked], work: Callable[[Sequence[Asked], ReadPrompts], list[R]]) -> list[R]:
         """Work on batches of prompts of near-equal lengths, each read once by the encoder."""
-        found: dict[int, R] = {}
 
         def answer(rows: Sequence[int]) -> list[R]:
             part = [asked[row] for row in rows]
             return work(part, self.reader.read([one.context for one in part]))
 
-        sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
-        for batch in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
-            rows = batch.tolist()
-            answered = [one for part in answers_in_halves(rows, answer) for one in part]
-            found |= dict(zip(rows, answered, strict=True))
-        return [found[row] for row in range(len(asked))]
+        return in_batches(np.array([len(one.context) for one in asked], dtype=np.int64), answer)

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.errors import ConfigError, clip
-from graftwork.machine.memory import answers_in_halves
-from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
 from graftwork.train.asked import Asked, begins_another, require_numbers, without_tokens
 from graftwork.train.batches import by_length
 
@@ -109,16 +108,8 @@ def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earli
 
     A continuation of one token costs nothing more than its context. Raises `IncompatibleModule` for what is no number.
     """
-    found: list[list[float]] = [[] for _ in asked]
     sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
-
-    def answer(rows: Sequence[int]) -> list[list[float]]:
-        return _of_batch(model, [asked[row] for row in rows], before)
-
-    for batch in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
-        rows = batch.tolist()
-        for row, scores in zip(rows, chain.from_iterable(answers_in_halves(rows, answer)), strict=True):
-            found[row] = scores
+    found = in_batches(sizes, lambda rows: _of_batch(model, [asked[row] for row in rows], before))
     require_numbers(found, model.name)
     return found
 

@@ -24,7 +24,7 @@ from graftwork.core.writing import NOTHING, TOKENS, Tell, TextSearch, TextWriter
 from graftwork.errors import IncompatibleModule
 from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import Text, written_by_rank
-from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
 from graftwork.train.batches import by_length
 from graftwork.train.flops import PairCounter, StepCounter, counted
 from graftwork.train.training_state import snapshot
@@ -167,8 +167,6 @@ def write(model: Model, encoded: Encoded, search: TextSearch, tell: Tell | None 
     whatever the search forbade or preferred on the way. Raises `IncompatibleModule` where it is no number.
     """
     writer = writer_of(model)
-    found: dict[int, tuple[Text, ...]] = {}
-    order = by_length(encoded.lengths * search.beams, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
 
     def answer(rows: Sequence[int]) -> list[tuple[Text, ...]]:
         inputs = model.backbone.collate(encoded, encoded.sequences(rows))
@@ -178,16 +176,14 @@ def write(model: Model, encoded: Encoded, search: TextSearch, tell: Tell | None 
         ranks = zip(*((text, *text.others) for text in texts), strict=True)
         return list(zip(*(_read_back(writer, states, mask, rank) for rank in ranks), strict=True))
 
-    for rows in order:
-        answers = [one for part in answers_in_halves(rows.tolist(), answer) for one in part]
-        found |= dict(zip(rows.tolist(), answers, strict=True))
-    if any(math.isnan(chance) for texts in found.values() for _, chance, _ in texts):
+    found = in_batches(encoded.lengths * search.beams, answer)
+    if any(math.isnan(chance) for texts in found for _, chance, _ in texts):
         raise IncompatibleModule(
             "the probabilities of what the network writes are no numbers",
             where=model.backbone.card.id,
             do="open it with --precision fp32; if that does not help, its weights are damaged",
         )
-    return written_by_rank(list(zip(*(found[row] for row in range(len(encoded))), strict=True)))
+    return written_by_rank(list(zip(*found, strict=True)))
 
 
 def _read_back(writer: TextWriter, states: Tensor, mask: Tensor, texts: Sequence[WrittenTokens]) -> list[Text]:

@@ -52,12 +52,7 @@ class Denoising:
     }
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1 or self.span < 1:
-            raise ConfigError(
-                "spans can't be masked so",
-                got=f"share={self.share}, span={self.span}",
-                expected="0 < share < 1, and span at least 1",
-            )
+        writing_network.require_spans(self.share, self.span)
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a BART, whose end token begins what it writes."""
@@ -68,11 +63,7 @@ class Denoising:
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a BART."""
-        network, missing = architecture.opened(AutoModelForSeq2SeqLM, folder, ("bart",), seed)
-        architecture.require_heads_only(missing, (), folder)
-        vocabulary, config = Vocabulary.open(folder), network.config
-        network = writing_network.ready(network, vocabulary, config.decoder_start_token_id)
-        return ContinuedNetwork(network, vocabulary, config.max_position_embeddings)
+        return writing_network.opened(folder, "bart", seed)
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """Cut full rows across documents, between a start and an end token."""

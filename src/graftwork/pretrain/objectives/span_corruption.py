@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSeq2SeqLM
 
-from graftwork.errors import ConfigError
 from graftwork.io.files import read_json, write_json
 from graftwork.pretrain import architecture, writing_network
 from graftwork.pretrain.corpus_tokens import SplitTokens
@@ -62,12 +61,7 @@ class SpanCorruption:
     }
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1 or self.span < 1:
-            raise ConfigError(
-                "spans can't be hidden so",
-                got=f"share={self.share}, span={self.span}",
-                expected="0 < share < 1, and span at least 1",
-            )
+        writing_network.require_spans(self.share, self.span)
 
     def extended(self, learned: Vocabulary) -> Vocabulary:
         """Return the vocabulary with sentinels, and with the end token alone behind a text."""

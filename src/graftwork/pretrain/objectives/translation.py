@@ -82,11 +82,7 @@ class Translation:
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a Transformer that this objective, or one of its architecture, has trained."""
-        network, missing = architecture.opened(AutoModelForSeq2SeqLM, folder, (NETWORKS[self.positions],), seed)
-        architecture.require_heads_only(missing, (), folder)
-        vocabulary, config = Vocabulary.open(folder), network.config
-        network = writing_network.ready(network, vocabulary, config.decoder_start_token_id)
-        return ContinuedNetwork(network, vocabulary, config.max_position_embeddings)
+        return writing_network.opened(folder, NETWORKS[self.positions], seed)
 
     def optimiser(self, network: nn.Module, recipe: PretrainingRecipe) -> Optimiser:
         """Return AdamW whose answer is the mean of the last validated weights."""

@@ -1,0 +1,48 @@
+"""Metrics that are a mean over examples, or the ratio of two means, of what a function counts in each example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftwork.core.ragged import Numbers
+from graftwork.core.task import Task
+from graftwork.targets.indicators import ratio
+
+Counts = Callable[..., NDArray[np.float64]]
+# encoded targets, predictions, the task -> statistics (N, K); raises `ConfigError` for a task that has no such answers
+
+
+@dataclass(frozen=True)
+class MeanScore:
+    """The mean of `counts` (N, 1). Implements `Metric`."""
+
+    counts: Counts
+
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """Return (N, 1). Raises `ConfigError` for other answers."""
+        return self.counts(targets, predictions, task)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 1) -> (…)."""
+        return means[..., 0]
+
+
+@dataclass(frozen=True)
+class RatioScore:
+    """The mean of the first of `counts` (N, 2) over that of the second, 0 where that is 0. Implements `Metric`."""
+
+    counts: Counts
+    of_errors: bool = False  # True: the score is 1 minus the ratio
+
+    def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
+        """Return (N, 2). Raises `ConfigError` for other answers."""
+        return self.counts(targets, predictions, task)
+
+    def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(…, 2) -> (…)."""
+        found = ratio(means[..., 0], means[..., 1])
+        return 1.0 - found if self.of_errors else found
