@@ -90,10 +90,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with one folder per data set")
     parser.add_argument("--runs", type=Path, required=True, help="folder for runs and drawn rows")
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seeds", type=int, default=1)
     chosen = parser.parse_args()
     chosen.runs.mkdir(parents=True, exist_ok=True)
-    tasks = {name: drawn(chosen.data, name, chosen.runs) for name in SETS}
+    tasks = {name: drawn(chosen.data, name, chosen.runs) for name in chosen.sets.split(",")}
     for method in chosen.methods.split(","):
         for name, task in tasks.items():
             for seed in range(chosen.seeds):

@@ -13,14 +13,15 @@ def table() -> str:
     """Return the tables of the README."""
     rows = json.loads(RESULT.read_text(encoding="utf-8"))["rows"]
     lines = [
-        "| set | method | macro F1 | balanced | difference | accuracy | balanced |",
-        "|---|---|---|---|---|---|---|",
+        "| set | method | seeds | macro F1 | balanced | difference | accuracy | balanced |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         f1, accuracy = row["weights"]["macro_f1"], row["weights"]["accuracy"]
         lines.append(
-            f"| {row['set']} | `{row['method']}` | {100 * f1['plain'][0]:.1f} | {100 * f1['balanced'][0]:.1f} | "
-            f"{_told(f1)} | {100 * accuracy['plain'][0]:.1f} | {100 * accuracy['balanced'][0]:.1f} |"
+            f"| {row['set']} | `{row['method']}` | {row['seeds']} | {100 * f1['plain'][0]:.1f} | "
+            f"{100 * f1['balanced'][0]:.1f} | {_told(f1)} | {100 * accuracy['plain'][0]:.1f} | "
+            f"{100 * accuracy['balanced'][0]:.1f} |"
         )
     lines += ["", "| set | method | constant | most probable | least cost | saved | saved by least cost | difference |"]
     lines += ["|---|---|---|---|---|---|---|---|"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Print a line per set, with the mean number of flipped labels among the first suspects over the seeds."""
+    """Print a line per set: the share of flipped labels among the first suspects, mean (lowest to highest seed)."""
     results = [json.loads(path.read_text()) for path in sorted((Path(__file__).parent / "results").glob("*.json"))]
     ways = list(dict.fromkeys(line["way"] for result in results for line in result["found"]))
     print(f"| set | classes | test | accuracy of the better method | {' | '.join(ways)} |")
@@ -16,12 +16,13 @@ def main() -> None:
     for result in results:
         cells = []
         for way in ways:
-            hits = [line["hits"] / result["first"] for line in result["found"] if line["way"] == way]
-            sums[way] += sum(hits) / len(hits) / len(results)
-            cells.append(f"{100 * sum(hits) / len(hits):.1f}")
+            hits = [100 * line["hits"] / result["first"] for line in result["found"] if line["way"] == way]
+            mean = sum(hits) / len(hits)
+            sums[way] += mean / len(results)
+            cells.append(f"{mean:.1f} ({min(hits):.0f} to {max(hits):.0f})")
         best = 100 * max(result["accuracy"].values())
         print(f"| {result['set']} | {result['classes']} | {result['test']} | {best:.1f} | {' | '.join(cells)} |")
-    print(f"| mean | | | | {' | '.join(f'{100 * sums[way]:.1f}' for way in ways)} |")
+    print(f"| mean | | | | {' | '.join(f'{sums[way]:.1f}' for way in ways)} |")
 
 
 if __name__ == "__main__":
