@@ -14,7 +14,8 @@ MOST_ROWS = 100  # of a table; the rest is counted
 STYLE = (
     ".graftwork{--ink:currentColor;--faint:#7a8490;--edge:#8a95a1;--line:rgba(128,128,128,.3);--accent:#2f81d6;"
     "--paper:transparent;--chart0:#3d8be0;--chart1:#d0702f;--chart2:#4a9c6a;--chart3:#9b76d0;--chart4:#cf6078;"
-    "--chart5:#2c93ad;--chart6:#a8861f;--chart7:#7a8896;font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:1000px}"
+    "--chart5:#2c93ad;--chart6:#a8861f;--chart7:#7a8896;font:14px/1.45 system-ui,sans-serif;color:inherit;"
+    "max-width:1000px}"
     ".graftwork h4{font-size:15px;margin:4px 0}.graftwork p{margin:2px 0}"
     ".graftwork .quiet{color:var(--faint);font-size:12.5px}"
     ".graftwork table{border-collapse:collapse;margin:8px 0;font-variant-numeric:tabular-nums}"
@@ -62,7 +63,7 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 class ShownJson(dict[str, Any]):
-    """JSON that Python shows by the lines of `told`, in place of all of it."""
+    """JSON that Python shows by the lines of `told`, the first of them a title, in place of all of it."""
 
     def __init__(self, content: Mapping[str, Any], told: Callable[[Mapping[str, Any]], Sequence[str]]):
         super().__init__(content)
@@ -70,3 +71,8 @@ class ShownJson(dict[str, Any]):
 
     def __repr__(self) -> str:
         return "\n".join(self.told(self))
+
+    def _repr_html_(self) -> str:
+        title, *lines = self.told(self)
+        told = escape("\n".join(lines).strip("\n"))
+        return card(title, (), f'<pre class="wide">{told}</pre>')
