@@ -24,7 +24,7 @@ from graftwork.io.files import digest, file_digest, storage_errors, write_bytes
 FOLDER, STEM = "frames", "data-"  # of the files, whose names are frames/data-<hash>.jsonl
 OF_NAME, OF_TASK = 12, 6  # hexadecimal digits of the content's hash in a file's name, and in that of its task
 
-FLAG = re.compile(r"--([a-z][a-z-]*[a-z])(?: ([A-Z]+\b|[^\s;?)]+?(?=\.?(?:[;?)]|$| or | --))))?")
+FLAG = re.compile(r"--([a-z][a-z-]*[a-z])(?: ([A-Z]+\b|\d+(?:\.\d+)?(?= )|(?!and\b)[^\s;?)]+?(?=[,.]?(?:[;?)]|$| or | --))))?")
 SWITCHES = ("drop_leaks", "realign", "unanswerable")  # settings without a value on the command line
 ROLES = {"text", "text_a", "text_b", "image", "sound", "label"}  # settings that name a column
 
@@ -67,7 +67,7 @@ def in_python(text: str, by_role: bool = False) -> str:
         name, value = flag[1].replace("-", "_"), flag[2]
         if name in SWITCHES:
             return f"{name}=True" + (f" {value}" if value else "")
-        told = "…" if not value else value if value.isdigit() else json.dumps(value, ensure_ascii=False)
+        told = "…" if not value else value if value[0].isdigit() else json.dumps(value, ensure_ascii=False)
         return f'columns={{"{name}": {told}}}' if by_role and name in ROLES else f"{name}={told}"
 
     return FLAG.sub(argument, text)
