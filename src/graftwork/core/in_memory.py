@@ -24,7 +24,10 @@ from graftwork.io.files import digest, file_digest, storage_errors, write_bytes
 FOLDER, STEM = "frames", "data-"  # of the files, whose names are frames/data-<hash>.jsonl
 OF_NAME, OF_TASK = 12, 6  # hexadecimal digits of the content's hash in a file's name, and in that of its task
 
-FLAG = re.compile(r"--([a-z][a-z-]*[a-z])(?: ([A-Z]+\b|\d+(?:\.\d+)?(?= )|(?!and\b)[^\s;?)]+?(?=[,.]?(?:[;?)]|$| or | --))))?")
+FLAG = re.compile(  # a flag and, where one follows, its value
+    r"--([a-z][a-z-]*[a-z])"
+    r"(?: ([A-Z]+\b|\d+(?:\.\d+)?(?= )|(?!and\b)[^\s;?)]+?(?=[,.]?(?:[;?)]|$| or | --))))?"
+)
 SWITCHES = ("drop_leaks", "realign", "unanswerable")  # settings without a value on the command line
 ROLES = {"text", "text_a", "text_b", "image", "sound", "label"}  # settings that name a column
 

@@ -94,12 +94,15 @@ def shift(
 
 
 def _read(module: TaskModule, given: Any, columns: Mapping[str, str]) -> list[Example]:
-    table = isinstance(given, Mapping) or any(hasattr(given, name) for name in ("columns", "column_names"))
-    if not (isinstance(given, str | Path) or table):
-        return module.examples(given)
-    told = (module.description.get("data") or {}).get("read_by", {})
-    header = given if isinstance(given, Mapping) else getattr(given, "column_names", None) or list(given.columns)
-    columns = columns or {role: told[role] for role in ("text", "text_a", "text_b") if told.get(role) in header}
+    if not isinstance(given, str | Path):
+        if isinstance(given, Mapping):
+            header = list(given)
+        elif hasattr(given, "columns"):
+            header = list(getattr(given, "column_names", given.columns))  # an Arrow table's columns have no names
+        else:
+            return module.examples(given)
+        told = (module.description.get("data") or {}).get("read_by", {})
+        columns = columns or {role: told[role] for role in ("text", "text_a", "text_b") if told.get(role) in header}
     path = file_of(given, module.task, columns, ("text",))
     with rows_named({"data": path}, by_role=True):
         return list(none_bad(OF_ROLES[module.roles].rows(path, module.task, columns)()))

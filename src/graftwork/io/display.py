@@ -75,4 +75,4 @@ class ShownJson(dict[str, Any]):
     def _repr_html_(self) -> str:
         title, *lines = self.told(self)
         told = escape("\n".join(lines).strip("\n"))
-        return card(title, (), f'<pre class="wide">{told}</pre>')
+        return card(title, (), f'<pre style="white-space:pre-wrap">{told}</pre>')
