@@ -199,6 +199,7 @@ def test_the_share_for_validation_is_never_trained_on(rows: Rows, tmp_path: Path
         (["x"] * 19 + [float("nan")], ["a", "b"] * 10, "X, row 19: the text is missing"),
         ([f"x{n}" for n in range(20)], ["a"] * 19 + [float("nan")], "y, row 19: the label is missing"),
         ([[1.5]] * 20, ["a", "b"] * 10, "X, row 0: this is no text"),
+        ([["x", 3]] * 20, ["a", "b"] * 10, "X, row 0, column 1: this is no text"),
         (["x"] * 19 + [" "], ["a", "b"] * 10, "X, row 19: the text is empty"),
         ([["x", "y", "z"]] * 20, ["a", "b"] * 10, "X has too many columns"),
         ([f"x{n}" for n in range(20)], None, "requires y to be passed"),
