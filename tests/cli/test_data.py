@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import graftwork as gw
+from graftwork.core.in_memory import in_python
 from graftwork.core.task import Task
+from graftwork.run.data_report import data_report
+from graftwork.run.data_report_lines import report_lines
 from graftwork.testing.tiny_media import write_folder
 
 Graft = Callable[..., Any]
@@ -124,3 +127,11 @@ def test_images_have_no_lengths_in_words(graft: Graft, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "words" not in done.out and "letters" not in done.out
     assert "'blue'" in done.out
+
+
+def test_python_shows_the_report_as_the_command_does() -> None:
+    report = data_report("builtin:tickets")
+    lines = repr(report).splitlines()
+    assert lines[0].startswith("tickets · classification") and len(lines) < 50
+    assert lines == [in_python(line) for line in report_lines(report)]
+    assert report["rows"]["train"] > 0 and "lengths in words" in report._repr_html_()

@@ -35,7 +35,7 @@ def test_a_run_by_id_beginning_and_folder(graft: Graft, boards: Boards) -> None:
     assert lines[6].startswith("validation accuracy ")
     assert lines[7] == "test       accuracy 100.0, macro_f1 100.0"  # every answer is right: no interval
     assert lines[8] == "price tag"
-        assert any(line.startswith("  unknown: ") and "money" in line for line in lines[9:])
+    assert any(line.startswith("  unknown: ") and "money" in line for line in lines[9:])
 
 
 def test_the_interval_of_a_run_stands_beside_its_first_score(boards: Boards) -> None:

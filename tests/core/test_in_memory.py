@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graftwork.core.in_memory import in_python
 from graftwork.core.task import Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError, DataError, GraftworkError
@@ -222,3 +224,51 @@ def test_no_library_of_tables_is_imported() -> None:
         "assert not {'pandas', 'polars', 'datasets', 'pyarrow', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_task_is_named_by_its_data_unless_it_is_told() -> None:
+    task, other = Task.from_data((TEXTS, LABELS)), Task.from_data((TEXTS, LABELS[::-1]))
+    assert re.fullmatch("data-[0-9a-f]{6}", task.name) and task.data.stem.startswith(task.name)
+    assert Task.from_data((TEXTS, LABELS)).name == task.name != other.name
+    assert Task.from_data((TEXTS, LABELS), name="tickets").name == "tickets"
+    assert Task.from_data({"train": (TEXTS, LABELS), "test": (TEXTS[:4], LABELS[:4])}).name == task.name
+
+
+@pytest.mark.parametrize(
+    ("columns", "flags", "told"),
+    [
+        ({"tweet": TEXTS, "label": LABELS}, {}, "data: no column 'text'.*did you mean text=\"tweet\""),
+        ({"text": TEXTS, "label": ["one", *LABELS[1:]]}, {}, "data: row 0: the class 'one'.*give a file with test=…"),
+        ({"text": TEXTS, "label": ["a"] * 24}, {}, "data: all rows have the same label.*another column with label=…"),
+        ({"text": TEXTS, "label": LABELS}, {"text": ["text", "label"]}, "text names one column.*text_a=… and text_b"),
+    ],
+)
+def test_messages_name_the_row_and_what_to_write_in_python(
+    columns: dict[str, Any], flags: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(GraftworkError, match=f"(?s)^{told}") as error:
+        load(Task.from_data(columns, **flags))
+    assert "--" not in str(error.value) and "jsonl" not in str(error.value)
+
+
+def test_messages_on_splits_and_on_files() -> None:
+    with pytest.raises(DataError, match=r"^test: row 2: "):
+        load(Task.from_data({"train": (TEXTS, LABELS), "test": (TEXTS[:4], ["bank", "post", "other", "bank"])}))
+    Path("rows.csv").write_text("tweet,label\n" + "".join(f"{text},a\n" for text in TEXTS), encoding="utf-8")
+    with pytest.raises(DataError, match=r"(?s)^rows.csv:1: no column 'text'.*--text tweet"):
+        load(Task.from_file("rows.csv"))
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("--worth 1.8 takes it.", "worth=1.8 takes it."),
+        ("--drop-leaks takes such rows out", "drop_leaks=True takes such rows out"),
+        ("--count-from 0 or --count-from 1", "count_from=0 or count_from=1"),
+        ("set both --text-a and --text-b, or --text for one", "set both text_a=… and text_b=…, or text=… for one"),
+        ("as --text en --label de,", 'as text="en" label="de",'),
+        ("a dash - and -- two", "a dash - and -- two"),
+    ],
+)
+def test_flags_as_arguments(told: str, expected: str) -> None:
+    assert in_python(told) == expected

@@ -72,6 +72,7 @@ OF_ALL = {
     "check_supervised_y_2d",
 }
 OF_CLASSIFIERS = {
+    "check_class_weight_classifiers",
     "check_classifier_data_not_an_array",
     "check_classifiers_classes",
     "check_classifiers_one_label",

@@ -199,6 +199,7 @@ def test_the_share_for_validation_is_never_trained_on(rows: Rows, tmp_path: Path
         (["x"] * 19 + [float("nan")], ["a", "b"] * 10, "X, row 19: the text is missing"),
         ([f"x{n}" for n in range(20)], ["a"] * 19 + [float("nan")], "y, row 19: the label is missing"),
         ([[1.5]] * 20, ["a", "b"] * 10, "X, row 0: this is no text"),
+        ([["x", 3]] * 20, ["a", "b"] * 10, "X, row 0, column 1: this is no text"),
         (["x"] * 19 + [" "], ["a", "b"] * 10, "X, row 19: the text is empty"),
         ([["x", "y", "z"]] * 20, ["a", "b"] * 10, "X has too many columns"),
         ([f"x{n}" for n in range(20)], None, "requires y to be passed"),
@@ -225,3 +226,26 @@ def test_other_errors(rows: Rows) -> None:
         gw.Classifier("tfidf_svm", epochs=2).fit(*rows)
     with pytest.raises(TypeError, match="sample_weight"):
         gw.Classifier("tfidf_svm").fit(*rows, sample_weight=[1] * 60)  # type: ignore[call-arg]
+
+
+def test_class_weights_are_those_of_the_task(rows: Rows) -> None:
+    texts, labels = rows[0], [int(label == rows[1][0]) for label in rows[1]]
+    keep = [place for place, label in enumerate(labels) if label or place % 5 == 0]
+    X, y = [texts[place] for place in keep], np.array([labels[place] for place in keep])
+    made = {
+        str(weight): gw.Classifier("linear_probe", backbone="tiny_text", class_weight=weight).fit(X, y)
+        for weight in (None, "balanced", {0: 9, 1: 1}, {0: 9})
+    }
+    shares = {name: one.predict_proba(X)[:, 0].mean() for name, one in made.items()}
+    assert shares["None"] < shares["balanced"] and shares["None"] < shares["{0: 9}"]
+    assert shares["{0: 9}"] == shares["{0: 9, 1: 1}"], "a class that is not named has weight 1, as in scikit-learn"
+
+
+def test_bad_class_weights(rows: Rows) -> None:
+    for weight, told in (("auto", "class_weight"), ({"other": 2}, "are not in class_weight")):
+        with pytest.raises(ValueError, match=told):
+            gw.Classifier("tfidf_svm", class_weight=weight).fit(*rows)
+    with pytest.raises(ConfigError, match="a weight that can't be used"):
+        gw.Classifier("tfidf_svm", class_weight={rows[1][0]: 0}).fit(*rows)
+    with pytest.warns(UserWarning, match="majority does not use class_weight: it has no effect"):
+        gw.Classifier("majority", class_weight="balanced").fit(*rows)

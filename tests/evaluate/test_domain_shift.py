@@ -13,7 +13,7 @@ from scipy.stats import ttest_ind
 
 import graftwork as gw
 from graftwork.core.task import Task
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, DataError
 from graftwork.evaluate.domain_shift import verdict
 from graftwork.io.files import read_json, write_json
 from graftwork.module.confidence import Moments, confidence_of
@@ -192,3 +192,22 @@ def test_how_sure_answers_are_is_said_of_enough_texts(rows: int, low: float, sai
     sides = {"new": {"rows": rows}, "held_out": {"rows": 80}}
     found = {"confidence": sides | {"change": 0.2, "low": low, "high": 0.3}, "unreachable": "no file"}
     assert verdict(found)[1:] == said
+
+
+def test_frames_give_what_lists_give(trained: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    module, listed = TaskModule.load(trained["tfidf_svm"]), texts(rows(40, 3))
+    expected = gw.shift(module, listed, reference=texts(rows(40, 4)))
+    frame, other = pandas.DataFrame({"text": listed, "n": 1}), pandas.DataFrame({"text": texts(rows(40, 4))})
+    for given in (frame, frame.text, {"text": listed}):
+        found = gw.shift(module, given, reference=other.text)
+        assert found["two_sample"]["auc"] == expected["two_sample"]["auc"]
+    assert gw.shift(module, frame.rename(columns={"text": "t"}), columns={"text": "t"})["rows"]["new"] == 40
+    assert repr(found).startswith(found["verdict"][0]) and "words of a text" in found._repr_html_()
+    with pytest.raises(DataError, match=r'^data: no column(?s:.*)columns=\{"text": "texts"\}'):
+        gw.shift(module, frame.rename(columns={"text": "texts"}))
+    with pytest.raises(DataError, match="data: row 1: the column 'text' has no value"):
+        gw.shift(module, pandas.DataFrame({"text": ["a", None]}))
+    with pytest.raises(ConfigError, match="no list of texts"):
+        gw.shift(module, 5)

@@ -346,3 +346,9 @@ def test_tags_that_the_module_knows_are_names(tmp_path: Path) -> None:
     )
     assert run.module.task.labels == ("B", "I", "O", "X")
     assert score(run.module, lines(tmp_path / "some.jsonl", rows[:1] * 3))["scores"]["accuracy"]["score"] > 0.6
+
+
+def test_a_dictionary_of_splits_is_refused(shelf: dict[str, TaskModule], tmp_path: Path) -> None:
+    rows = {"text": ["a card"], "label": ["x"]}
+    with pytest.raises(ConfigError, match=r"these are splits(?s:.*)data\['test'\]"):
+        gw.score(next(iter(shelf.values())), {"train": rows, "test": rows})

@@ -59,3 +59,8 @@ def test_without_pandas_the_message_says_how_to_get_it(monkeypatch: pytest.Monke
     with pytest.raises(MissingExtra, match="needs pandas") as error:
         frame([])
     assert 'pip install "graftwork[pandas]"' in str(error.value)
+
+
+def test_json_is_a_card_of_its_lines_in_notebooks() -> None:
+    made = ShownJson({"score": 0.5}, lambda found: ["tickets", "", f"  {found['score']:.0%}", EVIL])._repr_html_()
+    assert "<h4>tickets</h4>" in made and ">  50%\n&lt;script" in made and "pre-wrap" in made

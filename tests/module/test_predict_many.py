@@ -132,3 +132,10 @@ def test_an_error_in_the_stream_arrives_as_it_is(load: Callable[..., TaskModule]
     assert len(next(answered).answers[0]) == 1
     with pytest.raises(DataError, match=r"in\.csv:3: bad row"):
         next(answered)
+
+
+def test_what_is_no_list_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"a list of task modules is expected(?s:.*)write \[module\]"):
+        predict_many(5, ["a text"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="a bank is opened by its path"):
+        gw.Bank(5)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import graftwork as gw
 from graftwork.backbones.tiny_text import tiny_tokenizer
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import backbones
 from graftwork.testing.backbone_contract import check_backbone
@@ -119,3 +119,14 @@ def test_what_cannot_be_found_is_said() -> None:
         gw.wrap_backbone(OfOwn(), "words", name="mine")
     with pytest.raises(ConfigError, match="pooling"):
         gw.wrap_backbone(OfOwn(), tiny_tokenizer(), name="mine", pooling="best")
+
+
+def test_another_process_says_where_the_name_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    gw.wrap_backbone(OfTorch(), tiny_tokenizer(), name="of_torch", max_length=64)
+    given = {"backbone": "of_torch", "runs": tmp_path / "runs", "cache_size": "0"}
+    run = gw.train("builtin:tickets", method="linear_probe", **given)  # type: ignore[arg-type]
+    del backbones._parts["of_torch"]
+    monkeypatch.setattr("graftwork.module.task_module._OPEN", {})
+    with pytest.raises(IncompatibleModule, match=r"unknown backbone 'of_torch'(?s:.*)gw.wrap_backbone\(…, name="):
+        gw.TaskModule.load(run.folder)

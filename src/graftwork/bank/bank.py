@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from graftwork.bank.bank_display import bank_html, bank_text
-from graftwork.bank.bank_folder import BankFolder, unknown_task
+from graftwork.bank.bank_folder import BankFolder, require_folder, unknown_task
 from graftwork.bank.integrity import BankFinding, examine
 from graftwork.bank.mixed_batch import Mixture
 from graftwork.bank.task_version import BankChanges, BankState, TaskEntry, require_digest
@@ -41,8 +41,8 @@ class Failure:
 class Bank:
     """An open bank. Thread-safe: one thread may answer rows while another loads changes."""
 
-    def __init__(self, folder: BankFolder, device: str):
-        self._folder, self._device = folder, device
+    def __init__(self, folder: BankFolder, device: str = "cpu"):
+        self._folder, self._device = require_folder(folder), device
         self._mixture = Mixture()
         self._backbone: Backbone | None = None
         self._state = BankState()

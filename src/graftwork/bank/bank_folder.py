@@ -359,6 +359,13 @@ def _placed(state: BankState, name: str, where: Path) -> PlacedTask:
     return state.tasks[name]
 
 
+def require_folder(given: Any) -> BankFolder:
+    """Return an open folder. Raises `ConfigError` for anything else."""
+    if not isinstance(given, BankFolder):
+        raise ConfigError("a bank is opened by its path", got=clip(repr(given)), do="write gw.Bank.open(PATH)")
+    return given
+
+
 def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
     """Return the error that names the nearest task and some of the others."""
     known = sorted(tasks)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from graftwork.cli.options import Command, json_option, option, print_facts, task_from_flags, task_options
-
-WIDTH = 28  # characters of the first column
-MOST_CLASSES = 20  # printed at most; --json has all
 
 
 @click.command("data", cls=Command)
@@ -30,6 +25,7 @@ def command(data: str, backbone: str | None, html: str | None, as_json: bool, **
     """
     task, _ = task_from_flags(data, flags)
     from graftwork.run.data_report import data_report
+    from graftwork.run.data_report_lines import report_lines
 
     found = data_report(task, backbone=backbone)
     if html is not None:
@@ -37,81 +33,3 @@ def command(data: str, backbone: str | None, html: str | None, as_json: bool, **
 
         write_data_report(found, Path(html))
     print_facts(found, [*report_lines(found), *([] if html is None else [f"Written: {html}"])], as_json)
-
-
-def report_lines(found: Mapping[str, Any]) -> list[str]:
-    """Format a data report for the terminal: a table of the splits, classes, lengths, cues, then the warnings."""
-    splits = list(found["rows"])
-    lines = [f"{found['task']['name']} · {found['task']['kind']} · {found['splits']}", ""]
-    lines.append(f"  {'':<{WIDTH}}" + "".join(f"{name:>12}" for name in splits))
-    lines += [_row(title, counts, splits) for title, counts in _counts(found).items()]
-    if any(found["classes"].values()):
-        lines += ["", *_classes(found["classes"], "words" if "answers" in found else "rows")]
-    if "positive" in found:
-        lines += [f"  f1 is of {found['positive']['label']!r}, {found['positive']['chosen']}"]
-    if "media" not in found:
-        lines += ["", f"lengths in {found['lengths']['unit']}", *_lengths(found["lengths"], splits)]
-    cues = found.get("cues", {})
-    if cues.get("words"):
-        lines += ["", f"words that at least double the odds of a label, of train: {cues['words']:,}"]
-        lines += [_cue(cue) for cue in cues["strongest"]]
-    lines += ["", "what to know"] + [f"  {warning}" for warning in found["warnings"]]
-    return lines if found["warnings"] else [*lines[:-1], "Nothing to warn of."]
-
-
-def _counts(found: Mapping[str, Any]) -> dict[str, Mapping[str, int]]:
-    """Return title -> split -> count, for everything that is counted by split."""
-    near = found.get("near_duplicates")
-    rows = {"rows": found["rows"], "repeat an earlier row": found["duplicates_within"]}
-    rows |= {"nearly repeat another row": near["within"]} if near else {}
-    rows["same as a row of train"] = found["duplicates_across"]["rows"]
-    rows |= {"nearly a row of train": near["across"]["rows"]} if near else {}
-    rows["same as a row of validation"] = {"test": found["test_in_validation"]["rows"]}
-    rows |= {"nearly a row of validation": {"test": near["test_in_validation"]["rows"]}} if near else {}
-    if "media" not in found:
-        rows["without letters or digits"] = found["without_letters"]
-    for key, title in {
-        "median_words": "words of a target, median",
-        "max_words": "words of a target, at most",
-        "distinct": "distinct targets",
-        "copies": "targets that are the source",
-    }.items():
-        if "texts" in found:
-            rows[title] = {name: facts[key] for name, facts in found["texts"].items()}
-    by_backbone = {"cut": "cut by the backbone", "windows": "read in several windows"}
-    return rows | {title: found[key] for key, title in by_backbone.items() if key in found}
-
-
-def _row(title: str, counts: Mapping[str, int], splits: list[str]) -> str:
-    return f"  {title:<{WIDTH}}" + "".join(f"{counts[name]:>12,}" if name in counts else f"{'':>12}" for name in splits)
-
-
-def _classes(classes: Mapping[str, Mapping[str, int]], unit: str) -> list[str]:
-    """Format the frequency of each label in each split, labels most frequent in train first."""
-    train = classes["train"]
-    listed = sorted(train, key=lambda label: -train[label])[:MOST_CLASSES]
-    more = len(train) - len(listed)
-    lines = [f"classes: {len(train):,}, {unit} of each"]
-    lines += [
-        _row(_short(label), {name: found[label] for name, found in classes.items()}, list(classes)) for label in listed
-    ]
-    return lines + ([f"  and {more:,} with fewer"] if more else [])
-
-
-def _short(label: str) -> str:
-    """Return the label quoted and truncated to the width of its column."""
-    return repr(label) if len(repr(label)) < WIDTH else f"{repr(label)[: WIDTH - 2]}…"
-
-
-def _lengths(lengths: Mapping[str, Any], splits: list[str]) -> list[str]:
-    """Return a line for every length bin that is not empty."""
-    bins = [name for name in lengths[splits[0]] if any(lengths[split][name] for split in splits)]
-    return [_row(name, {split: lengths[split][name] for split in splits}, splits) for name in bins]
-
-
-def _cue(cue: Mapping[str, Any]) -> str:
-    side = "" if cue["side"] == "text" else f" in {cue['side']}"
-    return (
-        f"  {cue['word']!r}{side}: {cue['with_label']:,} of {cue['rows']:,} rows are {cue['label']}, at least "
-        f"{cue['share_at_least']:.0%}; of all rows {cue['share_of_all_rows']:.0%}"
-    )

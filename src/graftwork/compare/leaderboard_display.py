@@ -13,6 +13,7 @@ from graftwork.compare.leaderboard_report import FOLDER
 from graftwork.compare.leaderboard_table import shown_columns
 from graftwork.compare.plots import frontier_chart
 from graftwork.compare.sentences import points, price_tag, scored
+from graftwork.core.in_memory import in_python
 from graftwork.errors import StorageError
 from graftwork.io.display import card, frame, table
 from graftwork.module.task_module import TaskModule
@@ -80,7 +81,7 @@ class Leaderboard:
     @property
     def answer(self) -> str:
         """The advice in sentences: the method to use, what it costs, and what is not settled."""
-        return "\n".join(advice(self.content))
+        return "\n".join(_advice(self.content))
 
     @property
     def best(self) -> MethodRow | None:
@@ -120,11 +121,16 @@ class Leaderboard:
         return None if folder is None else str(folder)
 
 
+def _advice(board: Board) -> list[str]:
+    """Return the advice, with settings as arguments of Python."""
+    return [in_python(line) for line in advice(board)]
+
+
 def _text(board: Board, folder: Path | None, chosen: str | None) -> str:
     """Return the heading, the advice, the scores of the best three methods, and where the board lies."""
     metric, rows = board["headline_metric"], scored(board)
     best = ", ".join(f"{row['method']} {100 * row['scores'][metric]['mean']:.1f}" for row in rows[:3])
-    lines = [heading(board), *(f"  {line}" for line in advice(board)[:2])]
+    lines = [heading(board), *(f"  {line}" for line in _advice(board)[:2])]
     lines += [f"  On test: {best}{f'; {len(rows)} methods in all' if len(rows) > 3 else ''}."] if rows else []
     return "\n".join([*lines, *_place(board, folder, chosen)])
 
@@ -144,7 +150,7 @@ def _html(board: Board, folder: Path | None, chosen: str | None) -> str:
         blocks.append(f'<div class="chart">{frontier_chart(board, (), DEFAULT_COST)["svg"]}</div>')
     marks = "> use it; * no other method is both better and cheaper to train; ± sd over seeds, [95 % interval]"
     about = " · ".join([marks, *(line.strip() for line in _place(board, folder, chosen))])
-    return card(heading(board), advice(board), *blocks, about=about, style=chart_css())
+    return card(heading(board), _advice(board), *blocks, about=about, style=chart_css())
 
 
 def chart_css() -> str:

@@ -27,6 +27,7 @@ NEEDED = {  # argument without a default -> how to give it
     "task": "the data first: a file, a data frame, (texts, labels) or a Task",
     "method": 'name one: method="linear_probe" is fast, "lora" and "adapter" are small, "full" trains all;'
     " gw.compare tries what fits",
+    "sizes": 'sizes are shares of the rows, or rows of each class: sizes=["10%", "8/class"]',
     "budget": 'say what may be spent: budget="5min", "3Wh" or "1EUR"',
 }
 

@@ -8,26 +8,90 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from graftwork.core.table_columns import COLUMNS, TARGETS, MemoryTable, is_missing, table_in_memory
-from graftwork.errors import ConfigError, DataError, UnknownName, clip
+from graftwork.errors import ConfigError, DataError, GraftworkError, UnknownName, clip
 from graftwork.io.files import digest, file_digest, storage_errors, write_bytes
 
-FOLDER = "frames"
-OF_NAME = 12  # hexadecimal digits of the content's hash in a file's name
+FOLDER, STEM = "frames", "data-"  # of the files, whose names are frames/data-<hash>.jsonl
+OF_NAME, OF_TASK = 12, 6  # hexadecimal digits of the content's hash in a file's name, and in that of its task
 
+FLAG = re.compile(  # a flag and, where one follows, its value
+    r"--([a-z][a-z-]*[a-z])"
+    r"(?: ([A-Z]+\b|\d+(?:\.\d+)?(?= )|(?!and\b)[^\s;?)]+?(?=[,.]?(?:[;?)]|$| or | --))))?"
+)
+SWITCHES = ("drop_leaks", "realign", "unanswerable")  # settings without a value on the command line
 ROLES = {"text", "text_a", "text_b", "image", "sound", "label"}  # settings that name a column
 
 
 def beside(runs: str | Path) -> Path:
     """Return the folder for data in memory of a folder of runs."""
     return Path(runs).parent / FOLDER
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a task of such a file: `data-9b94a3`. Boards of different data do not overwrite each other."""
+    return path.name[: len(STEM) + OF_TASK]
+
+
+@contextmanager
+def rows_named(files: Mapping[str, Path], by_role: bool = False) -> Iterator[None]:
+    """Let errors name the row, and settings as arguments of Python, where any of the files hold data in memory.
+
+    With `by_role` columns are given as `columns={"text": "COLUMN"}`.
+    """
+    kept_files = {name: path for name, path in files.items() if re.match(f"{STEM}[0-9a-f]{{{OF_NAME}}}", path.name)}
+    try:
+        yield
+    except GraftworkError as error:
+        for name, path in kept_files.items():
+            file, _, line = error.where.partition(f"{path}:")
+            if str(path) in error.where:
+                told = name if len(kept_files) > 1 else "data"
+                of_row = not file and line.isdigit() and not error.what.startswith("no column")
+                error.where = f"{told}: row {int(line) - 1}" if of_row else told
+        if kept_files:
+            error.expected, error.do = in_python(error.expected, by_role), in_python(error.do, by_role)
+        raise
+
+
+def in_python(text: str, by_role: bool = False) -> str:
+    """Return a sentence with `text="COLUMN"` for `--text COLUMN`; with `by_role` `columns={"text": "COLUMN"}`."""
+
+    def argument(flag: re.Match[str]) -> str:
+        name, value = flag[1].replace("-", "_"), flag[2]
+        if name in SWITCHES:
+            return f"{name}=True" + (f" {value}" if value else "")
+        told = "…" if not value else value if value[0].isdigit() else json.dumps(value, ensure_ascii=False)
+        return f'columns={{"{name}": {told}}}' if by_role and name in ROLES else f"{name}={told}"
+
+    return FLAG.sub(argument, text)
+
+
+def with_names(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a task with columns and labels as texts: the column 0, the class 1.
+
+    Raises `ConfigError` for several columns where one is expected.
+    """
+    named = dict(flags)
+    for name in {*ROLES, "positive"} & flags.keys():
+        if name != "label" and isinstance(flags[name], list | tuple):
+            raise ConfigError(
+                f"{name} names one column", got=clip(repr(flags[name])), do="of pairs give text_a=… and text_b=…"
+            )
+        if flags[name] is not None and not isinstance(flags[name], str | list | tuple):
+            named[name] = str(flags[name])
+    if isinstance(flags.get("labels"), list):
+        named["labels"] = [str(label) for label in flags["labels"]]
+    return named
 
 
 def filled_columns(flags: Mapping[str, Any], per_word: bool) -> dict[str, str]:
@@ -79,7 +143,7 @@ def kept(data: Any, folder: str | Path, what: str, needed: Mapping[str, str], pe
     table = table_in_memory(data, what, per_word)
     _require_filled(table, needed, what)
     content = "".join(_lines(table, what)).encode()
-    path = Path(folder) / f"frame-{hashlib.sha256(content).hexdigest()[:OF_NAME]}.jsonl"
+    path = Path(folder) / f"{STEM}{hashlib.sha256(content).hexdigest()[:OF_NAME]}.jsonl"
     if not path.is_file():
         write_bytes(path, content)
     return path
@@ -194,7 +258,7 @@ def _saved(data: Any, folder: Path) -> Path:
             data.save_to_disk(str(written))
             files = sorted(file for file in written.rglob("*") if file.suffix == ".arrow" or file.name in _DESCRIBES)
             content = digest([[file.relative_to(written).as_posix(), file_digest(file)] for file in files])
-            path = folder / f"set-{content[:OF_NAME]}"
+            path = folder / f"{STEM}{content[:OF_NAME]}"
             if not path.exists():
                 shutil.move(written, path)
     return path

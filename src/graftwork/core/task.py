@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.arguments import fitting, told_arguments
 from graftwork.core.example import Example, text_of
-from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept, splits_of
+from graftwork.core.in_memory import FOLDER, filled_columns, kept, name_of, splits_of, with_names
 from graftwork.core.kind_settings import kind_settings, made, no_use, settings_of
 from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
@@ -155,12 +155,7 @@ class Task:
         """
         splits = splits_of(data, SPLIT_NAMES)
         splits |= {name: flags.pop(name) for name in FILES if flags.get(name) is not None}
-        for name in {*ROLES, "positive"} & flags.keys():
-            if flags[name] is not None and not isinstance(flags[name], str | list | tuple):
-                flags[name] = str(flags[name])  # the column 0, or the class 1
-        flags |= {
-            name: [str(label) for label in flags[name]] for name in ("labels",) if isinstance(flags.get(name), list)
-        }
+        flags = with_names(flags)
         per_word = kinds.get(fitting("kind", flags.get("kind") or cls.kind, str)).per_word
         needed = {} if flags.get("rejects") else filled_columns(flags, per_word)
         files = {
@@ -172,6 +167,8 @@ class Task:
         train = files.pop("train")
         if isinstance(train, Task):
             return train.resolved(**flags, **files)
+        if not isinstance(splits["train"], str | Path) and not flags.get("name"):
+            flags["name"] = name_of(Path(train))
         return cls.from_file(train, **flags, **files)
 
     @classmethod

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example, plain, text_of
+from graftwork.core.in_memory import rows_named
 from graftwork.core.kind import AsksPassages, Kind, OfChoices, Scales, ScoresByInputs, SettlesTogether, WritesTexts
 from graftwork.core.media import MEDIA
 from graftwork.core.metric import require_scorable
@@ -76,6 +77,11 @@ def load(task: Task, checked: bool = True) -> Dataset:
     `ConfigError` for a setting that does not fit, `DataError` for a file that does not, `StorageError` for one that
     cannot be read.
     """
+    with rows_named(task.files):
+        return _loaded(task, checked)
+
+
+def _loaded(task: Task, checked: bool) -> Dataset:
     kind = kinds.get(task.kind)
     task = _with_known_metrics(task)
     task = with_splits(with_split_files(task))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from graftwork.core.class_weights import BALANCED
 from graftwork.errors import InputError, clip
 from graftwork.estimators.given_rows import Inputs, column_of, texts_of
 from graftwork.estimators.trained_estimator import TrainedEstimator
@@ -29,6 +33,9 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
     taken for a test: hold out rows yourself, as `cross_val_score` does. On the same rows, named with --validation, the
     predictions are those of `graft train`. `random_state` is its seed, of initialisation and order.
 
+    `class_weight` weighs the classes in the training loss: "balanced", or class -> weight above 0, where a class that
+    is not named has 1. As in the task setting `class_weights`, only ratios count. A method that can't heed it warns.
+
     A fit leaves nothing behind but the cache of the frozen backbone's states, which is shared by all fits and all
     processes; with `runs` its run is kept there, and found again by an equal fit. Pickled, it holds the module's files
     and not its backbone, which is opened by its name. Weights of samples are not supported.
@@ -42,6 +49,47 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
 
     KIND: ClassVar[str] = "classification"
 
+    def __init__(
+        self,
+        method: str | None = None,
+        *,
+        budget: str | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        learning_rate: float | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        backbone: str | None = None,
+        metrics: str | Sequence[str] | None = None,
+        validation_fraction: float = 0.1,
+        random_state: Any = 0,
+        runs: str | Path | None = None,
+        precision: str | None = None,
+        device: str | None = None,
+        prices: str | Path | None = None,
+        cache: str | Path | None = None,
+        cache_size: str | None = None,
+        max_memory: str | None = None,
+    ) -> None:
+        super().__init__(
+            method,
+            budget=budget,
+            learning_rate=learning_rate,
+            epochs=epochs,
+            batch_size=batch_size,
+            backbone=backbone,
+            metrics=metrics,
+            validation_fraction=validation_fraction,
+            random_state=random_state,
+            runs=runs,
+            precision=precision,
+            device=device,
+            prices=prices,
+            cache=cache,
+            cache_size=cache_size,
+            max_memory=max_memory,
+        )
+        self.class_weight = class_weight
+
     def fit(self, X: Any, y: Any) -> Self:
         """Train on texts X (N,) or (N, 1) or pairs (N, 2), and labels y (N,)."""
         labels = column_of(y, self)
@@ -53,7 +101,10 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
             got = f"one class, {clip(str(classes[0]))}"
             raise InputError("there is nothing to learn", got=got, expected="two classes or more")
         names = names_of(classes)
-        self._train(rows, [names[place] for place in encoded.tolist()])
+        weights = self.class_weight
+        if weights is not None and not (isinstance(weights, str) and weights == BALANCED):
+            weights = dict(zip(names, compute_class_weight(weights, classes=classes, y=labels).tolist(), strict=True))
+        self._train(rows, [names[place] for place in encoded.tolist()], class_weights=weights)
         self.classes_ = classes
         return self
 

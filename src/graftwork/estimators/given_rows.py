@@ -54,9 +54,10 @@ def texts_of(estimator: Any, X: Any, *, reset: bool) -> list[Inputs]:
         )
     roles = ("text",) if columns == 1 else ("text_a", "text_b")
     rows: list[Inputs] = [dict(zip(roles, row, strict=True)) for row in cells.reshape(-1, columns).tolist()]
+    named = getattr(estimator, "feature_names_in_", range(columns))
     for place, row in enumerate(rows):
-        for given in row.values():
-            _require_text(given, f"X, row {place}")
+        for name, given in zip(named, row.values(), strict=True):
+            _require_text(given, f"X, row {place}" + (f", column {name}" if columns > 1 else ""))
     return rows
 
 

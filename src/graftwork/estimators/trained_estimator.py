@@ -71,7 +71,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.cache_size = cache_size
         self.max_memory = max_memory
 
-    def _train(self, rows: Sequence[Inputs], targets: Sequence[Any]) -> None:
+    def _train(self, rows: Sequence[Inputs], targets: Sequence[Any], class_weights: Any = None) -> None:
         """Train on these rows, in a folder that is removed afterwards, and keep the module."""
         require_filled(rows)
         held = held_for_validation(rows, targets, kinds.get(self.KIND), self.validation_fraction)
@@ -79,6 +79,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             folder = Path(made)
             runs = folder / "runs" if self.runs is None else Path(self.runs)
             flags = {"name": type(self).__name__.lower(), "kind": self.KIND, "metrics": self.metrics}
+            flags |= {} if class_weights is None else {"class_weights": class_weights}
             task = task_of(beside(runs), rows, targets, held, **flags)
             self._keep(self._run(task, runs, folder / "ladder"))
 
@@ -101,6 +102,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             method = DEFAULT_METHOD if self.method is None else self.method
             run = train(task, method=method, seed=seed, learning_rate=self.learning_rate, **given)
             for name in run.unused:
+                name = "class_weight" if name == "class_weights" else name
                 warnings.warn(f"{method} does not use {name}: it has no effect", UserWarning, stacklevel=4)
             return run
         if self.method is not None or self.learning_rate is not None:

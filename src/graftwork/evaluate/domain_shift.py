@@ -12,16 +12,20 @@ import numpy as np
 
 from graftwork.core.arguments import told_arguments
 from graftwork.core.example import Example, plain, text_of
+from graftwork.core.in_memory import rows_named
 from graftwork.core.media import MEDIA
 from graftwork.data.checks.near_duplicates import clusters, words_of
 from graftwork.data.checks.repeats import Distinct, inputs_of
 from graftwork.data.readers.rejects import none_bad
-from graftwork.errors import ConfigError, clip
+from graftwork.errors import ConfigError
 from graftwork.evaluate.features import features_of, read_as_text, token_ids
+from graftwork.evaluate.labelled_file import file_of
+from graftwork.evaluate.shift_lines import shift_lines
 from graftwork.evaluate.two_sample import FEWEST, LEVEL, two_sample
+from graftwork.io.display import ShownJson
 from graftwork.io.files import digest
 from graftwork.module.confidence import Moments, confidences, words_in
-from graftwork.module.inputs import OF_ROLES, Text
+from graftwork.module.inputs import OF_ROLES
 from graftwork.module.predict_many import answer_windows
 from graftwork.module.task_module import TaskModule
 from graftwork.module.trained_on import reopened
@@ -44,19 +48,21 @@ class Reference:
 @told_arguments
 def shift(
     module: TaskModule | str | Path,
-    new: str | Path | Sequence[Text],
+    new: Any,
     *,
-    reference: str | Path | Sequence[Text] | None = None,
+    reference: Any = None,
     columns: Mapping[str, str] | None = None,
     rows: int = ROWS,
     furthest: int = FURTHEST,
 ) -> dict[str, Any]:
-    """Measure the shift of texts `new` (a file, or a list as for `TaskModule.predict`) from `module`'s training data.
+    """Measure the shift of texts `new` (a file, a data frame, or a list as for `TaskModule.predict`) from `module`'s
+    training data.
 
     The training data are read from where the module's description says, if they are there and unchanged; `reference`
-    replaces them. `columns` (role -> column) names the columns of files; labels in them are ignored. At most `rows` per
-    side, sampled by a hash of their content, are compared by a classifier and predicted; `furthest` are shown. Returns
-    JSON, described in docs/how-to/new-data.md.
+    replaces them. `columns` (role -> column) names the columns of files and frames (default of frames: those of the
+    training data, or the usual ones); labels in them are ignored. At most
+    `rows` per side, sampled by a hash of their content, are compared by a classifier and predicted; `furthest` are
+    shown. Returns JSON, described in docs/how-to/new-data.md.
 
     Raises `ConfigError` or `DataError` for texts that the module can't take, `GraftworkError` as `TaskModule.load`.
     """
@@ -84,18 +90,25 @@ def shift(
         found["words"] = _new_words(opened, known, fresh)
     found["confidence"], found["answers"] = _answers(opened, known, sampled, rows)
     found["lengths"] = _lengths(opened, known, fresh)
-    return found | {"verdict": verdict(found)}
+    return ShownJson(found | {"verdict": verdict(found)}, shift_lines)
 
 
-def _read(module: TaskModule, given: str | Path | Sequence[Text], columns: Mapping[str, str]) -> list[Example]:
-    if isinstance(given, str | Path):
-        return list(none_bad(OF_ROLES[module.roles].rows(Path(given), module.task, columns)()))
-    return module.examples(given)
+def _read(module: TaskModule, given: Any, columns: Mapping[str, str]) -> list[Example]:
+    if not isinstance(given, str | Path):
+        if isinstance(given, Mapping):
+            header = list(given)
+        elif hasattr(given, "columns"):
+            header = list(getattr(given, "column_names", given.columns))  # an Arrow table's columns have no names
+        else:
+            return module.examples(given)
+        told = (module.description.get("data") or {}).get("read_by", {})
+        columns = columns or {role: told[role] for role in ("text", "text_a", "text_b") if told.get(role) in header}
+    path = file_of(given, module.task, columns, ("text",))
+    with rows_named({"data": path}, by_role=True):
+        return list(none_bad(OF_ROLES[module.roles].rows(path, module.task, columns)()))
 
 
-def _reference(
-    module: TaskModule, given: str | Path | Sequence[Text] | None, columns: Mapping[str, str]
-) -> tuple[Reference | None, str]:
+def _reference(module: TaskModule, given: Any, columns: Mapping[str, str]) -> tuple[Reference | None, str]:
     if given is not None:
         named = str(given) if isinstance(given, str | Path) else f"{len(given):,} texts"
         return Reference(_read(module, given, columns), (), named), ""
@@ -292,8 +305,3 @@ def _sure_in_words(found: Mapping[str, Any]) -> list[str]:
 
 def _p(value: float) -> str:
     return f"{value:.3f}"
-
-
-def furthest_lines(test: Mapping[str, Any]) -> list[str]:
-    """Format the furthest texts, each with its density ratio."""
-    return [f"{item['density_ratio']:>10.1f}  {item['id']}: {clip(item['text'], 100)}" for item in test["furthest"]]

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example
+from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept, rows_named
 from graftwork.core.kind import AsksPassages, Kind, OfChoices, SettlesTogether
 from graftwork.core.kind_settings import settings_of
 from graftwork.core.media import MEDIA
 from graftwork.core.progress import Progress, silent
-from graftwork.core.task import Task
+from graftwork.core.task import SPLIT_NAMES, Task
 from graftwork.data.load import records_of
 from graftwork.data.readers.choice_tables import JOINED, find_choice_columns
 from graftwork.data.readers.columns import find_columns, table_of
@@ -56,6 +57,26 @@ class LabelledFile:
             raise DataError("the file changed while it was read", where=str(self.path), do="run the same command again")
 
 
+def file_of(given: Any, task: Task, columns: Mapping[str, Any], needed: Sequence[str]) -> Path:
+    """Return the file of rows for a module's task; those in memory are written to one first.
+
+    `columns` is role -> column; `needed` names what each of these rows must have, "text" and "label". Raises
+    `ConfigError` for a dictionary of splits, and as `kept`.
+    """
+    if isinstance(given, str | Path):
+        return Task.find(given)
+    splits = [name for listed in SPLIT_NAMES.values() for name in listed]
+    if isinstance(given, Mapping) and (found := [name for name in splits if name in given]):
+        raise ConfigError(
+            "these are splits, and one set of rows is expected",
+            got=", ".join(map(str, given)),
+            do=f"name one: data[{found[-1]!r}]",
+        )
+    named, per_word = {role: getattr(task, role) for role in ROLES} | dict(columns), kinds.get(task.kind).per_word
+    filled = {column: role for column, role in filled_columns(named, per_word).items() if role in needed}
+    return kept(given, FOLDER, "data", filled, per_word)
+
+
 def open_labelled(task: Task, path: Path, known: Sequence[str]) -> LabelledFile:
     """Open and check a file, as `checked`, for a task that names its columns or has them found by name."""
     kind: Kind = kinds.get(task.kind)
@@ -75,7 +96,7 @@ def labelled_for(
     """
     require_apart(str(rejects) if rejects else None, {"labelled": path})
     given = {name: value for name, value in named.items() if value is not None}
-    with _of_its_kind(module.task.kind):
+    with rows_named({"data": path}, by_role=True), _of_its_kind(module.task.kind):
         task, table = _asked(module, path, given)
         task = _with_columns(task, table)
         _require_roles(task, module, path)

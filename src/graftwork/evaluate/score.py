@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.arguments import told_arguments
-from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept
 from graftwork.core.kind_settings import settings_of
 from graftwork.core.metric import score as score_of
 from graftwork.core.progress import Progress, silent
@@ -20,7 +19,7 @@ from graftwork.core.ragged import Numbers, Ragged, flat, joined
 from graftwork.core.task import Task, positive_of
 from graftwork.errors import ConfigError
 from graftwork.evaluate.coverage import Coverage
-from graftwork.evaluate.labelled_file import LabelledFile, labelled_for, open_labelled
+from graftwork.evaluate.labelled_file import LabelledFile, file_of, labelled_for, open_labelled
 from graftwork.evaluate.score_lines import score_lines
 from graftwork.io.display import ShownJson
 from graftwork.io.files import canonical
@@ -61,7 +60,8 @@ def score(
     """
     opened = [one if isinstance(one, TaskModule) else TaskModule.load(one) for one in (module, *also)]
     _require_alike(opened)
-    path = Task.find(file) if isinstance(file, str | Path) else _kept(file, opened[0].task, columns or {}, rejects)
+    needed = () if rejects else ("text", "label")
+    path = file_of(file, opened[0].task, columns or {}, needed)
     source = labelled_for(opened[0], path, columns or {}, Path(rejects) if rejects else None, progress)
     overlaps: dict[str, Overlap] = {}
     for one in opened:
@@ -86,13 +86,6 @@ def score(
         "also": [one | {"gain": other.gains_over(first)} for one, other in zip(told[1:], others, strict=True)],
     }
     return ShownJson(content, score_lines)
-
-
-def _kept(data: Any, task: Task, columns: Mapping[str, Any], rejects: str | Path | None) -> Path:
-    """Write labelled data in memory to a file. Raises as `kept`."""
-    named = {role: getattr(task, role) for role in ROLES} | dict(columns)
-    per_word = kinds.get(task.kind).per_word
-    return kept(data, FOLDER, "file", {} if rejects else filled_columns(named, per_word), per_word)
 
 
 def scores_on(module: TaskModule, task: Task, path: Path) -> dict[str, float]:

@@ -63,7 +63,7 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 class ShownJson(dict[str, Any]):
-    """JSON that Python shows by the lines of `told`, in place of all of it."""
+    """JSON that Python shows by the lines of `told`, the first of them a title, in place of all of it."""
 
     def __init__(self, content: Mapping[str, Any], told: Callable[[Mapping[str, Any]], Sequence[str]]):
         super().__init__(content)
@@ -71,3 +71,8 @@ class ShownJson(dict[str, Any]):
 
     def __repr__(self) -> str:
         return "\n".join(self.told(self))
+
+    def _repr_html_(self) -> str:
+        title, *lines = self.told(self)
+        told = escape("\n".join(lines).strip("\n"))
+        return card(title, (), f'<pre style="white-space:pre-wrap">{told}</pre>')

@@ -9,7 +9,7 @@ from typing import Any
 
 from graftwork.core.example import Example
 from graftwork.core.media import MEDIA
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, clip
 from graftwork.module.input_format import Form, GivenInputs, require_texts
 from graftwork.module.input_formats import CHOICES, IMAGE, PAIR, QUESTIONS, SOUND, TEXT, WORDS
 
@@ -38,6 +38,8 @@ def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Exampl
 
 def require_list(texts: Any) -> None:
     """Raise `ConfigError` for a single text, and for a table, which has its names where a list has its items."""
+    if not hasattr(texts, "__iter__"):
+        raise ConfigError("this is no list of texts", got=clip(repr(texts)), do='write predict(["…"])')
     if isinstance(texts, str | Mapping):
         raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
     if hasattr(texts, "columns"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from graftwork.errors import StorageError
+from graftwork.errors import IncompatibleModule, StorageError, UnknownName
 
 OWN_BACKBONE = "backbone"  # subfolder of a module that carries its backbone
 CARRIED = f"hf:./{OWN_BACKBONE}"  # the backbone's name in the description of such a module
@@ -30,3 +32,18 @@ def has_module(folder: Path) -> bool:
 
 def _found(folder: Path) -> Path | None:
     return next((place for place in (folder / "module", folder) if (place / "module.json").is_file()), None)
+
+
+@contextmanager
+def of_another_process(folder: Path) -> Iterator[None]:
+    """Say of an unknown name where it may come from: a network wrapped in Python, or another package."""
+    try:
+        yield
+    except UnknownName as error:
+        raise IncompatibleModule(
+            f"this process does not know the module's backbone: {error.what}",
+            where=str(folder),
+            expected=error.expected,
+            do="if it was wrapped in Python, call gw.wrap_backbone(…, name=…) with the same network and name first; "
+            "if a package added it, install the package",
+        ) from error

@@ -66,7 +66,9 @@ def predict_many(
 
 
 def check_roles(modules: Sequence[TaskModule]) -> None:
-    """Raise `ConfigError` for modules with different inputs, and for what is no module."""
+    """Raise `ConfigError` for modules with different inputs, and for what is no list of modules."""
+    if not isinstance(modules, list | tuple):
+        raise ConfigError("a list of task modules is expected", got=clip(repr(modules)), do="write [module]")
     for module in modules:
         if not hasattr(module, "roles"):
             raise ConfigError(

@@ -46,7 +46,7 @@ from graftwork.module.module_files import (
     read_self_test,
     require_fitting,
 )
-from graftwork.module.module_place import CARRIED, OWN_BACKBONE, module_folder
+from graftwork.module.module_place import CARRIED, OWN_BACKBONE, module_folder, of_another_process
 from graftwork.module.predict_many import predict_many
 from graftwork.module.thresholds import with_thresholds
 from graftwork.pretrained.download_policy import kept_only
@@ -290,7 +290,8 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     if backbone is None:
         with kept_only():
             seed, name = description["backbone_seed"], named_backbone(folder, stored.id)
-            backbone = open_backbone(name, precision=precision, device=device, seed=seed, writes=stored.writes)
+            with of_another_process(folder):
+                backbone = open_backbone(name, precision=precision, device=device, seed=seed, writes=stored.writes)
         _require_revision(backbone, stored, folder)
         _OPEN[key] = backbone
     return backbone

@@ -9,7 +9,9 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
+from graftwork.io.display import ShownJson
 from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.run.data_report_lines import lines_in_python
 
 if TYPE_CHECKING:
     from graftwork.train.frozen_pass import FrozenStore
@@ -29,6 +31,7 @@ def unreadable(backbone: str, share: float) -> str:
 @told_arguments
 def data_report(task: Any, *, backbone: str | None = None) -> dict[str, Any]:
     """Return the data report of `task` as JSON: rows, classes, exact and near duplicates, conflicts, cues, order.
+    Python shows it as a table of the splits, with the warnings below.
 
     `task` is a `Task` or what `Task.from_data` takes.
     With a `backbone`, lengths are counted in its tokens, and truncated rows are reported; otherwise in words.
@@ -38,12 +41,12 @@ def data_report(task: Any, *, backbone: str | None = None) -> dict[str, Any]:
     dataset = load(task)
     described = {"name": task.name, "kind": task.kind, "digest": dataset.digest}
     if backbone is None:
-        return {"task": described} | dict(dataset.report)
+        return ShownJson({"task": described, **dataset.report}, lines_in_python)
     from graftwork.train.frozen_pass import FrozenStore
 
     opened = open_backbone(backbone, precision="fp32")
     require_reads(opened, dataset.task)
-    return {"task": described} | as_read_by(dataset, opened, FrozenStore())
+    return ShownJson({"task": described, **as_read_by(dataset, opened, FrozenStore())}, lines_in_python)
 
 
 def require_reads(backbone: Backbone | None, task: Task) -> None:
