@@ -135,7 +135,9 @@ def _chosen(precision: float, description: Mapping[str, Any]) -> Threshold:
     if not rows:
         raise ConfigError(
             f"the module of task {task['name']!r} has no validation figures to choose a threshold by",
-            do="it was imported or is older than these: train it again, or give a threshold to abstain below",
+            do="it has costs, by which it answers: give a threshold to abstain below"
+            if task.get("costs")
+            else "it was imported or is older than these: train it again, or give a threshold to abstain below",
         )
     bounds = [lower_bound(right, answered) for _, answered, right, _, _ in rows]
     held, tested = known["validation"]["rows"], known["test"]["rows"]
