@@ -61,8 +61,7 @@ class Series:
     labels: Sequence[Label] = ()  # one per point
 
 
-def draw(series: Sequence[Series], x: Axis, y: Axis, height: int, about: str, width: int = WIDTH
-) -> Markup:
+def draw(series: Sequence[Series], x: Axis, y: Axis, height: int, about: str, width: int = WIDTH) -> Markup:
     """Return a chart as SVG, with a legend of the named series; `about` says to a screen reader what it shows.
 
     Points outside the axes are left out, intervals are cut at them. All text is escaped.

@@ -67,20 +67,20 @@ class Threshold:
     def withheld(self, answers: Sequence[Mapping[str, Any]], task: str) -> list[dict[str, Any]]:
         """Return a task's answers, each with `probability` and `best_guess`; of unsure ones the prediction is None.
 
-        Raises `ConfigError` for answers without a probability.
+        Where no spans were found there is no probability: that answer stays. Raises `ConfigError` for others without.
         """
         return [self._withheld(answer, task) for answer in answers]
 
     def _withheld(self, answer: Mapping[str, Any], task: str) -> dict[str, Any]:
         chance = confidence_of(answer)
-        if chance is None:
+        if chance is None and answer.get("spans") != []:
             raise ConfigError(
                 f"answers of task {task!r} have no probability to abstain by",
                 do="ask without a threshold",
             )
         name, guess = next(iter(answer.items()))
         told = dict(answer) | {BEST_GUESS: guess, "probability": chance}
-        if chance < self.least:
+        if chance is not None and chance < self.least:
             told[name] = None
             told |= {"index": None} if "index" in told else {}
         return told

@@ -85,9 +85,8 @@ export function askForm(tasks, others = []) {
   } });
   const file = fileForm(asked);
   const snippets = snippetsOf(body);
-  form.append(element("div", { class: "beside controls" }, choices.length > 1 && selection(choices, choose), beside,
-    element("label", {}, "Not sure below (0 to 1)", least)),
-    fields, examples,
+  form.append(element("div", { class: "beside controls" }, choices.length > 1 && selection(choices, choose), beside),
+    fields, examples, element("label", {}, "Not sure below a probability of", least),
     element("p", { class: "buttons" }, element("button", { type: "submit", class: "main" }, "Answer"), stop,
       element("span", { class: "caption" }, "or Ctrl + Enter")),
     element("div", {}, snippets.node, file.node));
