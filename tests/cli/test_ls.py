@@ -26,6 +26,7 @@ WORDS = {
     "methods": {"adapter", "bitfit", "full", "linear_probe", "lora", "majority", "tfidf_svm", "top_layers", "ulmfit"},
     "metrics": {"accuracy", "f1", "macro_f1", "matthews", "pearson", "spearman"},
     "meters": {"train_seconds", "money", "energy_joules"},
+    "exporters": {"onnx", "sklearn"},
     "builtin": {"builtin:tickets", "builtin:same_question"},
 }
 NO_FLAGS = {"experience"}  # commands that take words alone
@@ -40,7 +41,7 @@ def test_parts_are_listed_one_a_line(graft: Graft, word: str) -> None:
     assert WORDS[word] <= set(names)
     assert names == sorted(names)
     if word not in ("backbones", "builtin"):
-        assert all(re.fullmatch(r"[a-z0-9_]+  +[A-Z`].*", line) for line in lines), "each with what it is"
+        assert all(re.fullmatch(r"[a-z0-9_]+  +[A-Za-z`].*", line) for line in lines), "each with what it is"
 
 
 @pytest.mark.parametrize("what", ["methods", "objectives"])

@@ -240,7 +240,7 @@ def ids_where(board: gw.Leaderboard, wanted: Callable[[dict[str, Any]], bool]) -
 @pytest.mark.slow
 @pytest.mark.browser
 def test_filters(reader: Reader, board: gw.Leaderboard) -> None:
-    assert len(reader.ids()) == 20 and reader.tab.inner_text("#mistakes-count") == "60 of 60 examples"
+    assert len(reader.ids()) == 10 and reader.tab.inner_text("#mistakes-count") == "60 of 60 examples"
     assert reader.choose(wrong="tfidf_svm").ids() == ids_where(board, lambda row: not row["answers"][0][2])
     both = ids_where(board, lambda row: not row["answers"][0][2] and row["answers"][1][2])
     assert both and reader.choose(right="majority").ids() == both
@@ -260,7 +260,7 @@ def test_order(reader: Reader) -> None:
         reader.open().choose(sort=sort)
         shares = reader.tab.locator("#mistakes-list article tr:first-child td.n").all_inner_texts()
         values = [sign * float(share.removesuffix(" %")) for share in shares]
-        assert len(values) == 20 and values == sorted(values)
+        assert len(values) == 10 and values == sorted(values)
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def test_a_link_brings_the_state_back(reader: Reader, board: gw.Leaderboard) -> 
     reader.open("#example=test%2F17")
     assert reader.ids() == ["test/17"]
     reader.tab.click("#mistakes-one")
-    assert len(reader.ids()) == 20
+    assert len(reader.ids()) == 10
     reader.open("#wrong=tfidf_svm&right=majority&sort=unsure")
     assert reader.tab.input_value("[name=wrong]") == "tfidf_svm" and reader.tab.input_value("[name=sort]") == "unsure"
     wanted = ids_where(board, lambda row: not row["answers"][0][2] and row["answers"][1][2])
@@ -293,8 +293,8 @@ def test_a_cell_leads_to_its_examples_by_keyboard(reader: Reader) -> None:
 @pytest.mark.browser
 def test_more_are_shown_and_the_focus_follows(reader: Reader) -> None:
     reader.tab.click("#mistakes-more")
-    assert len(reader.ids()) == 40
-    assert reader.tab.evaluate("document.activeElement.textContent") == reader.ids()[20]
+    assert len(reader.ids()) == 20
+    assert reader.tab.evaluate("document.activeElement.textContent") == reader.ids()[10]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from boards import RowRuns, beside, board, broken, decision, receipts, row, usua
 from graftwork.compare.curve_page import render_page
 from graftwork.compare.leaderboard_report import page as made_page
 from graftwork.compare.leaderboard_report import render_report
+from graftwork.compare.mistakes_page import mistakes_section
 from graftwork.compare.price_page import render_price_page
 from graftwork.compare.tasks_data import over_tasks
 from graftwork.compare.tasks_report import render_tasks
@@ -39,7 +40,34 @@ def report(folder: Path) -> str:
             "padding_flops": {"value": 2.37e11, "unit": "FLOP", "grade": "model"},
             "predict_flops": {"value": 3.42e8, "unit": "FLOP", "grade": "counter"},
         }
-    return render_report(made, receipts(rows))
+    return render_report(
+        made, receipts(rows), mistakes_section(wrong(), None), 'graft predict runs/0123/module "a text"'
+    )
+
+
+def wrong() -> dict[str, Any]:
+    """What goes wrong on a test split of 24 rows and 12 classes: every sort of note, and words that decided."""
+    names = [f"class_{number}" for number in range(12)]
+    pairs = [{"true": name, "found": said, "count": 1, "right": said == name, "share": 0.5}
+             for place, name in enumerate(names) for said in (name, names[place - 1])]  # fmt: skip
+    lines = [{"true": name, "total": 2, "cells": [
+        next(({**pair, "pair": at} for at, pair in enumerate(pairs) if (pair["true"], pair["found"]) == (name, said)), None)
+        for said in names]} for name in names]  # fmt: skip
+    examples = [{
+        "id": f"test/{at}", "inputs": [["text", f"where is my card {at}?"]], "target": pair["true"],
+        "answers": [[pair["found"], 0.9 - at / 100, pair["right"]], ["class_0", None, pair["true"] == "class_0"]],
+        "confusions": [at], "like": "train/3",
+        "suspect": {"rank": at + 1, "likely": "class_1", "confidence": 0.1},
+        "words": {"text": [["where", 60.0], ["is", -40.0], ["my", 5.0], ["card", 0.0]]},
+    } for at, pair in enumerate(pairs)]  # fmt: skip
+    one = {"support": 2, "precision": 0.5, "recall": None, "interval": [0.1, 0.9], "f1": 0.5, "runner_up": 0.25}
+    bins = [{"rows": 12, "confidence": at, "accuracy": at - 0.1, "interval": [at - 0.2, at]} for at in (0.5, 0.9)]
+    return {
+        "chosen": "full", "run": "full-0", "right_means": "the class of the target", "rows": 24, "wrong": 12,
+        "confusions": pairs, "table": {"founds": names, "lines": lines}, "classes": [one | {"name": n} for n in names],
+        "runner_up": "tfidf_svm", "one_class": True, "reliability": bins, "examples": examples,
+        "methods": ["full", "tfidf_svm"], "suspects": 24, "words_of": 12, "words_seconds": 1.5,
+    }  # fmt: skip
 
 
 def tasks(folder: Path) -> str:
@@ -199,6 +227,20 @@ def test_both_axes_of_the_frontier_are_chosen(opened: Open) -> None:
     assert shown.count() == 1 and shown.get_attribute("aria-label").startswith("macro_f1 against stored size")
 
 
+def test_the_contents_lead_to_what_goes_wrong(opened: Open) -> None:
+    tab = opened("report")
+    tab.locator("nav a", has_text="What goes wrong").click()
+    assert 0 <= tab.evaluate("document.getElementById('what-goes-wrong').getBoundingClientRect().top") < 100
+    assert tab.inner_text("#mistakes-count") == "24 of 24 examples"
+    rights = tab.locator("#mistakes-list article tr:first-child td:nth-child(2)").all_inner_texts()
+    assert rights == ["wrong"] * 10
+
+
+def test_the_reliability_plot_is_whole_on_a_phone(opened: Open) -> None:
+    tab = opened("report", 390)
+    assert tab.locator("#mistakes .chart").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 def test_without_scripts_the_usual_pair_is_shown_and_no_control(opened: Open) -> None:
     tab = opened("report", java_script_enabled=False)
     assert tab.locator("[data-cost]:visible svg").count() == 1
@@ -209,7 +251,7 @@ def test_print_shows_no_controls_and_cuts_nothing(opened: Open) -> None:
     for name in PAGES:
         tab = opened(name, 640, "dark")  # less than the width of A4 without its margins, in pixels
         tab.emulate_media(media="print", color_scheme="dark")
-        assert tab.locator("select:visible, nav:visible, .skip:visible").count() == 0
+        assert tab.locator("select:visible, #mistakes button:visible, nav:visible, .skip:visible").count() == 0
         assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
         wide = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.ariaLabel)"
         assert tab.eval_on_selector_all(".scroll, .chart", wide) == []

@@ -36,6 +36,8 @@ def test_an_unsure_answer_is_withheld_and_its_guess_stands_beside_it() -> None:
     sure, withheld = (Threshold(least).withheld(ROW, "toy") for least in (0.7, 0.71))
     assert sure == ROW | {"best_guess": "a", "probability": 0.7} and not unsure(sure)
     assert withheld == sure | {"label": None} and unsure(withheld) and not unsure(ROW)
+    none = {"spans": [], "words": ["hi"]}
+    assert Threshold(0.9).withheld([none], "toy") == [none | {"best_guess": [], "probability": None}]
     choice = {"choice": "x", "index": 0, "probabilities": [0.6, 0.4]}
     assert Threshold(0.9).withheld(choice, "toy")["index"] is None
     with pytest.raises(ConfigError, match="'prices' have no probability"):
@@ -98,6 +100,8 @@ def test_an_unattainable_precision_names_the_highest_and_its_coverage() -> None:
 
 
 def test_a_module_without_figures_or_of_another_kind_says_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r"no validation figures[\s\S]*it has costs"):
+        Abstaining(precision=0.9).threshold({"task": {"name": "toy", "kind": "classification", "costs": {"a": {}}}})
     with pytest.raises(ConfigError, match=r"no validation figures[\s\S]*train it again"):
         Abstaining(precision=0.9).threshold({"task": {"name": "old", "kind": "classification"}})
     with pytest.raises(ConfigError, match=r"not for kind regression[\s\S]*give a threshold"):

@@ -482,6 +482,41 @@ def test_an_answer_that_is_withheld_is_not_sure(page: Stage) -> None:
     assert page.status() == "trec6: not sure, perhaps HUM"
 
 
+def test_an_answer_by_costs_says_what_it_costs(page: Stage) -> None:
+    answer = {"label": "LOC", "probabilities": {"HUM": 0.6, "LOC": 0.4}, "expected_cost": 0.6}
+    page.instead["/v1/predict"] = lambda route: route.fulfill(json={"rows": [{"answers": {"trec6": answer}}]})
+    page.open().choose("trec6").type(text="Who?").send()
+    assert "LOC" in page.text(".answer-of .chosen")
+    assert page.text(".answer-of .caption") == "Expected cost 0.6, the least of all answers."
+
+
+def test_a_probability_to_abstain_below_goes_with_the_rows(page: Stage) -> None:
+    page.open().choose("trec6").type(text="Who?", abstain_below="0.6").send()
+    body = {"rows": [{"task": "trec6", "text": "Who?"}], "abstain_below": 0.6}
+    assert page.asked[-1] == ("/v1/predict", body)
+    curl = page.tab.locator(".ask pre").all_text_contents()[1]
+    assert json.loads(shlex.split(curl.replace("\\\n", " "))[-1]) == body
+    upload(page, b"text\nWho?\n")
+    page.tab.wait_for_selector("text=1 of 1 rows answered.")
+    assert page.asked[-1] == ("/v1/predict", body)
+    page.type(abstain_below="7").tab.click("button.main")
+    assert page.tab.evaluate("document.activeElement.name") == "abstain_below" and page.asked[-1][1] == body
+
+
+@pytest.mark.parametrize("view", ["#token=good", "#/tasks/trec6", "#/attention"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(stage: Callable[..., Stage], view: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing")
+    for width in (390, 1400):
+        page = stage(width=width, scheme=scheme).open(view)
+        page.type(text=canned.PROSE).send(".answer-of" if view != "#/attention" else "[role=option]:has-text('Anna')")
+        page.tab.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        page.tab.wait_for_timeout(300)
+        found = axe.Axe().run(page.tab)
+        told = [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found.response["violations"]]
+        assert told == [] and len(found.response["passes"]) > 20
+
+
 def test_data_never_becomes_markup(page: Stage) -> None:
     page.open().type(text=canned.EVIL).send()
     assert canned.EVIL in page.text(".results")

@@ -176,9 +176,8 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool) -> None:
         module = Path(shipped["module"])
         told = asking(read_json(module / "module.json")["roles"], module)
         click.echo(f"Ship it:  {told}  ({shipped['chosen']})")
-    if row.module_folder is not None:
-        command = asking(read_json(row.module_folder / "module.json")["roles"], row.module_folder)
-        click.echo(f"Use it:  {command}  ({row.method}, one of its runs)")
+    if row.command is not None:
+        click.echo(f"Use it:  {row.command}  ({row.method}, one of its runs)")
 
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from graftwork.registry import Registry
 
 
-PARTS = ("backbones", "kinds", "methods", "metrics", "meters", "suites", "objectives", "tokenizers", "compressions")
+PARTS = (
+    "backbones", "kinds", "methods", "metrics", "meters", "suites", "objectives", "tokenizers", "compressions",
+    "exporters",
+)  # fmt: skip
 SORTS = ("runs", *PARTS, "builtin")
 
 
@@ -30,7 +33,7 @@ def command(what: str, name: str | None, runs: str, as_json: bool) -> None:
     """List runs, or parts that can be chosen.
 
     WHAT is runs (the default), backbones, builtin (data sets), kinds (of tasks), methods, metrics, meters (of costs),
-    suites (benchmarks), objectives, tokenizers or compressions. With the NAME of a method, an objective, a kind or a
+    suites (benchmarks), objectives, tokenizers, compressions or exporters. With the NAME of a method, an objective, a kind or a
     compression: list its settings with their defaults.
     """
     content: Any

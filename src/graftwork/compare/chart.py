@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 from markupsafe import Markup
 
-WIDTH = 800  # of every chart, in its own pixels; the page scales it
+WIDTH = 800  # of a chart, in its own pixels; the page scales it
 LETTER = 7.0  # average width of a letter, in pixels, at the charts' font size
 COLOURS = tuple(f"var(--chart{at})" for at in range(8))
 INK, ACCENT, FAINT = "var(--ink)", "var(--accent)", "var(--faint)"
@@ -61,15 +61,15 @@ class Series:
     labels: Sequence[Label] = ()  # one per point
 
 
-def draw(series: Sequence[Series], x: Axis, y: Axis, height: int, about: str) -> Markup:
+def draw(series: Sequence[Series], x: Axis, y: Axis, height: int, about: str, width: int = WIDTH) -> Markup:
     """Return a chart as SVG, with a legend of the named series; `about` says to a screen reader what it shows.
 
     Points outside the axes are left out, intervals are cut at them. All text is escaped.
     """
-    frame = _Frame.around(x, y, height)
+    frame = _Frame.around(x, y, height, width)
     parts = [_axes(frame), *(_series(one, frame) for one in series)]
     picture = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        WIDTH, height, about, Markup("").join(parts)
+        width, height, about, Markup("").join(parts)
     )
     return picture + _legend([one for one in series if one.name])
 
@@ -85,10 +85,10 @@ class _Frame:
     height: float
 
     @classmethod
-    def around(cls, x: Axis, y: Axis, height: int) -> _Frame:
+    def around(cls, x: Axis, y: Axis, height: int, width: int = WIDTH) -> _Frame:
         longest = max((len(text) for _, text in ticks_of(y)), default=0)
         left = 44 + LETTER * min(longest, 48)
-        return cls(x, y, left, WIDTH - left - _RIGHT, height - _TOP - _BOTTOM)
+        return cls(x, y, left, width - left - _RIGHT, height - _TOP - _BOTTOM)
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         """Return a point in pixels, cut at the frame."""

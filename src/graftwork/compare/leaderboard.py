@@ -17,7 +17,7 @@ from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.leaderboard_report import write_report
 from graftwork.compare.listeners import Listener
 from graftwork.compare.live import watched
-from graftwork.compare.majority_floor import floor_of
+from graftwork.compare.majority_floor import MAJORITY, floor_of
 from graftwork.compare.mistakes import mistakes_content
 from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
@@ -265,7 +265,9 @@ class _Page:
     def _written(self, content: Mapping[str, Any], rows: Sequence[RowRuns]) -> dict[str, Any]:
         made: dict[str, Any] = finite(content)
         write_json(self.folder / "leaderboard.json", made)
-        write_report(made, _receipts(rows), self.folder / "report.html", self.mistakes)
+        chosen = Leaderboard(made, self.folder, 0, 0, self.session.store.root).chosen
+        command = chosen.command if chosen and chosen.method != MAJORITY else None
+        write_report(made, _receipts(rows), self.folder / "report.html", self.mistakes, command)
         return made
 
     def _content(self, grid: Grid, rows: Sequence[RowRuns], draws: int) -> dict[str, Any]:

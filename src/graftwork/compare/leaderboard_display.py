@@ -16,6 +16,8 @@ from graftwork.compare.sentences import points, price_tag, scored
 from graftwork.core.in_memory import in_python
 from graftwork.errors import StorageError
 from graftwork.io.display import card, frame, table
+from graftwork.io.files import read_json
+from graftwork.module.inputs import asking
 from graftwork.module.task_module import TaskModule
 
 WIDTH = 150  # characters of the table in a notebook
@@ -49,6 +51,12 @@ class MethodRow:
         """The folder of the task module of its first run that left one; None if no run did."""
         folders = (self.runs / run / "module" for run in self.content["runs"])
         return next((folder for folder in folders if folder.is_dir()), None)
+
+    @property
+    def command(self) -> str | None:
+        """The command that asks that task module: `graft predict FOLDER "a text"`; None if no run left one."""
+        folder = self.module_folder
+        return None if folder is None else asking(read_json(folder / "module.json")["roles"], folder)
 
     @property
     def module(self) -> TaskModule:

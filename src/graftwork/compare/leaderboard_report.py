@@ -42,16 +42,23 @@ def write_report(
     runs: Sequence[Mapping[str, Any]],
     path: Path,
     mistakes: Mapping[str, Any] | None = None,
+    command: str | None = None,
 ) -> None:
-    """Write the page to `path` atomically, and the examples that it can't hold beside it. Raises `StorageError`."""
+    """Write the page to `path` atomically, and the examples that it can't hold beside it. Raises `StorageError`.
+
+    `command` is the one that asks the chosen method.
+    """
     beside = write_beside(mistakes, path.parent)
-    write_text(path, render_report(board, runs, mistakes_section(mistakes, beside)))
+    write_text(path, render_report(board, runs, mistakes_section(mistakes, beside), command))
 
 
 def render_report(
-    board: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], mistakes: Mapping[str, Any] | None = None
+    board: Mapping[str, Any],
+    runs: Sequence[Mapping[str, Any]],
+    mistakes: Mapping[str, Any] | None = None,
+    command: str | None = None,
 ) -> str:
-    """Return the page's HTML, with the section `mistakes`. All text from data is escaped, in the page and in plots."""
+    """Return the page's HTML, with the section `mistakes` and the `command` that asks the chosen method. All text from data is escaped, in the page and in plots."""
     board, runs = finite(board), finite(list(runs))
     metric = title_of(board, board["headline_metric"])
     chosen = (chosen_row(board) or {}).get("method")
@@ -61,6 +68,7 @@ def render_report(
             "board": board,
             "title": str(board["task"].get("name", "task")),
             "advice": advice(board),
+            "command": command,
             "heading": heading(board).partition(" · ")[2],
             "metric": metric,
             "notes": list(board.get("notes", [])),

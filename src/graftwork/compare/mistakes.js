@@ -7,7 +7,7 @@
   const count = document.getElementById("mistakes-count");
   const one = document.getElementById("mistakes-one");
   const more = document.getElementById("mistakes-more");
-  const AT_ONCE = 20;
+  const AT_ONCE = 10;
   const CONTROLS = ["wrong", "right", "class", "only", "sort", "find"];
   let shown = AT_ONCE, found = [];
 
@@ -36,11 +36,13 @@
   }
 
   function inOrder(rows, asked) {
-    const sort = asked.get("sort"), sign = sort === "sure" ? -1 : 1;
+    const sort = asked.get("sort"), sign = sort === "unsure" ? 1 : -1;
     const sure = row => row.answers[0][1] === null ? 2 : sign * row.answers[0][1];  // without a probability: last
+    const wrong = row => row.answers[0][2] ? 2 : sure(row) / 4;  // right ones stay in the order of the file
+    if (sort === "listed") return rows;
     if (sort) return rows.sort((a, b) => sure(a) - sure(b));
     if (asked.get("only") === "suspect") return rows.sort((a, b) => a.suspect.rank - b.suspect.rank);
-    return rows;
+    return rows.sort((a, b) => wrong(a) - wrong(b));
   }
 
   function text(row) {
@@ -55,7 +57,7 @@
         if (change) {
           part.title = `without it ${change > 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} points`;
           part.className = change > 0 ? "mistakes-for" : "mistakes-against";
-          part.style.setProperty("--share", `${Math.min(60, 4 + Math.abs(change))}%`);
+          part.style.setProperty("--share", `${Math.min(100, 10 + 2 * Math.abs(change))}%`);
         }
         line.append(part, " ");
       }

@@ -48,6 +48,7 @@ def mistakes_section(content: Mapping[str, Any] | None, beside: str | None) -> d
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return told | {
         "shown": len(rows),
+        "sure": any(sure is not None for row in rows for _, sure, _ in row["answers"]),
         "data": Markup(text),
         "script": Markup((FOLDER / "mistakes.js").read_text(encoding="utf-8")),
     }
@@ -64,7 +65,7 @@ def _plot(method: str, bins: Sequence[Mapping[str, Any]]) -> Markup:
     x, y = Axis("probability of the answer, %", 0, 1, ticks), Axis("right, %", 0, 1, ticks)
     off = percent(sum(one["rows"] * abs(one["confidence"] - one["accuracy"]) for one in bins)
                   / sum(one["rows"] for one in bins))  # fmt: skip
-    return draw([ideal, points], x, y, 320, f"Reliability of {method}: {off} points off on average.")
+    return draw([ideal, points], x, y, 320, f"Reliability of {method}: {off} points off on average.", 420)
 
 
 def embedded(rows: Sequence[Row]) -> list[Row]:

@@ -67,17 +67,17 @@ class Threshold:
     def withheld(self, answer: Mapping[str, Any], task: str) -> dict[str, Any]:
         """Return a task's answer with `probability` and `best_guess`; if it is unsure, its prediction is None.
 
-        Raises `ConfigError` for an answer without a probability.
+        Where no spans were found there is no probability: that answer stays. Raises `ConfigError` for others without.
         """
         chance = confidence_of(answer)
-        if chance is None:
+        if chance is None and answer.get("spans") != []:
             raise ConfigError(
                 f"answers of task {task!r} have no probability to abstain by",
                 do="ask without a threshold",
             )
         name, guess = next(iter(answer.items()))
         told = dict(answer) | {BEST_GUESS: guess, "probability": chance}
-        if chance < self.least:
+        if chance is not None and chance < self.least:
             told[name] = None
             told |= {"index": None} if "index" in told else {}
         return told
@@ -132,7 +132,9 @@ def _chosen(precision: float, description: Mapping[str, Any]) -> Threshold:
     if not rows:
         raise ConfigError(
             f"the module of task {task['name']!r} has no validation figures to choose a threshold by",
-            do="it was imported or is older than these: train it again, or give a threshold to abstain below",
+            do="it has costs, by which it answers: give a threshold to abstain below"
+            if task.get("costs")
+            else "it was imported or is older than these: train it again, or give a threshold to abstain below",
         )
     bounds = [lower_bound(right, answered) for _, answered, right, _, _ in rows]
     held, tested = known["validation"]["rows"], known["test"]["rows"]

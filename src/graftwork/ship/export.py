@@ -81,10 +81,12 @@ def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) ->
     if why := exporter.unfit(module):
         raise ConfigError(f"the task can't be exported to {to}: {why}", where=where, do="graft ls exporters has others")
     if getattr(module.task.settings, "costs", None) is not None and not isinstance(exporter, Opens):
+        others = ((name, exporters.get(name)) for name in exporters.names())
+        able = [name for name, other in others if isinstance(other, Opens) and not other.unfit(module)]
         raise ConfigError(
             f"the task has costs, and what is exported to {to} gives the most probable label, not the cheapest one",
             where=where,
-            do="export it to onnx, or train it without --costs",
+            do=f"{f'export it to {able[0]}, or ' if able else ''}train it without --costs",
         )
     if int8 and not isinstance(exporter, Quantizes):
         able = [name for name in exporters.names() if isinstance(exporters.get(name), Quantizes)]

@@ -84,12 +84,14 @@ function number(value) {
   return String(Number(value.toPrecision(4)));
 }
 
-function labels({ label, probabilities }) {
+function labels({ label, probabilities, expected_cost: cost }) {
   const given = Array.isArray(label) ? label : [label];
   const items = Object.entries(probabilities).sort((a, b) => b[1] - a[1])
     .map(([name, probability]) => ({ name, probability, chosen: given.includes(name) }));
   const none = given.length === 0 && element("p", { class: "verdict" }, "no label");
-  return [none, bars(items)];
+  const cheapest = cost !== undefined
+    && element("p", { class: "caption" }, `Expected cost ${number(cost)}, the least of all answers.`);
+  return [none, bars(items), cheapest];
 }
 
 function choice({ index, probabilities }, choices) {

@@ -50,7 +50,7 @@ export function fileForm(asked) {
   return { node, show };
 }
 
-async function answered(file, { task, fields, tasks }, signal, tell) {
+async function answered(file, { task, fields, tasks, below }, signal, tell) {
   const [header, ...rows] = await table(file);
   const places = fields.map(({ name }) => header.cells.indexOf(name));
   const missing = fields.filter((_, at) => places[at] < 0).map(({ name }) => name);
@@ -66,7 +66,7 @@ async function answered(file, { task, fields, tasks }, signal, tell) {
   progress(0);
   const waits = (seconds) => tell(`The server is busy. The next try is in ${seconds} s.`);
   try {
-    const all = await askRows(inputs.map((given) => ({ task, ...given })), { tasks, signal, waits, progress });
+    const all = await askRows(inputs.map((given) => ({ task, ...given })), { tasks, below, signal, waits, progress });
     const answers = all.map((row) => ({ ...flat(row.answers), ...(row.cut && { cut: true }) }));
     const names = [...new Set(answers.flatMap(Object.keys))];
     const titles = names.map((name) => header.cells.includes(name) ? `predicted.${name}` : name);

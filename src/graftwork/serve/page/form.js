@@ -35,6 +35,7 @@ export function askForm(tasks, others = []) {
   const examples = element("div", { class: "examples" });
   const beside = element("div", {});
   const results = element("div", { class: "results" });
+  const least = element("input", { name: "abstain_below", type: "number", min: 0, max: 1, step: "any" });
   const status = element("p", { class: "status", role: "status" });
   const stop = element("button", { type: "button", hidden: true }, "Stop waiting");
   const known = new Map([...others, ...tasks].map((task) => [task.name, task]));
@@ -44,8 +45,13 @@ export function askForm(tasks, others = []) {
     task: second ? [chosen.task, second] : chosen.task,
     fields: FORMS[chosen.inputs].fields,
     tasks: second ? 2 : chosen.task === "*" ? tasks.length : 1,
+    below: least.value === "" ? undefined : Number(least.value),
   });
-  const body = () => ({ task: asked().task, ...inputsOf(form, chosen) });
+  const body = () => {
+    const { task, below } = asked();
+    const row = { task, ...inputsOf(form, chosen) };
+    return below === undefined ? row : { rows: [row], abstain_below: below };
+  };
   const choose = (choice) => {
     chosen = choice;
     second = "";
@@ -80,7 +86,7 @@ export function askForm(tasks, others = []) {
   const file = fileForm(asked);
   const snippets = snippetsOf(body);
   form.append(element("div", { class: "beside controls" }, choices.length > 1 && selection(choices, choose), beside),
-    fields, examples,
+    fields, examples, element("label", {}, "Not sure below a probability of", least),
     element("p", { class: "buttons" }, element("button", { type: "submit", class: "main" }, "Answer"), stop,
       element("span", { class: "caption" }, "or Ctrl + Enter")),
     element("div", {}, snippets.node, file.node));
@@ -195,14 +201,14 @@ async function answer(body, listed, tasks, { form, status, results, stop }, sign
     tell(`The server is busy. The next try is in ${seconds} s, as it asks for.`);
   };
   tell("Asking …");
+  const { task, ...inputs } = body.rows?.[0] ?? body;
   try {
-    const grows = tasks.get(body.task)?.kind === "generation" && ((text) => {
+    const grows = tasks.get(task)?.kind === "generation" && ((text) => {
       tell("Writing …");
       results.replaceChildren(growing(text));
     });
     const told = await ask("v1/predict", { body, signal, waits, grows });
     const row = told.rows?.[0] ?? told;
-    const { task: _, ...inputs } = body;
     results.replaceChildren(...answersView(row, inputs, listed, (name, found) => [
       hasClasses(found) && decidingWords(name, inputs, found),
       tasks.get(name)?.feedback && feedbackForm(tasks.get(name), inputs, found)]));

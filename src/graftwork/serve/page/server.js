@@ -75,14 +75,14 @@ export async function ask(path, { body, signal, waits = () => {}, grows } = {}) 
 
 /**
  * The answers to many rows of `tasks` tasks each, asked in parts that are answered in time; `progress(rows)` is told
- * how many are. An error has the number of its `row`.
+ * how many are. Answers less probable than `below` are withheld. An error has the number of its `row`.
  */
-export async function askRows(rows, { tasks, signal, waits, progress = () => {} }) {
+export async function askRows(rows, { tasks, below, signal, waits, progress = () => {} }) {
   const answers = [];
   while (answers.length < rows.length) {
     const part = partOf(rows.slice(answers.length, answers.length + PART_ROWS), Math.floor(PART_ANSWERS / tasks));
     try {
-      const told = await ask("v1/predict", { body: { rows: part }, signal, waits });
+      const told = await ask("v1/predict", { body: { rows: part, abstain_below: below }, signal, waits });
       answers.push(...told.rows);
     } catch (error) {
       const place = /^rows\[(\d+)\]/.exec(error.parts?.where ?? "");
