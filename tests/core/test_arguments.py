@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +77,17 @@ def test_public_functions_say_what_was_wrong(call: Any, told: str) -> None:
     with pytest.raises(gw.GraftworkError) as found:
         call()
     assert told in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: gw.score(gw.score, "x.csv"), "give run.module, board.chosen.module"),
+        (lambda: gw.price(gw.score, 1e6), "give folders: board.folder"),
+        (lambda: gw.price("x"), "predictions=1e6"),
+        (lambda: gw.curve("builtin:tickets", sizes=[50]), r'sizes=\["10%", "8/class"\]'),
+    ],
+)
+def test_other_types_are_told_what_to_give(call: Callable[[], Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        call()

@@ -27,6 +27,9 @@ NEEDED = {  # argument without a default -> how to give it
     "task": "the data first: a file, a data frame, (texts, labels) or a Task",
     "method": 'name one: method="linear_probe" is fast, "lora" and "adapter" are small, "full" trains all;'
     " gw.compare tries what fits",
+    "module": "give run.module, board.chosen.module, or the folder of one",
+    "source": "give folders: board.folder, run.folder or module.folder",
+    "predictions": "say how many there will be in all: predictions=1e6",
     "sizes": 'sizes are shares of the rows, or rows of each class: sizes=["10%", "8/class"]',
     "budget": 'say what may be spent: budget="5min", "3Wh" or "1EUR"',
 }
