@@ -14,7 +14,8 @@ MOST_ROWS = 100  # of a table; the rest is counted
 STYLE = (
     ".graftwork{--ink:currentColor;--faint:#7a8490;--edge:#8a95a1;--line:rgba(128,128,128,.3);--accent:#2f81d6;"
     "--paper:transparent;--chart0:#3d8be0;--chart1:#d0702f;--chart2:#4a9c6a;--chart3:#9b76d0;--chart4:#cf6078;"
-    "--chart5:#2c93ad;--chart6:#a8861f;--chart7:#7a8896;font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:1000px}"
+    "--chart5:#2c93ad;--chart6:#a8861f;--chart7:#7a8896;"
+    "font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:1000px}"
     ".graftwork h4{font-size:15px;margin:4px 0}.graftwork p{margin:2px 0}"
     ".graftwork .quiet{color:var(--faint);font-size:12.5px}"
     ".graftwork table{border-collapse:collapse;margin:8px 0;font-variant-numeric:tabular-nums}"
