@@ -51,8 +51,8 @@ def wrong() -> dict[str, Any]:
     pairs = [{"true": name, "found": said, "count": 1, "right": said == name, "share": 0.5}
              for place, name in enumerate(names) for said in (name, names[place - 1])]  # fmt: skip
     lines = [{"true": name, "total": 2, "cells": [
-        next(({**pair, "pair": at} for at, pair in enumerate(pairs) if (pair["true"], pair["found"]) == (name, said)), None)
-        for said in names]} for name in names]  # fmt: skip
+        next((pair | {"pair": at} for at, pair in enumerate(pairs) if (pair["true"], pair["found"]) == (name, said)),
+             None) for said in names]} for name in names]  # fmt: skip
     examples = [{
         "id": f"test/{at}", "inputs": [["text", f"where is my card {at}?"]], "target": pair["true"],
         "answers": [[pair["found"], 0.9 - at / 100, pair["right"]], ["class_0", None, pair["true"] == "class_0"]],

@@ -939,7 +939,7 @@ def test_probabilities_are_neither_nothing_nor_certain_by_rounding(page: Stage) 
 
 
 def test_names_of_costs_are_those_of_the_report(page: Stage) -> None:
-    from graftwork.compare.leaderboard_report import BOARD_COSTS, GRADES
+    from graftwork.compare.report_tables import BOARD_COSTS, GRADES
     from graftwork.compare.sentences import PRICE_TAG, cost_name
 
     page.open()

@@ -33,8 +33,8 @@ def command(what: str, name: str | None, runs: str, as_json: bool) -> None:
     """List runs, or parts that can be chosen.
 
     WHAT is runs (the default), backbones, builtin (data sets), kinds (of tasks), methods, metrics, meters (of costs),
-    suites (benchmarks), objectives, tokenizers, compressions or exporters. With the NAME of a method, an objective, a kind or a
-    compression: list its settings with their defaults.
+    suites (benchmarks), objectives, tokenizers, compressions or exporters. With the NAME of a method, an objective,
+    a kind or a compression: list its settings with their defaults.
     """
     content: Any
     if name is not None:

@@ -58,7 +58,10 @@ def render_report(
     mistakes: Mapping[str, Any] | None = None,
     command: str | None = None,
 ) -> str:
-    """Return the page's HTML, with the section `mistakes` and the `command` that asks the chosen method. All text from data is escaped, in the page and in plots."""
+    """Return the page's HTML, with the section `mistakes` and the `command` that asks the chosen method.
+
+    All text from data is escaped, in the page and in plots.
+    """
     board, runs = finite(board), finite(list(runs))
     metric = title_of(board, board["headline_metric"])
     chosen = (chosen_row(board) or {}).get("method")

@@ -93,6 +93,31 @@ def test_it_answers_as_the_module(
     assert capsys.readouterr().out.split() == [answer["label"] for answer in own.predict(TEXTS)]
 
 
+def test_the_program_answers_by_the_costs_of_the_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{text} {number},{text}\n" for number in range(20) for text in ("good", "bad"))
+    (tmp_path / "rows.csv").write_text("text,label\n" + rows)
+    costs = {"good": {"good": 0.0, "bad": 1.0}, "bad": {"good": 1000.0, "bad": 0.0}}  # never say good
+    task = Task.from_file(tmp_path / "rows.csv", costs=costs)
+    refused = {
+        "lora:rank=2": ("sentence_transformers", "do:       export it to onnx, or train it without --costs"),
+        "tfidf_svm": ("sklearn", "do:       train it without --costs"),
+    }
+    for method, (other, said) in refused.items():
+        session = open_session(task, [parse_method(method)], RunSettings("tiny_text", runs=str(tmp_path / "runs")))
+        result, _ = execute(session, parse_method(method), Recipe(epochs=1), 0, lambda done, text: None)
+        folder = session.store.root / result.id / "module"
+        with pytest.raises(ConfigError, match=said):
+            export(folder, tmp_path / other, to=other)
+        if other == "sentence_transformers":
+            export(folder, tmp_path / "out", to="onnx")
+    own = TaskModule.load(tmp_path / "out")
+    assert [answer["label"] for answer in own.predict(["good 1"])] == ["bad"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["example.py", "good 1", "bad 2"])
+        runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
+    assert capsys.readouterr().out.split() == ["bad", "bad"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "method", "pair"),

@@ -24,7 +24,7 @@ export const COSTS = {
 };
 /** Those that stand in a list of tasks or methods. */
 export const LISTED = [
-  "train_seconds", "trained_parameters", "stored_bytes", "peak_memory_bytes", "predict_latency_seconds",
+  "train_seconds", "predict_latency_seconds", "stored_bytes", "trained_parameters", "peak_memory_bytes",
 ];
 
 const GRADES = {
