@@ -139,6 +139,7 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
+  form.hidden = false;
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("input", changed);
   document.getElementById("mistakes-save").addEventListener("click", save);
