@@ -37,7 +37,7 @@ def test_an_unsure_answer_is_withheld_and_its_guess_stands_beside_it() -> None:
     assert sure == ROW | {"best_guess": "a", "probability": 0.7} and not unsure(sure)
     assert withheld == sure | {"label": None} and unsure(withheld) and not unsure(ROW)
     none = {"spans": [], "words": ["hi"]}
-    assert Threshold(0.9).withheld([none], "toy") == [none | {"best_guess": [], "probability": None}]
+    assert Threshold(0.9).withheld(none, "toy") == none | {"best_guess": [], "probability": None}
     choice = {"choice": "x", "index": 0, "probabilities": [0.6, 0.4]}
     assert Threshold(0.9).withheld(choice, "toy")["index"] is None
     with pytest.raises(ConfigError, match="'prices' have no probability"):
