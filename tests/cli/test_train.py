@@ -293,4 +293,4 @@ def test_the_profile_adds_up_to_the_wall_time(graft: Graft, tickets: Path) -> No
     phases = {line.split()[0]: float(line.split()[-2]) for line in shown if line.endswith("%")}
     assert {"tokenise", "forward", "backward", "optimiser", "evaluate", "write"} < phases.keys()
     whole = float(next(line for line in shown if "in all" in line).split()[-2])
-    assert 98 <= whole <= 102
+    assert 95 <= whole <= 105

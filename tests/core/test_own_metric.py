@@ -108,6 +108,7 @@ def test_an_undefined_score_is_zero_and_words_have_no_single_answer(tmp_path: Pa
         gw.train(task, method="copy_source", runs=tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_another_function_is_another_run_and_a_receipt_misses_it(tmp_path: Path) -> None:
     task = Task.from_file("builtin:tickets", metrics=["own"])
     gw.register_metric("own", cohen_kappa_score)

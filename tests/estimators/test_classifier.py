@@ -60,7 +60,10 @@ def texts_in(runs: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("method", ["adapter", "lora:rank=2", "linear_probe", "tfidf_svm"])
+@pytest.mark.parametrize(
+    "method",
+    [*(pytest.param(one, marks=pytest.mark.slow) for one in ("adapter", "lora:rank=2")), "linear_probe", "tfidf_svm"],
+)
 def test_it_predicts_as_train_does_on_the_same_rows(method: str, rows: Rows, tmp_path: Path) -> None:
     estimator = adapter(method=method, random_state=3, runs=tmp_path / "kept").fit(*rows)
     held = texts_in(tmp_path / "kept")["validation"]
@@ -123,6 +126,7 @@ def test_a_pickled_one_needs_no_file_of_its_run(rows: Rows, tmp_path: Path) -> N
     assert again.method_ == "adapter" and again.price_tag_["trained_parameters"].value > 0
 
 
+@pytest.mark.slow
 def test_what_scikit_learn_makes_of_it(rows: Rows) -> None:
     texts, labels = rows
     svm = gw.Classifier("tfidf_svm")
@@ -135,6 +139,7 @@ def test_what_scikit_learn_makes_of_it(rows: Rows) -> None:
     assert voting.fit(texts, labels).score(texts, labels) > 0.9
 
 
+@pytest.mark.slow
 def test_a_grid_over_methods_and_rates_in_two_processes(rows: Rows, own_home: Path) -> None:
     grid = {"method": ["adapter", "lora:rank=2"], "learning_rate": [1e-3, 1e-2]}
     found = GridSearchCV(adapter(), grid, cv=2, n_jobs=2, error_score="raise").fit(*rows)
@@ -168,6 +173,7 @@ def test_runs_are_kept_and_found_again(rows: Rows, tmp_path: Path) -> None:
     assert gw.TaskModule.load(first.parent).predict(rows[0][:1])[0]["label"] == estimator.predict(rows[0][:1])[0]
 
 
+@pytest.mark.slow
 def test_a_budget_finds_the_method(rows: Rows) -> None:
     estimator = gw.Classifier(budget="1h", backbone="tiny_text", epochs=1).fit(*rows)
     assert estimator.method_ and estimator.score(*rows) > 0.6
@@ -176,6 +182,7 @@ def test_a_budget_finds_the_method(rows: Rows) -> None:
             gw.Classifier(budget="1h", **both).fit(*rows)
 
 
+@pytest.mark.slow
 def test_seeds_are_those_of_train_or_drawn(rows: Rows) -> None:
     one, two = (adapter(random_state=seed).fit(*rows).predict_proba(rows[0]) for seed in (0, np.int64(1)))
     assert (one != two).any()
@@ -228,6 +235,7 @@ def test_other_errors(rows: Rows) -> None:
         gw.Classifier("tfidf_svm").fit(*rows, sample_weight=[1] * 60)  # type: ignore[call-arg]
 
 
+@pytest.mark.slow
 def test_class_weights_are_those_of_the_task(rows: Rows) -> None:
     texts, labels = rows[0], [int(label == rows[1][0]) for label in rows[1]]
     keep = [place for place, label in enumerate(labels) if label or place % 5 == 0]

@@ -45,6 +45,7 @@ def test_a_regressor(tmp_path: Any) -> None:
         gw.Regressor("tfidf_svm").fit(texts, ["much"] * 60)
 
 
+@pytest.mark.slow
 def test_a_tagger() -> None:
     X, y = sentences()
     tagger = gw.Tagger("perceptron_tagger").fit(X[:30], y[:30])

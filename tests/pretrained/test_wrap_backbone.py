@@ -96,6 +96,7 @@ def test_its_identity_is_its_weights_and_it_is_a_copy() -> None:
     assert fresh.card.revision not in (first, open_backbone("random:mine", precision="fp32", seed=2).card.revision)
 
 
+@pytest.mark.slow
 def test_methods_train_on_it_and_modules_open_again(tmp_path: Path) -> None:
     torch.manual_seed(0)
     gw.wrap_backbone(OfTorch(), tiny_tokenizer(), name="of_torch", max_length=64)
