@@ -149,6 +149,7 @@ def test_a_grid_over_methods_and_rates_in_two_processes(rows: Rows, own_home: Pa
     assert alone.cv_results_["mean_test_score"].tolist() == found.cv_results_["mean_test_score"].tolist()
 
 
+@pytest.mark.slow
 def test_an_error_comes_back_from_another_process(rows: Rows) -> None:
     search = GridSearchCV(gw.Classifier(), {"method": ["lorra", "adaptor"]}, cv=2, n_jobs=2, error_score="raise")
     with pytest.raises(UnknownName, match="unknown method 'lorra'"):
