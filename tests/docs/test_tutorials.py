@@ -51,8 +51,8 @@ def test_the_lab_sheet(empty_folder: Path) -> None:
     """Its students have written `notes.txt` by the tutorial on pre-training."""
     notes = (TUTORIALS / "pretrain.md").read_text(encoding="utf-8").partition("## 2.")[0]
     (empty_folder / "before.md").write_text(notes, encoding="utf-8")
-    reader = Reader("ELMO", "LM", "LM2")
+    reader = Reader("VECTORS", "ELMO", "LM", "LM2")
     reader.carry_out(empty_folder / "before.md")
     reader.carry_out(TUTORIALS / "lab.md")
     assert not reader.waiting
-    assert {path.name for path in (empty_folder / "boards").iterdir()} == {"elmo", "ulmfit", "bert"}
+    assert {path.name for path in (empty_folder / "boards").iterdir()} == {"vectors", "elmo", "ulmfit", "bert"}
