@@ -62,6 +62,7 @@ def test_targets_count_in_a_step_and_those_of_test_are_not_looked_at(session: Se
     assert writing.validated() > writing.validated(np.arange(2)) > 0
 
 
+@pytest.mark.slow
 def test_a_run_that_writes_is_forecast(session: Session) -> None:
     known = forecaster(session)
     for words in TUNED:

@@ -506,6 +506,7 @@ def test_of_several_tasks_one_that_fails_is_told(graft: Graft, tickets: Path) ->
     assert alone.code == 2 and "several tasks" in alone.err
 
 
+@pytest.mark.slow
 def test_ship_adds_compressed_modules_and_writes_the_one_to_ship(
     graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

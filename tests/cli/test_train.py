@@ -151,6 +151,7 @@ def test_a_run_that_fails_is_kept_with_its_price_and_exits_2(
     assert json.loads((run / "result.json").read_text(encoding="utf-8"))["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
     graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

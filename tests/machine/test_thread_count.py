@@ -22,7 +22,7 @@ DECIDING = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 @pytest.mark.parametrize(
     "set_to",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.slow),
         pytest.param({"OMP_NUM_THREADS": "1"}, marks=pytest.mark.slow),
         pytest.param({"OMP_NUM_THREADS": "64"}, marks=pytest.mark.slow),
         pytest.param({"MKL_NUM_THREADS": "1"}, marks=pytest.mark.slow),

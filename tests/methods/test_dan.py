@@ -46,7 +46,13 @@ def test_what_is_stored_restores_what_was_fitted(kind: str, pair: bool) -> None:
     assert np.ptp(logits) > 1e-3, "it looks at the text"
 
 
-@pytest.mark.parametrize("size", [{"width": 10**9}, {"depth": 10**9}, {"depth": 1}, {"width": 7}])
+@pytest.mark.parametrize(
+    "size",
+    [
+        {"width": 10**9},
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ({"depth": 10**9}, {"depth": 1}, {"width": 7})),
+    ],
+)
 def test_sizes_that_the_weights_do_not_have_are_refused_before_they_are_built(size: dict[str, int]) -> None:
     data = tiny_dataset("classification", rows=40)
     fitted = replace(QUICK, epochs=1).fit(tiny_bench(data, None))
