@@ -223,6 +223,11 @@ def test_bad_rows_are_value_errors_that_name_the_row(X: Any, y: Any, told: str) 
         gw.Classifier("tfidf_svm").fit(X, y)
 
 
+def test_the_labels_among_the_texts_are_refused() -> None:
+    with pytest.raises(InputError, match="a column of X is y"):
+        gw.Classifier("tfidf_svm").fit(np.array([["good", "yes"], ["bad", "no"]] * 8, dtype=object), ["yes", "no"] * 8)
+
+
 def test_other_errors(rows: Rows) -> None:
     with pytest.raises(NotFittedError):
         gw.Classifier().predict(rows[0])

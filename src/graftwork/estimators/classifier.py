@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from graftwork.core.class_weights import BALANCED
 from graftwork.errors import InputError, clip
-from graftwork.estimators.given_rows import Inputs, column_of, texts_of
+from graftwork.estimators.given_rows import Inputs, column_of, require_no_target, texts_of
 from graftwork.estimators.trained_estimator import TrainedEstimator
 
 
@@ -96,6 +96,7 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
         check_classification_targets(labels)
         rows = self._rows(X, reset=True)
         check_consistent_length(rows, labels)
+        require_no_target(rows, labels)
         classes, encoded = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             got = f"one class, {clip(str(classes[0]))}"

@@ -102,6 +102,15 @@ def _require_text(given: Any, where: str) -> None:
     raise InputError(what, where=where, got=clip(repr(given)), expected="a text", do=do)
 
 
+def require_no_target(rows: Sequence[Inputs], targets: NDArray[Any]) -> None:
+    """Raise `InputError` where one of the two columns of X is y (N,): the answer would be read with the text."""
+    for place, role in enumerate(("text_a", "text_b"), 1):
+        if rows and all(row.get(role) == target for row, target in zip(rows, targets.tolist(), strict=True)):
+            raise InputError(
+                "a column of X is y", got=f"column {place} of 2", expected="texts", do="leave it out: X[['text']]"
+            )
+
+
 def require_filled(rows: Sequence[Inputs]) -> None:
     """Raise `InputError` for a blank text: nothing can be learnt from it."""
     for place, row in enumerate(rows):
