@@ -6,6 +6,7 @@ import errno
 import gc
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -48,6 +49,19 @@ def left_for_good() -> None:
     """What stays of the tests before is walked by no later collection of garbage, which would take seconds."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A chromium of the system's, driven by playwright; the test skips without either."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="pages are tested by playwright, which is missing")
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("pages are tested in chromium, which is missing")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

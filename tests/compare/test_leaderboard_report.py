@@ -180,7 +180,7 @@ def test_one_machine_is_told_once_whatever_the_time(made: dict[str, Any]) -> Non
 def test_few_and_failed_runs_are_told() -> None:
     few = [row("majority", 0.3, 0.1, 4), row("full", 0.9, 10, 4)]
     text = Page(render_report(board(few), receipts(few))).text
-    assert "What can be told apart (not enough runs)" in text and "not enough runs to rank" in text
+    assert "Which differences are real (not enough runs)" in text and "not enough runs to rank" in text
     lost = [row("majority", 0.3, 0.1), row("full", 0.9, 10), partly("lora", 0.85, 5, 1)]
     text = Page(render_report(board(lost), receipts(lost))).text
     assert "not enough runs" not in text

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,18 +181,6 @@ def test_without_pyarrow_it_is_json_lines_and_an_older_file_goes(
     lines = gzip.decompress((tmp_path / "examples.jsonl.gz").read_bytes()).decode().splitlines()
     assert json.loads(lines[13])["suspected label"] == "b"
     assert write_beside(None, tmp_path) is None and not list(tmp_path.iterdir())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the page is tested by playwright, which is missing")
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("the page is tested in chromium, which is missing")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @dataclass

@@ -45,7 +45,7 @@ def told_arguments(function: F) -> F:
 
     @functools.wraps(function)
     def call(*places: Any, **named: Any) -> Any:
-        signature = inspect.signature(call)
+        signature = _signature(call)
         _require_known(function.__name__, signature, places, named)
         given = signature.bind(*places, **named)
         for name, hint in _hints(call).items():
@@ -54,6 +54,12 @@ def told_arguments(function: F) -> F:
         return function(*given.args, **given.kwargs)
 
     return cast(F, call)
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature, which `inspect` would read anew at every call."""
+    return inspect.signature(function)
 
 
 @functools.cache

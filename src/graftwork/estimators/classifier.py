@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from graftwork.core.class_weights import BALANCED
 from graftwork.errors import InputError, clip
-from graftwork.estimators.given_rows import Inputs, column_of, require_no_target, texts_of
+from graftwork.estimators.given_rows import column_of, require_no_target
 from graftwork.estimators.trained_estimator import TrainedEstimator
 
 
@@ -119,9 +119,6 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
         answers, names = self._answers(X), names_of(self.classes_)
         places = {name: place for place, name in enumerate(names)}
         return np.asarray(self.classes_[[places[answer["label"]] for answer in answers]])
-
-    def _rows(self, X: Any, *, reset: bool) -> list[Inputs]:
-        return texts_of(self, X, reset=reset)
 
 
 def names_of(classes: NDArray[Any]) -> list[str]:

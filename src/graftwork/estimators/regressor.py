@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
-from graftwork.estimators.given_rows import Inputs, column_of, texts_of
+from graftwork.estimators.given_rows import column_of
 from graftwork.estimators.trained_estimator import TrainedEstimator
 
 
@@ -32,6 +32,3 @@ class Regressor(RegressorMixin, TrainedEstimator):  # type: ignore[misc]  # scik
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return (N,) numbers, in the units of y."""
         return np.array([answer["value"] for answer in self._answers(X)])
-
-    def _rows(self, X: Any, *, reset: bool) -> list[Inputs]:
-        return texts_of(self, X, reset=reset)

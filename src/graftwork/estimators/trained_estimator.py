@@ -18,7 +18,7 @@ from graftwork.core.in_memory import beside
 from graftwork.core.named_methods import named_from_config
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
-from graftwork.estimators.given_rows import Inputs, held_for_validation, require_filled, task_of
+from graftwork.estimators.given_rows import Inputs, held_for_validation, require_filled, task_of, texts_of
 from graftwork.io.files import write_bytes
 from graftwork.module.inputs import Text
 from graftwork.module.task_module import TaskModule
@@ -133,8 +133,8 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return self._module
 
     def _rows(self, X: Any, *, reset: bool) -> list[Inputs]:
-        """Return the inputs of each row of X; with `reset` the estimator learns how many columns it has."""
-        raise NotImplementedError
+        """Return the inputs of each row: texts or pairs. With `reset` the estimator learns its number of columns."""
+        return texts_of(self, X, reset=reset)
 
     def _given(self, X: Any) -> list[Text]:
         """Return X as the module takes it. Raises `NotFittedError` before `fit`."""

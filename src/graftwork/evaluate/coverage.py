@@ -23,7 +23,7 @@ class Coverage:
         """Choose the threshold. Raises `ConfigError` for a kind without one right class or choice."""
         if abstaining != ANSWER_ALL and not isinstance(kinds.get(module.task.kind), SharesProbability):
             raise ConfigError(
-                f"coverage is told of tasks with one right class or choice, not of kind {module.task.kind}",
+                f"tasks of kind {module.task.kind} have no coverage: it needs one right class or choice for each row",
                 do="score it without a threshold",
             )
         self._threshold = abstaining.threshold(module.description)

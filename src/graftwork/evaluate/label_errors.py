@@ -2,9 +2,9 @@
 
 How many there are is estimated by confident learning (Northcutt, Jiang & Chuang 2021, arXiv:1911.00068): the threshold
 of a class is the mean probability that its own examples give it, and an example counts if some other class reaches its
-threshold there and is the most probable of those that do. Which they are is told by the probability of the given label,
-least first: on 77 classes the thresholds, each the mean of few rows, pass over flipped labels that this order finds
-(benchmarks/label_errors). Probabilities must come from models that did not train on the examples.
+threshold there and is the most probable of those that do. So many rows are suspects, those whose given label is least
+probable. The thresholds alone miss errors where classes are many and each has few rows (benchmarks/label_errors).
+Probabilities must come from models that did not train on the examples.
 """
 
 from __future__ import annotations

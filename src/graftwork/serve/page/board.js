@@ -23,7 +23,7 @@ export function boardSection(task) {
     notes(errors(board)),
     folded("All prices", pricesTable(board)),
     folded("Runs", runs(board)),
-    list("What can be told apart", said.verdicts),
+    list("Which differences are real", said.verdicts),
     list("The race", said.race),
     list("About the data", said.warnings),
     said.search && element("p", { class: "legend" }, `${said.search}.`),
