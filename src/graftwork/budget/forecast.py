@@ -198,6 +198,19 @@ class Forecaster:
         return self._median(work) / self.lengths.of_batch(encoded, rows)
 
     @cached_property
+    def seconds_per_flop(self) -> float:
+        """Seconds per FLOP of a frozen pass."""
+        _, inputs, _, forward = self._shortest
+        return self.pass_rate * inputs["attention_mask"].numel() / forward
+
+    @cached_property
+    def answering_flops(self) -> float:
+        """Estimate the FLOPs of answering validation and test, from one short example."""
+        _, inputs, _, forward = self._shortest
+        tokens = self.lengths.of_answers("validation") + self.lengths.of_answers("test")
+        return forward / inputs["attention_mask"].numel() * tokens
+
+    @cached_property
     def write_seconds(self) -> tuple[float, float]:
         """Seconds per file and per byte of writing to the disk where runs are kept."""
         with tempfile.TemporaryDirectory(dir=self.session.store.root, prefix=".forecast.") as folder:

@@ -14,7 +14,7 @@ from graftwork.core.run import RunResult
 from graftwork.decision.traits import FROZEN, TUNED
 from graftwork.machine.thread_count import limited_to
 
-SECONDS_PER_FLOP = 2e-11  # until a run with the backbone is timed
+RUN_TO_PASS = 1.3  # seconds per FLOP of a run to those of a frozen pass, until a run with the backbone is timed
 BEFORE_THE_BACKBONE = 0.2  # seconds of a run without a backbone
 FIT_SHARE = 0.85  # share of a run's time in its fit, which reports progress; the rest answers test and stores
 MEASURED_FROM = 0.1  # progress of a run (0 … 1) from which its own speed replaces the forecast
@@ -34,7 +34,8 @@ class Pace:
         taken = [run.spent.wall_seconds for run in self._known(entry) if run.status == "ok"]
         if taken:
             return statistics.median(taken)
-        return BEFORE_THE_BACKBONE + self._operations_of(entry) * self._rate()
+        operations = self._operations_of(entry)
+        return BEFORE_THE_BACKBONE + (operations * self._rate() if operations else 0.0)
 
     def left_before(self, entry: MethodRuns) -> RunResult | None:
         """Return the run of the first seed that is stored from an earlier comparison and costs nothing now, or None."""
@@ -51,7 +52,7 @@ class Pace:
     def _rate(self) -> float:
         """Return the seconds per FLOP of the finished runs that tune the network, else of those with a frozen one.
 
-        A network that writes is timed before its first run.
+        Before the first, the backbone is timed on a few rows, or a network that writes on a few texts.
         """
         for sort in (TUNED, FROZEN):
             entries = [entry for entry in self.runner.entries if entry.arm.sort == sort and entry.runs]
@@ -59,24 +60,24 @@ class Pace:
             operations = sum(self._operations_of(entry) for entry, _ in runs)
             if operations:
                 return sum((run.spent + run.shared).wall_seconds for _, run in runs) / operations
-        return self._written[1]
+        return self._answering[1]
 
     @cached_property
-    def _written(self) -> tuple[float, float]:
-        """The FLOPs that take as long as a run's writing, which is far slower than its own; and the seconds of one."""
+    def _answering(self) -> tuple[float, float]:
+        """The FLOPs that take as long as a run's answers, texts far longer than their FLOPs; and the seconds of one."""
         writing = self._forecaster.writing
-        if writing is None:
-            return 0.0, SECONDS_PER_FLOP
         with limited_to(self.runner.session.numerics["threads"]):
+            if writing is None:
+                return self._forecaster.answering_flops, RUN_TO_PASS * self._forecaster.seconds_per_flop
             return writing.of_run(writing.untrained) / writing.seconds_per_flop, writing.seconds_per_flop
 
     def _operations_of(self, entry: MethodRuns) -> float:
         """Estimate the FLOPs of a run; 0 if they can't be counted in advance."""
         label = entry.item.label
         if label not in self._operations:
-            writing = self._written[0] if entry.item.method.uses_backbone else 0.0
             try:
-                self._operations[label] = self._forecaster.operations(entry.item) + writing
+                answering = self._answering[0] if entry.item.method.uses_backbone else 0.0
+                self._operations[label] = self._forecaster.operations(entry.item) + answering
             except Exception:  # a method that can't be built fails as a run, which reports it
                 self._operations[label] = 0.0
         return self._operations[label]
