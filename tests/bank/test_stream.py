@@ -399,3 +399,13 @@ def test_two_do_not_go_on_with_one_stream(tasks: list[Path], tmp_path: Path) -> 
     assert len(streamed(tasks[:1], tmp_path, told=meanwhile).content["tasks"]) == 1
     assert [row["task"] for row in streamed(tasks[1:2], tmp_path).content["tasks"]] == ["one", "two"]
     assert not (tmp_path / ".stream.claim").exists()
+
+
+def test_data_in_memory_are_kept_beside_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = tiny_dataset(rows=24)
+    examples = [example for split in data.splits.values() for example in split.examples]
+    texts, labels = [one.inputs["text"] for one in examples], [one.target for one in examples]
+    done = streamed([(texts, labels)], tmp_path / "here", "b.bank", epochs=1)  # type: ignore[list-item]
+    assert not done.failed and list((tmp_path / "here" / "frames").iterdir())
+    assert not (tmp_path / "frames").exists() and not (tmp_path / "runs").exists()

@@ -69,7 +69,8 @@ def stream(
     `full-sequential` there. A task that can't be learnt is listed in it under `failed`; with `strict` its error is
     raised. Raises `IncompatibleModule` where an earlier task has changed, and `GraftworkError` for bad settings.
     """
-    asked, failed = _read(tasks, strict)
+    runs = RunSettings.of(given).runs
+    asked, failed = _read(tasks, strict, runs)
     if not tasks:
         raise ConfigError("no tasks given", expected="at least one task file")
     contrast = method.partition(":")[0] == CONTRAST
@@ -109,13 +110,16 @@ def _require_outside(asked: Sequence[StreamTask], made: Sequence[str | Path]) ->
             require_outside(one.task, made)
 
 
-def _read(tasks: Sequence[Any], strict: bool) -> tuple[list[StreamTask], dict[str, str]]:
-    """Read the task files; return the tasks, and the errors of the others. Raises `ConfigError` for invalid names."""
+def _read(tasks: Sequence[Any], strict: bool, runs: str) -> tuple[list[StreamTask], dict[str, str]]:
+    """Read the tasks; return them, and the errors of the others. Data in memory are kept beside the folder `runs`.
+
+    Raises `ConfigError` for invalid names.
+    """
     asked: list[StreamTask] = []
     failed: dict[str, str] = {}
     for number, given in enumerate(tasks, 1):
         try:
-            one = StreamTask.of(given)
+            one = StreamTask.of(given, runs)
         except GraftworkError as error:
             if strict:
                 raise

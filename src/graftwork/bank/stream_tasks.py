@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.in_memory import beside
 from graftwork.core.kind_settings import kind_settings
 from graftwork.core.named_methods import Named
 from graftwork.core.run import Recipe
@@ -37,10 +38,10 @@ class StreamTask:
     settings: Mapping[str, Any]
 
     @classmethod
-    def of(cls, given: Any) -> StreamTask:
-        """Build from a task, or from anything that `Task.from_data` takes. Raises `GraftworkError`."""
+    def of(cls, given: Any, runs: str) -> StreamTask:
+        """Build from a task, or from data as `train` takes them with this folder `runs`. Raises `GraftworkError`."""
         is_file = isinstance(given, str | Path) and str(given).endswith(".toml")
-        return cls(Task.from_data(given), read_task_file(Path(given))[1] if is_file else {})
+        return cls(Task.from_data(given, folder=beside(runs)), read_task_file(Path(given))[1] if is_file else {})
 
 
 @dataclass(frozen=True)

@@ -272,7 +272,7 @@ def _apart_in_words(found: Mapping[str, Any]) -> list[str]:
     if test is None:
         return [
             f"Whether these texts differ from those trained on can't be told: {found['unreachable']}. "
-            "--reference FILE names texts to compare with."
+            "Name texts to compare with: --reference FILE, or reference=FILE in Python."
         ]
     if "missing" in test:
         return [f"Whether these texts differ from those trained on can't be told: {test['missing']}."]
