@@ -447,6 +447,30 @@ def test_a_bank_keeps_no_module_once_the_mixture_has_it(bank: Bank, monkeypatch:
     assert len(alive) == 5 and [one() for one in alive] == [None] * 5
 
 
+def test_a_version_answers_under_its_own_name(bank: Bank, elsewhere: Bank, module: MakeModule) -> None:
+    before = bank.predict([("probe", "good film")])
+    bank.add(module("lora", seed=1), "probe")
+    first, second, now = bank.predict([(name, "good film") for name in ("probe@1", "probe@2", "probe")])
+    assert [first] == before and second == now != first
+    assert "probe@1" not in bank.tasks and set(bank.by_version) >= {"probe@1", "probe@2"}
+    assert bank.module("probe@1").task.name == "probe@1" and bank.by_version["probe@1"].version == 1
+    elsewhere.refresh()
+    assert elsewhere.predict([("probe@1", "good film")]) == before
+    with pytest.raises(UnknownName, match="probe@3"):
+        bank.predict([("probe@3", "good film")])
+    bank.remove("probe")
+    with pytest.raises(UnknownName):
+        bank.predict([("probe@1", "good film")])
+
+
+def test_a_version_that_was_edited_does_not_answer(bank: Bank, module: MakeModule) -> None:
+    bank.add(module("lora", seed=1), "probe")
+    spoil(bank, "probe", 1)
+    with pytest.raises(IncompatibleModule):
+        bank.predict([("probe@1", "good film")])
+    assert bank.predict([("probe", "good film"), ("probe@2", "good film")])
+
+
 def test_versions_and_their_modules(bank: Bank, module: MakeModule) -> None:
     bank.add(module("lora", seed=1), "probe")
     assert bank.versions("probe") == [1, 2]

@@ -120,6 +120,7 @@ def told(name: str) -> dict[str, Any] | None:
     if found is None:
         return None
     more: dict[str, Any] = {"recipe": {"epochs": 5, "batch_size": 32}, "run": RUN, "card": CARD}
+    more["versions"] = [found | {"name": "trec6@1", "version": 1}] if name == "trec6" else []
     board = {"board": BOARD, "board_in_words": SAID} if found["has_board"] else {"board": None}
     return found | more | board
 
@@ -174,7 +175,11 @@ def answered(asked: dict[str, Any]) -> dict[str, Any]:
     given = sorted(name for name in asked if name != "task")
     every = [each["name"] for each in TASKS if given in each.get("inputs", ())]
     names = every if asked["task"] == "*" else [asked["task"]] if isinstance(asked["task"], str) else asked["task"]
-    return {"rows": [{"answers": {name: ANSWERS[name] for name in names}, "cut": "very long" in str(asked)}]}
+    return {
+        "rows": [
+            {"answers": {name: ANSWERS[name.partition("@")[0]] for name in names}, "cut": "very long" in str(asked)}
+        ]
+    }
 
 
 def attended(asked: dict[str, Any]) -> dict[str, Any]:

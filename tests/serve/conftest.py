@@ -61,6 +61,7 @@ class StandIn:
 
     path: Path
     tasks: dict[str, Any] = field(default_factory=dict)
+    by_version: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     gate: threading.Event = field(default_factory=threading.Event)
     entered: int = 0  # batches that have begun

@@ -209,6 +209,21 @@ def test_a_delta_that_was_edited_is_told_and_the_others_answer(shop: Bank, clien
         server.stop(notice_seconds=0)
 
 
+def test_a_former_version_answers_beside_the_current_one(real: Any, shop: Bank, modules: dict[str, Path]) -> None:
+    before = real.predict({"task": "mood", "text": TEXT})[1]["rows"][0]["answers"]["mood"]
+    shop.add(modules["guess"], "mood")
+    until(lambda: real.ask("GET", "/v1/tasks/mood")[1]["version"] == 2)
+    told = real.ask("GET", "/v1/tasks/mood")[1]
+    assert [(one["name"], one["version"]) for one in told["versions"]] == [("mood@1", 1)]
+    status, answer = real.predict({"task": ["mood", "mood@1"], "text": TEXT})
+    answers = answer["rows"][0]["answers"]
+    assert status == 200 and answers["mood@1"] == before != answers["mood"]
+    assert real.ask("GET", "/v1/tasks/mood@1")[1]["versions"][0]["name"] == "mood@2"
+    assert real.predict({"rows": [{"task": "mood@1", "text": TEXT}], "abstain_below": 0.999})[0] == 200
+    assert real.predict({"task": "mood@3", "text": TEXT})[0] == 404
+    assert "mood@1" not in {task["name"] for task in real.ask("GET", "/v1/tasks")[1]["tasks"]}
+
+
 def test_files_that_were_put_back_are_opened_without_another_change(
     shop: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:

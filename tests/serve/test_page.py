@@ -335,6 +335,15 @@ def test_two_tasks_side_by_side(page: Stage) -> None:
     assert page.tab.locator(".answer-of h3").all_inner_texts() == ["trec6", "banking77"]
 
 
+def test_two_versions_side_by_side(page: Stage) -> None:
+    page.open("#/tasks/trec6")
+    assert "Stored besides: trec6@1." in page.text(".about")
+    page.tab.select_option("[name=second]", "trec6@1")
+    page.type(text="Who?").send()
+    assert page.asked[-1][1] == {"task": ["trec6", "trec6@1"], "text": "Who?"}
+    assert page.tab.locator(".answer-of h3").all_inner_texts() == ["trec6", "trec6@1"]
+
+
 def test_what_is_in_the_form_as_code(page: Stage) -> None:
     text = 'it\'s \\ "quoted" $HOME `x`\n🙂 \u2028'
     page.open().choose("trec6").type(text=text)
@@ -366,6 +375,41 @@ def test_a_csv_file_comes_back_answered(page: Stage) -> None:
     assert found[0]["label"] == "x" and found[0]["predicted.label"] == "HUM" and found[0]["p(DESC)"] == "0.04"
     sent = [body["rows"] for path, body in page.asked if path == "/v1/predict"]
     assert [len(rows) for rows in sent] == [64, 19] and sent[0][1] == {"task": "trec6", "text": texts[1]}
+
+
+def labelled(route: Any) -> None:
+    """A question with `when` is of a number, any other of a person."""
+    rows = []
+    for row in route.request.post_data_json["rows"]:
+        label = "NUM" if "when" in row["text"] else "HUM"
+        rows.append({"answers": {"trec6": {"label": label, "probabilities": {label: len(row["text"]) / 100}}}})
+    route.fulfill(json={"rows": rows})
+
+
+def test_answers_beside_the_labels_of_a_file(page: Stage) -> None:
+    page.instead["/v1/predict"] = labelled
+    page.open().choose("trec6")
+    upload(page, b"id,text,label\n1,who,HUM\n2,when,NUM\n3,where,LOC\n4,where is it,LOC\n5,when then,HUM\n")
+    page.tab.wait_for_selector(".matrix")
+    assert "2 of 5 agree, 40.0 %." in page.text(".confusions")
+    rows = [re.split(r"\s+", text.strip()) for text in page.tab.locator(".matrix tr").all_inner_texts()]
+    assert rows == [["HUM", "NUM"], ["HUM", "1", "1"], ["LOC", "2"], ["NUM", "1"]]
+    page.tab.click("[aria-label='2 of LOC, answered HUM']")
+    listed = page.tab.locator(".confusions .rows li").all_inner_texts()
+    assert listed == ["Line 5, 11.0 % 4 · where is it · LOC", "Line 4, 5.0 % 3 · where · LOC"]
+    page.tab.select_option("[name=labels]", label="id")
+    assert "0 of 5 agree" in page.text(".confusions") and page.tab.locator(".rows li").count() == 0
+    page.tab.select_option("[name=labels]", label="nothing")
+    assert page.tab.locator(".matrix").count() == 0
+
+
+def test_many_labels_of_a_file_are_listed_by_the_commonest_confusions(page: Stage) -> None:
+    page.instead["/v1/predict"] = labelled
+    page.open().choose("trec6")
+    upload(page, b"text,target\n" + b"".join(b"who %d,%d\n" % (at, at // 2) for at in range(40)) + b"when,0\n")
+    page.tab.wait_for_selector(".confusions ul")
+    told = page.tab.locator(".confusions ul button").all_inner_texts()
+    assert len(told) == 20 and "1, answered HUM: 2" in told and "0 of 41 agree" in page.text(".confusions")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,12 +13,12 @@ from graftwork.bank.bank_display import bank_html, bank_text
 from graftwork.bank.bank_folder import BankFolder, require_folder, unknown_task
 from graftwork.bank.integrity import BankFinding, examine
 from graftwork.bank.mixed_batch import Mixture
-from graftwork.bank.task_version import BankChanges, BankState, TaskEntry, require_digest
+from graftwork.bank.task_version import BankChanges, BankState, Failure, TaskEntry, require_digest
 from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.writing import Tell
-from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
+from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import read_json
 from graftwork.machine.environment import numerics, resolve_device
 from graftwork.module.input_format import GivenInputs
@@ -27,15 +27,7 @@ from graftwork.module.task_module import TaskModule, known_backbone
 from graftwork.pretrained.open_backbone import PRECISIONS, lasting_card, open_backbone
 
 Answer = dict[str, Any]
-Row = tuple[str, GivenInputs]  # task name, and the inputs to answer
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A version that could not be opened, and the error message."""
-
-    digest: str
-    message: str
+Row = tuple[str, GivenInputs]  # task name, or `TASK@VERSION`, and the inputs to answer
 
 
 class Bank:
@@ -47,6 +39,7 @@ class Bank:
         self._backbone: Backbone | None = None
         self._state = BankState()
         self._entries: Mapping[str, TaskEntry] = {}  # replaced as a whole, never mutated
+        self._by_version: Mapping[str, TaskEntry] | None = None  # None: not read yet
         self._failed: Mapping[str, Failure] = {}  # replaced as a whole too
         self._identity: tuple[str, str] | None = None  # revision and precision of the open backbone
         self._loaded: dict[str, str] = {}  # task -> digest of the version that answers
@@ -89,6 +82,13 @@ class Bank:
     def tasks(self) -> Mapping[str, TaskEntry]:
         """The tasks that the bank answers, by name."""
         return MappingProxyType(self._entries)
+
+    @property
+    def by_version(self) -> Mapping[str, TaskEntry]:
+        """Every stored version as `TASK@VERSION`, a name that answers as the tasks' names do. Raises `StorageError`."""
+        if self._by_version is None:
+            self._by_version = self._folder.by_version(self._state, self._entries)
+        return MappingProxyType(self._by_version)
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -225,7 +225,7 @@ class Bank:
                         self.load([] if self._tried(name) else [name])
                     except Exception as error:  # any error: the other tasks continue
                         digest = self._entries[name].digest if name in self._entries else ""  # "": removed meanwhile
-                        self._failed = {**self._failed, name: Failure(digest, _message(error))}
+                        self._failed = {**self._failed, name: Failure.of(digest, error)}
         return self.failed
 
     def _tried(self, name: str) -> bool:
@@ -297,14 +297,14 @@ class Bank:
                     self._put(entry, self._opened(entry, state))
                 entries[name] = entry
             except Exception as error:  # any error: the other tasks continue, and this one keeps its old version
-                failed[name] = Failure(placed.digest, _message(error))
+                failed[name] = Failure.of(placed.digest, error)
                 entries |= {name: old} if old is not None else {}
         removed = tuple(name for name in before if name not in state.tasks)
         with self._answering:
-            for name in removed:
+            for name in (*removed, *(name for name in self._loaded if "@" in name)):
                 self._mixture.drop(name)
                 self._loaded.pop(name, None)
-            self._entries, self._state, self._failed = entries, state, failed
+            self._entries, self._state, self._failed, self._by_version = entries, state, failed, None
         changed = [name for name in entries if before.get(name) is not entries[name]]
         added = tuple(name for name in changed if name not in before)
         updated = tuple(name for name in changed if name in before)
@@ -315,7 +315,8 @@ class Bank:
         with self._answering:
             self._mixture.put(entry.name, module)
             self._loaded[entry.name] = entry.digest
-            self._entries = {**self._entries, entry.name: entry}
+            if "@" not in entry.name:
+                self._entries = {**self._entries, entry.name: entry}
 
     def _opened(self, entry: TaskEntry, state: BankState | None = None) -> TaskModule:
         """Open a version: check its files against the digest, run the self-test, and give the task the bank's name."""
@@ -384,6 +385,8 @@ class Bank:
             return entries[name]
         if name in self._failed:
             raise self._unopened(name)
+        if "@" in name and name in self.by_version:
+            return self.by_version[name]
         raise unknown_task(name, entries, self.path)
 
     def _unopened(self, name: str) -> IncompatibleModule:
@@ -394,7 +397,3 @@ class Bank:
             got=message,
             do="graft bank check says which parts are damaged; roll back or add it again",
         )
-
-
-def _message(error: Exception) -> str:
-    return error.message if isinstance(error, GraftworkError) else f"{type(error).__name__}: {error}"

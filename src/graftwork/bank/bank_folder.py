@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import tempfile
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from graftwork.bank.ledger import (
     NAME,
     Change,
     Ledger,
+    LedgerTask,
     append,
     cut,
     next_version,
@@ -25,8 +25,10 @@ from graftwork.bank.ledger import (
     require_free,
     tail_of,
 )
+from graftwork.bank.leftovers import TASKS, sweep
 from graftwork.bank.task_version import (
     BOARD,
+    AddedModule,
     BankState,
     PlacedTask,
     TaskEntry,
@@ -41,27 +43,16 @@ from graftwork.bank.task_version import (
     state_with,
 )
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
-from graftwork.io.files import PART, read_json, storage_errors, sync_folder, write_json
+from graftwork.io.files import read_json, storage_errors, sync_folder, write_json
 from graftwork.io.json_limits import MODULE
 from graftwork.io.locks import held
 from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.module.module_place import module_folder
 
 FORMAT = 1
-TASKS = "tasks"  # folder of the task modules, by name and version
-ON_ITS_WAY = re.compile(rf"\.{NAME.pattern}\.[a-z0-9_]{{8}}")  # a temporary folder of `tempfile.mkdtemp` for a task
 OWN = ("bank.json", "ledger.jsonl", ".lock", "tasks")  # entries that a bank writes
 SHOWN = 20  # maximum number of names in a message
 Test = Callable[[Path], object]  # opens and tests the module in a folder, or raises
-
-
-@dataclass(frozen=True)
-class AddedModule:
-    """The result of adding a module."""
-
-    name: str
-    version: int
-    new: bool  # False: it already was the current version
 
 
 class BankFolder:
@@ -152,7 +143,25 @@ class BankFolder:
         state = state or self.state()
         placed = _placed(state, name, self.root)
         if version is not None and version != placed.version:
-            placed = self._former(self.ledger(state).changes, name, version)
+            placed = self._former(replay(self.ledger(state).changes)[name], name, version)
+        return self._described(name, placed)
+
+    def by_version(self, state: BankState, current: Mapping[str, TaskEntry]) -> dict[str, TaskEntry]:
+        """Return every stored version of the `current` tasks as `TASK@VERSION`; a damaged one is left out.
+
+        Raises `StorageError` for a broken ledger.
+        """
+        kept, found = replay(self.ledger(state).changes), {}
+        for name, entry in current.items():
+            for version in sorted(kept[name].versions) if name in kept else ():
+                told = f"{name}@{version}"
+                with contextlib.suppress(StorageError, IncompatibleModule):
+                    old = version != entry.version
+                    one = self._described(name, self._former(kept[name], name, version)) if old else entry
+                    found[told] = replace(one, name=told)
+        return found
+
+    def _described(self, name: str, placed: PlacedTask) -> TaskEntry:
         folder = self.folder(name, placed.version)
         require_there(folder)
         self._require_own(f"{TASKS}/{name}/{placed.version}/module.json")
@@ -239,7 +248,7 @@ class BankFolder:
                     f"{name!r} is at version {current} already" if to else f"{name!r} has no version before {current}"
                 )
                 raise ConfigError(what, where=str(self.root), do="graft bank show lists the versions")
-            former = self._former(ledger.changes, name, to)
+            former = self._former(replay(ledger.changes)[name], name, to)
             require_digest(self.folder(name, to), former.digest)
             test(self.folder(name, to))
             change = ledger.next("rollback", name, to, former.digest)
@@ -247,9 +256,8 @@ class BankFolder:
             self._write(replace(state, head=change.hash, tasks={**state.tasks, name: former}))
         return former
 
-    def _former(self, changes: Sequence[Change], name: str, version: int) -> PlacedTask:
+    def _former(self, kept: LedgerTask, name: str, version: int) -> PlacedTask:
         """Return a stored version in the form of its `bank.json` entry."""
-        kept = replay(changes)[name]
         if version not in kept.versions:
             listed = ", ".join(map(str, sorted(kept.versions)))
             raise ConfigError(f"{name!r} has no version {version}", where=str(self.root), expected=f"one of {listed}")
@@ -308,7 +316,7 @@ class BankFolder:
                 needed = kept[name].versions if tail.action == "rename" else [kept[name].current]
                 if not all(self.folder(name, version).is_dir() for version in needed):
                     return None
-                tasks[name] = self._former(changes, name, kept[name].current)
+                tasks[name] = self._former(kept[name], name, kept[name].current)
         except (KeyError, ConfigError):
             return None  # it changes a task or version that does not exist
         if tail.action == "add":
@@ -373,28 +381,3 @@ def unknown_task(name: str, tasks: Iterable[str], where: Path) -> UnknownName:
     if len(known) > SHOWN:
         known = [*([near] if near else []), *(task for task in known[: SHOWN - 1] if task != near), "…"]
     return UnknownName("task", name, known, where=str(where))
-
-
-def sweep(bank: Path, tasks: Container[str]) -> None:
-    """Remove temporary files and folders, and the version folders of names that are not in `tasks`.
-
-    Raises `StorageError`.
-    """
-    with storage_errors(bank):
-        for path in bank.glob(f".bank.json.*{PART}"):
-            path.unlink()
-    with storage_errors(bank / TASKS):
-        for folder in filter(_is_folder, (bank / TASKS).iterdir()):
-            if ON_ITS_WAY.fullmatch(folder.name):
-                shutil.rmtree(folder)
-            elif not folder.name.startswith(".") and folder.name not in tasks:
-                for version in filter(_is_folder, folder.iterdir()):
-                    if version.name.isdecimal():
-                        shutil.rmtree(version)
-                with contextlib.suppress(OSError):  # it contains other files, which are kept
-                    folder.rmdir()
-
-
-def _is_folder(path: Path) -> bool:
-    """Return whether a bank may have made this folder: it is no plain file and no link."""
-    return path.is_dir() and not path.is_symlink()

@@ -92,6 +92,11 @@ class ExportedBank:
         """The tasks by name."""
         return MappingProxyType(self._entries)
 
+    @property
+    def by_version(self) -> Mapping[str, TaskEntry]:
+        """Empty: an exported folder keeps one version of each task."""
+        return {}
+
     def module(self, name: str) -> TaskModule:
         """Return a task on its own, self-tested. Raises `UnknownName`, `IncompatibleModule`."""
         if name not in self._modules:

@@ -42,6 +42,11 @@ class SingleTask:
         """The task, by its name."""
         return MappingProxyType({self._name: self._entry})
 
+    @property
+    def by_version(self) -> Mapping[str, TaskEntry]:
+        """Empty: a module has no versions."""
+        return {}
+
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[dict[str, Any]]:
         """Answer rows of the task's name and inputs; `tell` is told texts while they are written.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.bank.ledger import START
-from graftwork.errors import IncompatibleModule, StorageError
+from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
 from graftwork.io.files import digest, file_digest, read_json, storage_errors, writing
 from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import require_plain_folder
@@ -84,6 +84,28 @@ class BankChanges:
     updated: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)  # task -> error message; its old version keeps answering
+
+
+@dataclass(frozen=True)
+class AddedModule:
+    """The result of adding a module."""
+
+    name: str
+    version: int
+    new: bool  # False: it already was the current version
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A version that could not be opened, and the error message."""
+
+    digest: str
+    message: str
+
+    @classmethod
+    def of(cls, digest: str, error: Exception) -> Failure:
+        """Keep the message of any error."""
+        return cls(digest, error.message if isinstance(error, GraftworkError) else f"{type(error).__name__}: {error}")
 
 
 def copy_module(module: Path, folder: Path, board: Path | None = None) -> None:

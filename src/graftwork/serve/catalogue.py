@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,13 @@ class Catalogue:
 
     tasks: Mapping[str, TaskEntry]
     failed: Mapping[str, str]  # name -> error message without paths
+    by_version: Mapping[str, TaskEntry] = field(default_factory=dict)  # `TASK@VERSION` -> a stored version of a task
+
+    def others(self, task: TaskEntry) -> list[TaskEntry]:
+        """Return the stored versions of a task but this one."""
+        base = task.name.partition("@")[0]
+        named = [one for name, one in self.by_version.items() if name.partition("@")[0] == base]
+        return [one for one in named if one.version != task.version]
 
     @cached_property
     def taking(self) -> Mapping[frozenset[str], tuple[str, ...]]:
@@ -47,12 +54,14 @@ class Catalogue:
         }
 
     def named(self, name: str, where: str) -> TaskEntry:
-        """Return a task. Raises `HttpRefusal`: 404 for an unknown name, 503 for a task that could not be opened.
+        """Return a task, or a version of it. Raises `HttpRefusal`: 404 for an unknown name, 503 for an unopened task.
 
         503, as the request is valid and may be repeated when the task has been repaired.
         """
         if name in self.tasks:
             return self.tasks[name]
+        if name in self.by_version:
+            return self.by_version[name]
         if name in self.failed:
             what = f"the task {name!r} could not be opened: {self.failed[name]}"
             raise HttpRefusal(

@@ -55,7 +55,7 @@ def kept_row(service: Service, task: TaskEntry, asked: Feedback) -> dict[str, An
         parsed = kinds.get(kind).parse(label, question, "")
     except DataError as error:
         raise HttpRefusal(422, error.what, where="body.label", got=error.got, expected=error.expected) from None
-    said = {"task": task.name, "version": task.version} | inputs
+    said = {"task": task.name.partition("@")[0], "version": task.version} | inputs
     return said | {
         "label": parsed,
         "predicted": asked.predicted,

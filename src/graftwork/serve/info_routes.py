@@ -64,7 +64,7 @@ def tasks(service: Service, request: Request) -> Response:
 
 
 def task(service: Service, request: Request) -> Response:
-    """`GET /v1/tasks/{name}`: a task with its card, its recipe and the leaderboard of its comparison."""
+    """`GET /v1/tasks/{name}`: a task with its card, recipe, other versions and the leaderboard of its comparison."""
     found = service.catalogue.named(request.path_params["name"], "path")
     read = _read(found.folder / BOARD) if found.has_board else None
     board = None
@@ -75,6 +75,7 @@ def task(service: Service, request: Request) -> Response:
         "examples": examples_of(found),
         "recipe": found.description.get("recipe"),
         "run": found.description.get("run"),
+        "versions": [told_of(other) for other in service.catalogue.others(found)],
         "card": _read(found.folder / "README.md"),
         "board": board,
         "board_in_words": None if board is None else in_words(board),

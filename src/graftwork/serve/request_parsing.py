@@ -69,7 +69,7 @@ def _abstaining(
         for piece in row.pieces:
             if piece.task not in known:
                 asked = Abstaining(many.abstain_below, many.target_precision)
-                known[piece.task] = asked.threshold(catalogue.tasks[piece.task].description)
+                known[piece.task] = asked.threshold(catalogue.named(piece.task, "task").description)
     except ConfigError as error:
         raise HttpRefusal.of(error, 422, "body") from None
     return replace(row, pieces=[replace(piece, threshold=known[piece.task]) for piece in row.pieces])

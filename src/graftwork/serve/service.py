@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,6 +48,10 @@ class ServedTasks(Protocol):
     @property
     def precision(self) -> str | None:
         """The precision of the backbone."""
+
+    @property
+    def by_version(self) -> Mapping[str, TaskEntry]:
+        """Every stored version as `TASK@VERSION`. Raises `StorageError`."""
 
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[dict[str, Any]]:
         """Answer rows of any tasks, in order; `tell` is told the texts of rows while they are written."""
@@ -135,7 +140,10 @@ class Service:
             if name not in failed or name in before.tasks  # a failed one keeps its old version
         }
         unopened = {name: without_places(why) for name, why in failed.items() if name not in tasks}
-        self.catalogue = Catalogue(tasks, unopened)
+        by_version: Mapping[str, TaskEntry] = {}
+        with suppress(GraftworkError):  # the ledger is broken: current versions are still served
+            by_version = self.bank.by_version
+        self.catalogue = Catalogue(tasks, unopened, by_version)
         former, self.failed = self.failed, dict(failed)
         self._tell(before, {name: why for name, why in failed.items() if former.get(name) != why})
 

@@ -1,5 +1,6 @@
 // A CSV file that comes back answered: read here, asked in parts, offered for download with the answers as columns.
 
+import { confusionView } from "./confusions.js";
 import { BadFile, flat, readCsv, writeCsv } from "./csv.js";
 import { element } from "./element.js";
 import { askRows, Refused, shownError } from "./server.js";
@@ -26,8 +27,11 @@ export function fileForm(asked) {
     result.replaceChildren();
     stop.hidden = false;
     try {
-      const content = await answered(file, asked(), signal, (text) => { told.textContent = text; });
-      result.replaceChildren(download(content, `answered-${file.name}`));
+      const question = asked();
+      const { header, rows, all } = await answered(file, question, signal, (text) => { told.textContent = text; });
+      const answers = all.map((row) => row.answers[question.task]);
+      result.replaceChildren(...[download(withAnswers(header, rows, all), `answered-${file.name}`),
+        question.tasks === 1 && confusionView(header, rows, answers)].filter(Boolean));
     } catch (error) {
       if (signal.aborted) return;
       told.textContent = "";
@@ -67,15 +71,20 @@ async function answered(file, { task, fields, tasks, below }, signal, tell) {
   const waits = (seconds) => tell(`The server is busy. The next try is in ${seconds} s.`);
   try {
     const all = await askRows(inputs.map((given) => ({ task, ...given })), { tasks, below, signal, waits, progress });
-    const answers = all.map((row) => ({ ...flat(row.answers), ...(row.cut && { cut: true }) }));
-    const names = [...new Set(answers.flatMap(Object.keys))];
-    const titles = names.map((name) => header.cells.includes(name) ? `predicted.${name}` : name);
-    return writeCsv([[...header.cells, ...titles],
-      ...rows.map(({ cells }, at) => [...cells, ...names.map((name) => answers[at][name] ?? "")])]);
+    return { header: header.cells, rows, all };
   } catch (error) {
     if (error instanceof Refused && error.row !== undefined) error.parts.where = `line ${rows[error.row].line}`;
     throw error;
   }
+}
+
+/** The text of the file with the answers as further columns. */
+function withAnswers(header, rows, all) {
+  const answers = all.map((row) => ({ ...flat(row.answers), ...(row.cut && { cut: true }) }));
+  const names = [...new Set(answers.flatMap(Object.keys))];
+  const titles = names.map((name) => header.includes(name) ? `predicted.${name}` : name);
+  return writeCsv([[...header, ...titles],
+    ...rows.map(({ cells }, at) => [...cells, ...names.map((name) => answers[at][name] ?? "")])]);
 }
 
 async function table(file) {

@@ -3,6 +3,7 @@
 import { boardSection, interval, ownRow, spread } from "./board.js";
 import { element, metricTitle, table, tree, words } from "./element.js";
 import { askForm } from "./form.js";
+import { taskLink } from "./links.js";
 import { costName, costNames, gradesLegend, price } from "./prices.js";
 import { ask } from "./server.js";
 import { percent, show } from "./units.js";
@@ -16,8 +17,8 @@ export async function taskView(name, signal) {
     content: [
       element("p", { class: "back" }, element("a", { href: "#/" }, "All tasks")),
       element("h1", { tabindex: -1 }, task.name),
-      element("p", { class: "about" }, about(task)),
-      section("try", "Try a text", askForm([task], all.filter((other) => !other.failed))),
+      element("p", { class: "about" }, about(task), versions(task)),
+      section("try", "Try a text", askForm([task], [...task.versions, ...all.filter((other) => !other.failed)])),
       element("div", { class: "halves" }, scores(task), prices(task)),
       boardSection(task),
       labels(task),
@@ -38,6 +39,12 @@ function about(task) {
     task.bytes !== undefined && `${show(task.bytes, "bytes")} in the bank`,
   ];
   return `${facts.filter(Boolean).join(", ")}.`;
+}
+
+function versions(task) {
+  if (task.versions.length === 0) return null;
+  return [" Stored besides: ", task.versions.map(({ name }, at) =>
+    [at > 0 && ", ", element("a", { href: taskLink(name) }, name)]), "."];
 }
 
 function scores(task) {
