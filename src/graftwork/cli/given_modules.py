@@ -52,6 +52,8 @@ def opened_modules(module: str | Path, others: Sequence[str], device: str) -> li
         return [TaskModule.load(folder, device=device) for folder in (str(module), *others)]
     bank = opened_bank(module, device)
     return [
-        TaskModule.load(name, device=device) if place and name not in bank.tasks else bank.module(name)
+        TaskModule.load(name, device=device)
+        if place and name not in bank.tasks and name not in bank.by_version
+        else bank.module(name)
         for place, name in enumerate(others)
     ]

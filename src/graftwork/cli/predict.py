@@ -74,8 +74,8 @@ def command(
 ) -> None:
     """Predict TEXTS with MODULE: a task module, a run's folder, or a bank.
 
-    If MODULE is a bank, the first of TEXTS is the name of a task. For a task on images or sounds, TEXTS are files or
-    folders. With -, texts are read from standard input, one per line.
+    If MODULE is a bank, the first of TEXTS is the name of a task; TASK@2 is its version 2. For a task on images or
+    sounds, TEXTS are files or folders. With -, texts are read from standard input, one per line.
 
     Modules on the same backbone share its forward passes. In the output, predictions of --also are prefixed with the
     name of their task.
