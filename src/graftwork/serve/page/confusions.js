@@ -79,7 +79,7 @@ function commonest(cells, open) {
 function rowsOf(truth, said, found) {
   const ordered = [...found].sort((a, b) => (b.probability ?? 0) - (a.probability ?? 0));
   const first = ordered.slice(0, MOST_ROWS);
-  return [element("h4", {}, `${truth}, answered ${said}`),
+  return [element("h3", {}, `${truth}, answered ${said}`),
     element("ul", { class: "rows" }, first.map(({ line, cells, probability }) => element("li", { dir: "auto" },
       element("span", { class: "caption" }, `Line ${line}${probability === undefined ? "" : `, ${chance(probability)}`} `),
       cells.join(" · ")))),
