@@ -168,6 +168,29 @@ def test_a_large_board_embeds_what_matters_and_leaves_all_beside(
     assert 5 < len(embedded(content["examples"])) < 30
 
 
+@pytest.mark.slow
+@pytest.mark.browser
+def test_numbers_that_are_furthest_off_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Any
+) -> None:
+    """In what the page holds, and in its order."""
+    rows = [[f"{'no ' * (at % 7)}more of text {at}", str(at % 7 + 3 * (at % 20 == 4))] for at in range(120)]
+    with (tmp_path / "all.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["text", "score"], *rows])
+    task = gw.Task.from_file(tmp_path / "all.csv", label="score", kind="regression")
+    board = gw.compare(task, methods="tfidf_svm", seeds=1, out=tmp_path / "board", runs=tmp_path / "runs")
+    page = folder_of(board) / "report.html"
+    data = data_of(page)["rows"]
+    off = {row["id"]: row.get("off", 0.0) for row in data if not row["answers"][0][2]}
+    assert len(set(off.values())) > 1 and min(off.values()) > 0.5
+    tab = browser.new_page()
+    found = [text.split(" ")[0] for text in Reader(tab, page.as_uri()).open().ids()][: len(off)]
+    tab.close()
+    assert found == sorted(off, key=lambda name: -off[name])[: len(found)]
+    monkeypatch.setattr(mistakes_page, "MOST_ROWS", 1)
+    assert [row["id"] for row in embedded(data)] == [max(off, key=lambda name: off[name])]
+
+
 def test_without_pyarrow_it_is_json_lines_and_an_older_file_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,7 @@ def test_choices() -> None:
 def test_numbers(found: float, told: str, right: bool) -> None:
     kind, task = kind_of("regression"), task_of("regression", scale=(3.0, 2.0))
     (outcome,) = kind.outcomes({"value": 3.0}, {"value": found}, task)
-    assert outcome == Outcome("2 to 4", told, right)
+    assert outcome == Outcome("2 to 4", told, right, off=abs(found - 3.0) / 2.0)
     assert {outcome.true, outcome.found} <= {*kind.outcome_names(task)}
 
 

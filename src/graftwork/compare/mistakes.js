@@ -38,7 +38,7 @@
   function inOrder(rows, asked) {
     const sort = asked.get("sort"), sign = sort === "unsure" ? 1 : -1;
     const sure = row => row.answers[0][1] === null ? 2 : sign * row.answers[0][1];  // without a probability: last
-    const wrong = row => row.answers[0][2] ? 2 : sure(row) / 4;  // right ones stay in the order of the file
+    const wrong = row => row.answers[0][2] ? 2 : row.off ? -row.off : sure(row) / 4;  // numbers: furthest first; right ones stay in the order of the file
     if (sort === "listed") return rows;
     if (sort) return rows.sort((a, b) => sure(a) - sure(b));
     if (asked.get("only") === "suspect") return rows.sort((a, b) => a.suspect.rank - b.suspect.rank);

@@ -106,6 +106,8 @@ def _examples(
             "answers": [[one.brief[row], _rounded(one.confidence[row]), one.right(row)] for one in judged],
             "confusions": [number[outcome.true, outcome.told] for outcome in judged[0].outcomes[row]],
         }
+        off = max((outcome.off for outcome in judged[0].outcomes[row]), default=0.0)
+        told |= {"off": round(off, 3)} if off else {}
         told |= {"suspect": suspects[row]} if row in suspects else {}
         told |= {"like": like[example.id]} if example.id in like else {}
         listed.append(told)

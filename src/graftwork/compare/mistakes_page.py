@@ -71,15 +71,15 @@ def _plot(method: str, bins: Sequence[Mapping[str, Any]]) -> Markup:
 def embedded(rows: Sequence[Row]) -> list[Row]:
     """Return the examples that the page holds, in the order of the test split.
 
-    If not all fit: suspected label errors, then wrong answers of the chosen method, the surest first, then the least
-    sure of the others.
+    If not all fit: suspected label errors, then wrong answers of the chosen method, the surest or the furthest off
+    first, then the least sure of the others.
     """
 
     def rank(place: int) -> tuple[float, ...]:
         row, (_, sure, right) = rows[place], rows[place]["answers"][0]
         if row.get("suspect", {}).get("rank", MOST_SUSPECTS + 1) <= MOST_SUSPECTS:
             return 0, row["suspect"]["rank"]
-        return (2, sure or 0.0, place) if right else (1, -(sure or 0.0), place)
+        return (2, sure or 0.0, place) if right else (1, -row.get("off", sure or 0.0), place)
 
     kept: list[int] = []
     left = MOST_BYTES

@@ -15,6 +15,7 @@ class Outcome(NamedTuple):
     found: str  # what the answer has in its place
     right: bool
     note: str = ""  # why it is wrong although `true` and `found` are equal
+    off: float = 0.0  # how far a number is from its target, in standard deviations of the targets of train
 
     @property
     def told(self) -> str:

@@ -141,7 +141,7 @@ class Regression(PooledKind):
         band = min(len(bands) - 1, max(0, round((expected["value"] - mean) / sd) + len(bands) // 2))
         off = (answer["value"] - expected["value"]) / sd
         far = (abs(off) > 0.5) + (abs(off) > 1)
-        return [Outcome(bands[band], errors[2 + (far if off > 0 else -far)], far == 0)]
+        return [Outcome(bands[band], errors[2 + (far if off > 0 else -far)], far == 0, off=abs(off))]
 
     def outcome_names(self, task: Task) -> Sequence[str]:
         """Return the bands of targets, then those of errors, each from low to high."""
