@@ -166,12 +166,14 @@ def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
     assert answer.startswith(f"Use {chosen}: test accuracy ") and " to train.\n" in answer
     assert f"below the best of {len(methods)}, by 3 validation rows" in answer
     assert f"of the budget; ended since {content['stopped']}" in answer
-    lines = runs.splitlines()[1 : 1 + len(content["rungs"])]
-    for rung, line in zip(content["rungs"], lines, strict=True):
+    ran = [rung for rung in content["rungs"] if rung["run"] or rung["decision"] in ("failed", "interrupted")]
+    lines = runs.splitlines()[1:]
+    for rung, line in zip(ran, lines, strict=True):
         assert line[:2] == ("> " if rung["chosen"] else "  ")
         assert line[2:].startswith(rung["method"]) and f"  {rung['decision']}" in line
         assert rung["reason"] in line and ("[" in line) == (rung["run"] is not None)
     assert sum(line.startswith(">") for line in lines) == 1
+    assert all(rung["method"] in done.out for rung in content["rungs"])
     assert "Note: top_layers is no rung here" in done.out and "Written: l/ladder.json" in done.out
     module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
     assert graft("predict", module, "where is my parcel").code == 0
@@ -255,6 +257,23 @@ def test_a_ladder_says_what_would_come_next() -> None:
     assert told[4].endswith("ended since nothing more is worth it (next: adapter, 0.31 points expected).")
 
 
+def test_methods_that_were_not_run_share_a_line_for_each_reason() -> None:
+    """The table has runs alone; `ladder.json` has the forecast and the reason of every method."""
+    left = [
+        {"method": "lora", "expected_gain": 0.0002}, {"method": "adapter", "expected_gain": 0.0031},
+        {"method": "bitfit", "decision": "not affordable"}, {"method": "ulmfit", "decision": "not tried"},
+        {"method": "prefix", "decision": "failed", "reason": "no attention"},
+    ]  # fmt: skip
+    told = ladder_lines(ladder(*left))
+    assert told[-3:] == [
+        "Not worth their time, by the points expected: lora 0.02, adapter 0.31.",
+        "Not affordable with what is left: bitfit.",
+        "Not tried: ulmfit.",
+    ]
+    table = told[7 : told.index("", 7)]
+    assert [line.split()[0] for line in table] == [">", "prefix"] and table[1].endswith("failed: no attention")
+
+
 def test_what_cannot_be_measured_does_not_come_next() -> None:
     broken = {"method": "lora", "expected_gain": 0.05, "decision": "failed", "reason": "nothing to measure"}
     assert "next" not in ladder_lines(ladder(broken))[4]
@@ -262,7 +281,7 @@ def test_what_cannot_be_measured_does_not_come_next() -> None:
 
 def test_one_more_seed_is_a_line_of_its_own() -> None:
     lines = ladder_lines(ladder({"method": "full", "seed": 1, "run": "cd", "reused": True, "reason": "no gain"}))
-    *_, first, second = lines
+    *_, first, second, _ = lines
     assert first.startswith("> full  ") and second.startswith("  full, seed 1  ")
     assert "there already" in second and second.endswith("not worth it: no gain")
 

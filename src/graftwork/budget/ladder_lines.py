@@ -1,4 +1,4 @@
-"""A ladder in words: the answer, what was spent, and a line for each run."""
+"""A ladder in words: the answer, what was spent, a line for each run, and one for each reason not to run more."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import Any
 from graftwork.units import metric_title, named_scores, percent, show
 
 
+LEFT_OUT = {  # decision of a method without a run -> how its line begins
+    "not worth it": "Not worth their time, by the points expected",
+    "not affordable": "Not affordable with what is left",
+    "not tried": "Not tried",
+}
+
+
 def ladder_lines(content: Mapping[str, Any]) -> list[str]:
-    """Format a `ladder.json` for the terminal: the chosen method, then the runs in order."""
+    """Format a `ladder.json` for the terminal: the chosen method, the runs in order, then what was not run."""
     budget, spent, unit = content["budget"], content["spent"], content["budget"]["unit"]
     backbone = content["backbone"]["id"] if content["backbone"] else "no backbone"
     surroundings, positive = content["environment"], content["task"].get("positive")
@@ -25,6 +32,8 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
         f"  {'method':<32}{'forecast':>12}{'took':>12}  {'validation [95 %]':<22}  decision",
     ]
     for rung in content["rungs"]:
+        if _is_left_out(rung):
+            continue
         score = rung["validation"]
         shown = f"{percent(score['score'])} [{percent(score['low'])}, {percent(score['high'])}]" if score else ""
         predicted = "there already" if rung["reused"] else show(rung["predicted_seconds"], "s")
@@ -36,7 +45,21 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
             f"{'>' if rung['chosen'] else ' '} {name:<32}{predicted:>12}{show(rung['seconds'], 's'):>12}"
             f"  {shown:<22}  {rung['decision']}{reason}"
         )
-    return [*lines, *(f"Note: {note}." for note in content["notes"])]
+    return [*lines, "", *_left_out_lines(content), *(f"Note: {note}." for note in content["notes"])]
+
+
+def _is_left_out(rung: Mapping[str, Any]) -> bool:
+    return rung["decision"] in LEFT_OUT and rung["run"] is None
+
+
+def _left_out_lines(content: Mapping[str, Any]) -> list[str]:
+    """Return a line for each reason, with its methods."""
+    found: dict[str, list[str]] = {}
+    for rung in filter(_is_left_out, content["rungs"]):
+        gain = rung["expected_gain"]
+        told = rung["method"] if gain is None else f"{rung['method']} {percent(gain, 2)}"
+        found.setdefault(rung["decision"], []).append(told if rung["decision"] == "not worth it" else rung["method"])
+    return [f"{LEFT_OUT[decision]}: {', '.join(methods)}." for decision, methods in found.items()]
 
 
 def answer_lines(content: Mapping[str, Any]) -> list[str]:
@@ -58,8 +81,7 @@ def answer_lines(content: Mapping[str, Any]) -> list[str]:
 
 def _ended(content: Mapping[str, Any]) -> str:
     """Format why the search ended and the best run not made: `… is worth it (next: full, +0.02 points expected)`."""
-    open_to = ("not worth it", "not tried", "not affordable")
-    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["decision"] in open_to]
+    left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["decision"] in LEFT_OUT]
     best = max(left, key=lambda rung: float(rung["expected_gain"]), default=None)
     told = f" (next: {best['method']}, {percent(best['expected_gain'], 2)} points expected)" if best else ""
     return f"{content['stopped'] or 'every method was tried'}{told}"
