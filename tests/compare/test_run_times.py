@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from graftwork.compare.run_times import FIT_SHARE, OVERDUE, Countdown
+from graftwork.budget.forecast import Forecaster
+from graftwork.compare.grid import Runner
+from graftwork.compare.run_times import BEFORE_THE_BACKBONE, FIT_SHARE, OVERDUE, RUN_TO_PASS, Countdown, Pace
+from graftwork.core.named_methods import parse_method
+from graftwork.core.run import Recipe
+from graftwork.run.session import Session
+
+OpenSession = Callable[..., Session]
 
 A, B = ("a", 0), ("b", 0)
 
@@ -25,6 +34,26 @@ def time() -> _Time:
 
 def left(countdown: Countdown) -> float:
     return countdown.read()[1]
+
+
+def test_before_the_first_run_the_backbone_is_timed(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On this machine, in this precision; answering validation and test is part of a run."""
+    monkeypatch.setattr(Forecaster, "seconds_per_flop", 1e-6)
+    words = ("majority", "linear_probe", "full")
+    runner = Runner(open_tiny(), [parse_method(each) for each in words], Recipe(epochs=2))
+    pace, forecaster = Pace(runner), Forecaster(runner.session, runner.recipe, 0)
+    for entry in runner.entries:
+        fit = forecaster.operations(entry.item)
+        flops = fit + forecaster.answering_flops if fit else 0.0
+        assert pace.seconds(entry) == pytest.approx(BEFORE_THE_BACKBONE + RUN_TO_PASS * 1e-6 * flops)
+    assert 0 < forecaster.answering_flops < forecaster.operations(runner.entries[-1].item)
+
+
+def test_the_backbone_is_timed_as_it_is(open_tiny: OpenSession) -> None:
+    ticks = iter(range(1000))
+    forecaster = Forecaster(open_tiny(), Recipe(), 0, clock=lambda: float(next(ticks)))
+    _, inputs, _, flops = forecaster._shortest
+    assert forecaster.seconds_per_flop == forecaster.pass_rate * inputs["attention_mask"].numel() / flops > 0
 
 
 def test_runs_under_way_are_told_by_their_progress_and_those_to_come_by_their_forecast(time: _Time) -> None:
