@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import graphlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -103,6 +104,19 @@ def test_imports_point_downward() -> None:
     assert not [
         f"{name_of(path)} imports {module}" for path in FILES for module in imports(path) if not downward(path, module)
     ]
+
+
+def test_no_module_imports_itself_by_others() -> None:
+    """Imports inside functions count too. `prepare` raises `CycleError`, which names the modules."""
+    names = {name_of(path).removesuffix(".py").replace("/", "."): path for path in FILES}
+    graph = {name: {own(module, names) for module in imports(path)} - {name} for name, path in names.items()}
+    graphlib.TopologicalSorter(graph).prepare()
+    assert {"io.files", "core.arguments"} <= graph["core.task"]
+
+
+def own(module: str, names: Mapping[str, Path]) -> str:
+    """`run.store` of `run.store.RunStore`."""
+    return module if module in names else module.rpartition(".")[0]
 
 
 def downward(path: Path, module: str) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import numpy as np
 import pytest
 
-from graftwork.budget.forecast import Forecast, Forecaster, _line, _steps
+from graftwork.budget.forecast import Forecast, Forecaster
 from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
@@ -20,24 +19,6 @@ OpenSession = Callable[..., Session]
 SEVERAL = (
     "majority", "tfidf_svm", "linear_probe", "top_layers:k=1", "adapter", "full", "no_transfer:by=top_layers:k=1",
 )  # fmt: skip
-
-
-def test_a_line_through_steps() -> None:
-    tokens = np.array([256.0, 512.0, 1024.0])
-    assert _line(tokens, 0.01 + 1e-4 * tokens) == (pytest.approx(0.01), pytest.approx(1e-4))
-    assert _line(tokens[:1], np.array([0.5])) == (0.0, pytest.approx(0.5 / 256))
-    assert _line(tokens, np.array([3.0, 2.0, 1.0])) == (2.0, 0.0)  # noise: never a negative time
-    assert _line(tokens, np.array([1.0, 4.0, 16.0]))[0] == 0.0
-
-
-def test_the_first_step_of_a_length_is_told_from_the_others() -> None:
-    def steps() -> Iterator[float]:
-        yield from (9.0, 7.0)  # the first turn: the very first step can't be told from what was before it
-        yield from (1.0, 2.0, 1.0, 2.0, 50.0, 2.0)  # one step was disturbed
-
-    (a, b), more = _steps(np.cumsum(list(steps())).tolist(), [100, 200])
-    assert (a, b) == (pytest.approx(0.0, abs=1e-9), pytest.approx(0.01))
-    assert more == pytest.approx(5.0)
 
 
 def test_a_part_of_the_steps_where_the_seconds_do_not_hold_all() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import graftwork as gw
-from graftwork.core.arguments import told_arguments
+from graftwork.core.arguments import OF_TASKS, told_arguments
 from graftwork.errors import ConfigError
 
 
@@ -91,3 +92,7 @@ def test_public_functions_say_what_was_wrong(call: Any, told: str) -> None:
 def test_other_types_are_told_what_to_give(call: Callable[[], Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         call()
+
+
+def test_the_settings_of_every_task_are_known() -> None:
+    assert [item.name for item in fields(gw.Task)] == list(OF_TASKS)

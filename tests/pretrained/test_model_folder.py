@@ -18,7 +18,8 @@ from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.io.files import safe_load, write_tensors
 from graftwork.pretrained.download_policy import kept_only
-from graftwork.pretrained.model_folder import WEIGHTS, hub_revision, locate, model_file
+from graftwork.pretrained.folder_file import model_file
+from graftwork.pretrained.model_folder import WEIGHTS, hub_revision, locate
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.tokenizer_file import read_tokenizer
 from graftwork.pretrained.transformer import TransformerBackbone

@@ -16,14 +16,8 @@ from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import digest
 from graftwork.nn.lstm_stack import AwdLstm, AwdLstmShape
 from graftwork.pretrained.chained_network import Architecture, Chain, ChainedBackbone, alone
-from graftwork.pretrained.model_folder import (
-    locate,
-    model_file,
-    reading_files,
-    stored_numbers,
-    stored_weights,
-    weight_digests,
-)
+from graftwork.pretrained.folder_file import model_file
+from graftwork.pretrained.model_folder import locate, reading_files, stored_numbers, stored_weights, weight_digests
 from graftwork.pretrained.model_json import checked_sizes
 from graftwork.pretrained.network_config import require_room
 from graftwork.pretrained.tokenising import TextReader

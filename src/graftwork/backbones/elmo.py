@@ -19,7 +19,8 @@ from graftwork.nn.bilstm import Places
 from graftwork.pretrained.allennlp import published_files, read_options, read_published
 from graftwork.pretrained.chained_network import Architecture, Chain, ChainedBackbone
 from graftwork.pretrained.character_words import Cutting, SpelledReader
-from graftwork.pretrained.model_folder import WEIGHTS, model_file, stored_numbers, weight_files
+from graftwork.pretrained.folder_file import model_file
+from graftwork.pretrained.model_folder import WEIGHTS, stored_numbers, weight_files
 from graftwork.registry import backbones
 
 MAX_LENGTH = 512  # positions of a sequence; an LSTM has no limit of its own, but a pass needs one

@@ -11,8 +11,9 @@ from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest
 from graftwork.nn.bert import BertShape, bert_of
 from graftwork.pretrained.build_backbone import assemble
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.layout import BERT
-from graftwork.pretrained.model_folder import WEIGHTS, model_file, read_as_trained, reading_files, stored_weights
+from graftwork.pretrained.model_folder import WEIGHTS, read_as_trained, reading_files, stored_weights
 from graftwork.pretrained.tokenizer_file import read_tokenizer
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import backbones

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.budget.batch_lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.budget.convex_costs import ConvexCosts
 from graftwork.budget.pilot import Clock, Trace, fit_pilot, median_seconds
+from graftwork.budget.step_times import step_times
 from graftwork.budget.writing_costs import WritingCosts
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.kind import WritesTexts
@@ -304,7 +304,7 @@ class Forecaster:
         rows, batches, sizes = self._sample(recipe)
         checked = self.lengths.middling("validation")
         fitted, trace = self._pilot(method, rows, checked, batches)
-        step, first_of_length = _steps(trace.times("went on")[-len(batches) :], sizes)
+        step, first_of_length = step_times(trace.times("went on")[-len(batches) :], sizes)
         epoch = [tokens for _, tokens in self._epoch(recipe)]
         stepping = recipe["epochs"] * sum(step[0] + step[1] * tokens for tokens in epoch)
         begins = trace.times("went on")[-len(batches)]
@@ -387,26 +387,3 @@ class Forecaster:
             + min(SELF_TEST_EXAMPLES, tested) * per_row,
             "speed": speeding + min(answer_speed.MANY, tested) * per_row,
         }
-
-
-def _steps(ends: Sequence[float], sizes: Sequence[int]) -> tuple[tuple[float, float], float]:
-    """Derive the step time (a, b) and the extra seconds of the first step of a length from the end times of steps.
-
-    The batches alternate between these `sizes` (padded tokens).
-    """
-    taken = np.diff(ends)  # the very first step has no start time
-    firsts, others = taken[: len(sizes) - 1], taken[len(sizes) - 1 :].reshape(-1, len(sizes))
-    typical = np.median(others, axis=0)
-    more = max(0.0, float(np.median(firsts - typical[1:]))) if len(firsts) else 0.0
-    return _line(np.array(sizes, dtype=np.float64), typical), more
-
-
-def _line(tokens: NDArray[np.float64], seconds: NDArray[np.float64]) -> tuple[float, float]:
-    """Fit seconds = a + b x tokens with a >= 0 and b >= 0, weighting by relative error."""
-    if len(tokens) > 1:
-        b, a = np.polyfit(tokens, seconds, 1, w=1 / seconds)
-        if a >= 0 and b >= 0:
-            return float(a), float(b)
-        if b < 0:
-            return float(np.mean(seconds)), 0.0
-    return 0.0, float(np.mean(seconds / tokens))

@@ -7,7 +7,6 @@ from typing import Any
 
 from graftwork.units import metric_title, named_scores, percent, show
 
-
 LEFT_OUT = {  # decision of a method without a run -> how its line begins
     "not worth it": "Not worth their time, by the points expected",
     "not affordable": "Not affordable with what is left",

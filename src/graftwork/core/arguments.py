@@ -11,10 +11,10 @@ import numbers
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from graftwork.core.kind_settings import kind_settings
 from graftwork.errors import ConfigError, UnknownName
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,6 +34,10 @@ NEEDED = {  # argument without a default -> how to give it
     "budget": 'say what may be spent: budget="5min", "3Wh" or "1EUR"',
 }
 
+OF_TASKS = (  # settings that every task has; a test compares them with `Task`
+    "name", "data", "validation", "test", "kind", "text", "text_a", "text_b", "image", "sound", "label", "labels",
+    "metrics", "drop_leaks", "rejects", "split_seed", "settings",
+)  # fmt: skip
 ELSEWHERE = {"threads": "runs use the cores that this process may: set OMP_NUM_THREADS=1 before Python starts"}
 
 
@@ -122,10 +126,7 @@ def _require_known(
 
 def _unknown(function: str, name: str, known: Sequence[str]) -> ConfigError:
     """Return the error of an argument that the function does not have."""
-    from graftwork.core.kind_settings import kind_settings
-    from graftwork.core.task import Task  # which imports this module
-
-    of_tasks = {*(item.name for item in fields(Task)), *kind_settings()}
+    of_tasks = {*OF_TASKS, *kind_settings()}
     error = UnknownName(f"argument of {function}", name, known, else_do="leave it out")
     do = ELSEWHERE.get(name) or (
         f"it is a setting of the task: gw.Task.from_data(data, {name}=…)"

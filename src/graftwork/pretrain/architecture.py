@@ -19,9 +19,10 @@ from graftwork.io.files import read_json, storage_errors, write_json
 from graftwork.nn.attention_interface import with_our_attention
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.layout import Layout
-from graftwork.pretrained.load_folder import TransformerFamily, require_whole, transformers_errors, weighted
+from graftwork.pretrained.load_folder import TransformerFamily, require_whole, weighted
 from graftwork.pretrained.model_folder import model_type, read_as_trained
 from graftwork.pretrained.network_config import configuration
+from graftwork.pretrained.transformers_errors import transformers_errors
 from graftwork.registry import backbones
 
 PLACES = ("n_positions", "max_position_embeddings")  # what configurations call the number of positions

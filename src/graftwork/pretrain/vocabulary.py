@@ -17,7 +17,7 @@ from tokenizers.processors import TemplateProcessing
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest, write_bytes, write_json
 from graftwork.nn.character_ids import character_ids, sentence_end_ids, sentence_start_ids
-from graftwork.pretrained.model_folder import model_file
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.model_json import checked_json
 from graftwork.pretrained.tokenizer_file import read_tokenizer
 
@@ -195,8 +195,8 @@ class Vocabulary:
 
 
 def _of_transformers(folder: Path) -> Vocabulary:
-    from graftwork.pretrained.load_folder import transformers_errors
     from graftwork.pretrained.tokenizer_folder import open_tokenizer
+    from graftwork.pretrained.transformers_errors import transformers_errors
 
     with transformers_errors(folder):
         outer = open_tokenizer(folder)

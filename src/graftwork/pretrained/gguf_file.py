@@ -73,8 +73,8 @@ def _unpack(file: Path, numbers: int, folder: Path) -> None:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-    from graftwork.pretrained.load_folder import transformers_errors
     from graftwork.pretrained.network_config import configuration, require_room
+    from graftwork.pretrained.transformers_errors import transformers_errors
 
     with tempfile.TemporaryDirectory(prefix="graftwork-") as beside, transformers_errors(file):
         (Path(beside) / "network.gguf").symlink_to(file.resolve())

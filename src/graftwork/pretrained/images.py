@@ -17,8 +17,8 @@ from graftwork.core.example import Example
 from graftwork.core.media import Media
 from graftwork.errors import ConfigError
 from graftwork.io.extras import extra
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.media_files import KeptArrays, decode_image
-from graftwork.pretrained.model_folder import model_file
 from graftwork.pretrained.model_json import checked_sizes
 
 if TYPE_CHECKING:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from tokenizers import Tokenizer
 from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as InTurn
@@ -23,9 +21,8 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.utils import logging
 
-from graftwork.errors import GraftworkError, IncompatibleModule, StorageError
+from graftwork.errors import IncompatibleModule
 from graftwork.nn.attention_interface import with_our_attention
 from graftwork.pretrained.build_backbone import UNUSED, assemble
 from graftwork.pretrained.layout import Layout
@@ -41,14 +38,10 @@ from graftwork.pretrained.model_folder import (
 from graftwork.pretrained.model_json import require_modest
 from graftwork.pretrained.network_config import configuration, require_room
 from graftwork.pretrained.stored_bits import STORED_AS
-from graftwork.pretrained.tokenizer_file import unreadable
 from graftwork.pretrained.tokenizer_folder import open_tokenizer
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.transformer_reader import head_place
-
-KNOWN = (  # errors that transformers raises for a bad folder
-    OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, AttributeError, IndexError, SafetensorError,
-)  # fmt: skip
+from graftwork.pretrained.transformers_errors import transformers_errors
 
 
 class TransformerFamily:
@@ -215,27 +208,3 @@ def tokenizer_of(folder: Path, layout: Layout) -> tuple[Tokenizer, int, int]:
         )
     pad_id = next((token for token in (outer.pad_token_id, end_id) if token is not None), 0)
     return tokenizer, pad_id, outer.model_max_length
-
-
-@contextlib.contextmanager
-def transformers_errors(folder: Path) -> Iterator[None]:
-    """Convert errors of transformers for a bad folder or file to `StorageError`, and silence its logs in this block."""
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    except GraftworkError:
-        raise
-    except KNOWN as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        what, do = ("folder", "use the files as save_pretrained writes them")
-        if folder.is_file():  # GGUF
-            what, do = ("file", "use the folder that it was made of")
-        raise StorageError(f"transformers can't open this {what}: {reason[0]}", where=str(folder), do=do) from error
-    except BaseException as error:
-        raise unreadable(error, folder) from error
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

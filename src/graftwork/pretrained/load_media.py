@@ -18,19 +18,14 @@ from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.audio import FRAME, HOP, MOST_SECONDS, SpectrogramReader, WaveReader
 from graftwork.pretrained.build_backbone import drop_unused
 from graftwork.pretrained.chained_network import Architecture, ChainedBackbone, Reader, shapes_of
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.images import PATCH, PREPARED, ImageReader, Preparation
-from graftwork.pretrained.load_folder import (
-    encoder_of,
-    fresh_of_folder,
-    has_decoder,
-    in_bf16,
-    pretrained,
-    transformers_errors,
-)
-from graftwork.pretrained.model_folder import locate, model_file, model_type, reading_files, weight_digests
+from graftwork.pretrained.load_folder import encoder_of, fresh_of_folder, has_decoder, in_bf16, pretrained
+from graftwork.pretrained.model_folder import locate, model_type, reading_files, weight_digests
 from graftwork.pretrained.model_json import checked_sizes
 from graftwork.pretrained.network_config import configuration
 from graftwork.pretrained.tokenizer_folder import checked_copy
+from graftwork.pretrained.transformers_errors import transformers_errors
 
 WHISPER, FEATURES = "whisper", "input_features"  # its model_type, and the name of its input
 

@@ -20,19 +20,12 @@ from graftwork.io.files import digest
 from graftwork.nn.attention_interface import with_our_attention
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.build_backbone import assemble
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.layout import Layout
-from graftwork.pretrained.load_folder import (
-    fresh_of_folder,
-    in_bf16,
-    require_whole,
-    tokenizer_of,
-    transformers_errors,
-    weighted,
-)
+from graftwork.pretrained.load_folder import fresh_of_folder, in_bf16, require_whole, tokenizer_of, weighted
 from graftwork.pretrained.model_folder import (
     GENERATION,
     locate,
-    model_file,
     model_type,
     read_as_trained,
     reading_files,
@@ -42,6 +35,7 @@ from graftwork.pretrained.model_json import checked_json, require_modest
 from graftwork.pretrained.network_config import configuration
 from graftwork.pretrained.seq2seq import Reading, Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens, encoder_alone
 from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.transformers_errors import transformers_errors
 
 
 class Seq2SeqFamily:

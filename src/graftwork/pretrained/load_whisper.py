@@ -14,10 +14,7 @@ from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
 
 from graftwork.errors import ConfigError
 from graftwork.pretrained.chained_network import ChainedBackbone
-from graftwork.pretrained.load_folder import (
-    tokenizer_of,
-    transformers_errors,
-)
+from graftwork.pretrained.load_folder import tokenizer_of
 from graftwork.pretrained.load_media import WHISPER, ReadNetwork, of_whisper
 from graftwork.pretrained.load_seq2seq import (
     modest_configuration,
@@ -28,6 +25,7 @@ from graftwork.pretrained.load_seq2seq import (
 )
 from graftwork.pretrained.model_folder import GENERATION, locate
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens
+from graftwork.pretrained.transformers_errors import transformers_errors
 from graftwork.pretrained.whisper_encoder import WHISPER_ENCODER
 
 LEAD = " "  # Whisper writes a space before the first word

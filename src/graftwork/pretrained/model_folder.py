@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.backbone import POOLINGS
 from graftwork.errors import ConfigError, StorageError, clip, nearest
-from graftwork.io.files import file_digest, header_of, read_json, require_finite, safe_load, storage_errors
+from graftwork.io.files import file_digest, header_of, read_json, require_finite, safe_load
 from graftwork.io.json_limits import SMALL
-from graftwork.io.plain_files import inside
 from graftwork.pretrained.download_policy import may_fetch
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.gguf_file import gguf_in, unpacked
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.model_json import checked_json
@@ -88,23 +88,6 @@ def model_type(folder: Path) -> str:
             do="save the model again: model.save_pretrained(FOLDER)",
         )
     return named
-
-
-def model_file(folder: Path, name: str, told_by: Path | None = None) -> Path:
-    """Return the path of `name` in a model's folder, which may not exist. Raises `StorageError` for a link out of it.
-
-    The deduplicating links of the hub's cache are followed.
-    """
-    path = folder / name
-    if path.is_symlink() and folder.parent.name == "snapshots":
-        kept = (folder.parent.parent / "blobs").resolve()
-        if path.resolve().is_relative_to(kept):
-            return path
-    with storage_errors(path):
-        try:
-            return inside(folder, name, told_by)
-        except FileNotFoundError:
-            return path
 
 
 def weight_files(folder: Path) -> list[Path]:

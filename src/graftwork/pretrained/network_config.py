@@ -11,7 +11,7 @@ from torch import nn
 from transformers import AutoConfig, PreTrainedConfig
 
 from graftwork.errors import StorageError
-from graftwork.pretrained.model_folder import model_file
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.model_json import checked_sizes
 
 BESIDE = {  # fields that networks read but their configurations do not list

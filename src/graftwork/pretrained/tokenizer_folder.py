@@ -21,7 +21,7 @@ from graftwork.errors import ConfigError, StorageError, clip
 from graftwork.io.files import storage_errors
 from graftwork.io.plain_files import foreign, read_plain
 from graftwork.pretrained.byte_tokenizer import fast_bytes
-from graftwork.pretrained.model_folder import model_file
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.model_json import checked_json
 from graftwork.pretrained.tokenizer_file import checked_tokenizer
 

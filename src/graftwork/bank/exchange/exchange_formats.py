@@ -11,7 +11,7 @@ from graftwork.errors import ConfigError, IncompatibleModule, StorageError, Unkn
 from graftwork.io.new_folder import new_folder
 from graftwork.io.plain_files import require_plain_folder
 from graftwork.module.task_module import TaskModule
-from graftwork.pretrained.model_folder import model_file
+from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.model_json import checked_json
 
 CONFIG = "adapter_config.json"

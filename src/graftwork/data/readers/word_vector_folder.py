@@ -12,7 +12,8 @@ from graftwork.data.readers.word_vector_files import read_word_vectors
 from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError, clip
 from graftwork.io.files import require_finite, safe_load, storage_errors, write_json, write_tensors, write_text
 from graftwork.io.plain_files import read_plain
-from graftwork.pretrained.model_folder import WEIGHTS, model_file
+from graftwork.pretrained.folder_file import model_file
+from graftwork.pretrained.model_folder import WEIGHTS
 from graftwork.pretrained.model_json import checked_json
 from graftwork.pretrained.open_backbone import backbone_folder
 from graftwork.pretrained.word_vector_table import WordVectors

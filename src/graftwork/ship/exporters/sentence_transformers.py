@@ -80,7 +80,7 @@ class SentenceTransformers:
         """Return the embeddings (N, C) that `SentenceTransformer` gives."""
         with extra("sentence-transformers", "the export to sentence_transformers"):
             from sentence_transformers import SentenceTransformer
-        from graftwork.pretrained.load_folder import transformers_errors
+        from graftwork.pretrained.transformers_errors import transformers_errors
 
         with transformers_errors(folder):
             model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)

@@ -84,7 +84,7 @@ class Transformers:
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        from graftwork.pretrained.load_folder import transformers_errors
+        from graftwork.pretrained.transformers_errors import transformers_errors
 
         with transformers_errors(folder):
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
