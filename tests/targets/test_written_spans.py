@@ -12,8 +12,9 @@ import pytest
 from graftwork.core.example import Example
 from graftwork.core.task import Task
 from graftwork.registry import kinds
+from graftwork.targets.answer_scores import words_f1
 from graftwork.targets.passages import Passage, question_of
-from graftwork.targets.written_spans import FEWEST, likely_spans, occurrences, parts_of, span_of
+from graftwork.targets.written_spans import ALIKE, FEWEST, likely_spans, most_alike, occurrences, parts_of, span_of
 
 TEXT = "In Zürich the Łódź–Åbo line (an “old” one) met U.S. crews; in Œuvry THE LINE ended, 1,000 km off."
 PASSAGE = Passage.of(TEXT)
@@ -53,16 +54,35 @@ def test_whole_words_go_before_a_part_of_one_and_words_of_unspaced_scripts_are_l
     passage = Passage.of("Japan is an island")
     assert occurrences("an", passage) == [(9, 11)]
     passage = Passage.of("東京は日本の首都")
-    assert span_of("日本", passage, "") == (3, 4)
+    assert span_of("日本", passage, "") == ((3, 4), 1.0)
 
 
 def test_of_several_places_the_one_nearest_to_the_words_of_the_question_is_taken() -> None:
     passage = Passage.of("Rome fell in 410 and long after that Paris, a city of the north, in 410 or so.")
     first, second = (passage.words.index("410"), len(passage.words) - 4)
     assert passage.words[second] == "410"
-    assert span_of("410", passage, "When did Paris fall, the city of the north?") == (second, second)
-    assert span_of("410", passage, "When did Rome fall?") == (first, first)
-    assert span_of("410", passage, "Quando?") == (first, first), "of equals the first"
+    assert span_of("410", passage, "When did Paris fall, the city of the north?") == ((second, second), 1.0)
+    assert span_of("410", passage, "When did Rome fall?") == ((first, first), 1.0)
+    assert span_of("410", passage, "Quando?") == ((first, first), 1.0), "of equals the first"
+
+
+def test_what_is_most_alike_has_the_highest_f1_of_all_stretches() -> None:
+    random = np.random.default_rng(0)
+    for size in (1, 2, 3, 4, 5, 6) * 20:
+        words = random.choice(list("abcdefgh"), 20).tolist()
+        passage, text = Passage.of(" ".join(words)), " ".join(random.choice(list("bcdefghxyz"), size).tolist())
+        tried = (" ".join(words[first:end]) for first in range(20) for end in range(first + 1, 21))
+        best = max(words_f1([text], one, False) for one in tried)
+        places, likeness = most_alike(text, passage)
+        assert likeness == pytest.approx(best if best >= ALIKE else 0.0) and bool(places) == (best >= ALIKE)
+        assert all(words_f1([text], passage.text[start:end], False) == likeness for start, end in places)
+
+
+def test_a_text_that_stands_nowhere_is_taken_for_what_is_most_alike() -> None:
+    passage = Passage.of("It was (in 1970s Zürich) the 43-yard field goal.")
+    found = span_of("a 44-yard field goal!", passage, "what?")
+    assert found is not None and passage.between(*found[0]) == "field goal" and found[1] == pytest.approx(0.8)
+    assert span_of("violet", passage, "what?") is None and span_of("the", Passage.of("It was."), "what?") is None
 
 
 @pytest.mark.parametrize("room", [16, 30, 99])
@@ -129,4 +149,4 @@ def test_answers_are_cut_to_the_longest_and_none_are_asked_of_no_examples() -> N
 
 def test_words_without_their_text_have_blanks_between() -> None:
     example = Example("q", {"question": "which?", "words": ("U", ".", "S", ".")})
-    assert kinds.get("span").found(["U ."], [example]) == [(0, 1)]
+    assert kinds.get("span").found(["U ."], [example]) == [((0, 1), 1.0)]

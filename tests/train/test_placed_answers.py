@@ -112,6 +112,14 @@ def test_texts_that_stand_nowhere_are_counted(fitted: tuple[PlacedAnswers, Datas
     assert all(one["answer"] for one in forced) and forced[1]["probability"] < 1e-3 < forced[0]["probability"]
 
 
+def test_what_is_most_alike_is_counted_and_less_probable(fitted: tuple[PlacedAnswers, Dataset], says: Says) -> None:
+    says(("warm film", math.log(0.8), -9.0))
+    example = asked("so it was a cold film.")
+    (found,) = answers(always(fitted[0]), example)
+    assert found["answer"] == "film" and found["probability"] == pytest.approx(0.8 * 2 / 3)
+    assert fitted[0].outside([example]) == 1
+
+
 @pytest.fixture(scope="module")
 def long(t5: Backbone) -> tuple[Example, list[tuple[int, Example]]]:
     """A question about a passage that is longer than the network reads, and its parts."""

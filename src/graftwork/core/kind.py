@@ -125,8 +125,11 @@ class FindsTexts(Protocol):
     def may_be_silent(self, task: Task) -> bool:
         """Return whether an example of this task may have no answer."""
 
-    def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[int, int] | None]:
-        """Return the first and the last word where the text of each example stands; None where it stands nowhere."""
+    def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[tuple[int, int], float] | None]:
+        """Return the first and the last word where the text of each example stands, with 1.
+
+        Where it stands nowhere, they are those of what is most alike, with a likeness below 1; None where nothing is.
+        """
 
     def likely(
         self,

@@ -194,8 +194,9 @@ class Span:
         """Return whether some training question has no answer."""
         return bool(task.settings.unanswerable)
 
-    def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[int, int] | None]:
-        """Return the first and the last word of each text in its passage; None where it does not stand there."""
+    def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[tuple[int, int], float] | None]:
+        """Return the first and the last word of each text in its passage with 1, or of what is most alike, with the F1
+        of their words."""
         from graftwork.targets.written_spans import span_of
 
         passages = Passages()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from graftwork.targets.answer_scores import normalised, placed
 from graftwork.targets.passages import Passage, Passages, part_of
 from graftwork.targets.words import cut_words
 
+ALIKE = 0.5  # least F1 of words that a text has in common with what is taken for it
 SHARED = 4  # parts share 1 / SHARED of their words with the next
 FEWEST = 16  # words of a part: where a question leaves room for fewer, its passage is not divided
 APART = math.log(2)  # the logit of every other word is at least this much lower than that of the written answer
@@ -27,13 +29,16 @@ NOWHERE = 20.0  # the best span is at least this much lower than "no answer", wh
 LEAST_SHARE = 1e-9  # of the probability, for all other words
 
 
-def span_of(text: str, passage: Passage, question: str) -> tuple[int, int] | None:
-    """Return the first and the last word where a text stands, None for nowhere.
+def span_of(text: str, passage: Passage, question: str) -> tuple[tuple[int, int], float] | None:
+    """Return the first and the last word where a text stands, with 1; else of what is most alike, with the likeness.
 
-    Of several places it is the one nearest to the words of the question; of equals the first.
+    Of several places it is the one nearest to the words of the question; of equals the first. None: nothing is alike.
     """
-    spans = list(dict.fromkeys(passage.words_at(*place) for place in occurrences(text, passage)))
-    return nearest(spans, question, passage) if len(spans) > 1 else spans[0] if spans else None
+    places, likeness = occurrences(text, passage), 1.0
+    if not places:
+        places, likeness = most_alike(text, passage)
+    spans = list(dict.fromkeys(passage.words_at(*place) for place in places))
+    return (nearest(spans, question, passage), likeness) if spans else None
 
 
 def occurrences(text: str, passage: Passage) -> list[tuple[int, int]]:
@@ -52,6 +57,24 @@ def occurrences(text: str, passage: Passage) -> list[tuple[int, int]]:
     told, size = [word for word, _, _ in words], len(wanted)
     alike = [place for place in range(len(words) - size + 1) if size and told[place : place + size] == wanted]
     return [(words[place][1], words[place + size - 1][2]) for place in alike] or places
+
+
+def most_alike(text: str, passage: Passage) -> tuple[list[tuple[int, int]], float]:
+    """Return first character and end of what has the highest F1 of words with a text, and that F1; nothing if it is
+    below `ALIKE`."""
+    wanted, words = Counter(normalised(text).split()), placed(passage.text)
+    shared = [place for place, (word, _, _) in enumerate(words) if word in wanted]
+    size, best = wanted.total(), dict[tuple[int, int], float]()
+    for number, first in enumerate(shared):
+        within, common = Counter[str](), 0
+        for last in shared[number:]:
+            if last - first >= 3 * size:  # longer ones have an F1 below `ALIKE`
+                break
+            within[words[last][0]] += 1
+            common += within[words[last][0]] <= wanted[words[last][0]]
+            best[words[first][1], words[last][2]] = 2 * common / (size + last - first + 1)
+    highest = max(best.values(), default=0.0)
+    return ([place for place, like in best.items() if like == highest], highest) if highest >= ALIKE else ([], 0.0)
 
 
 def nearest(spans: Sequence[tuple[int, int]], question: str, passage: Passage) -> tuple[int, int]:

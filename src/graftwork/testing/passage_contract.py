@@ -118,8 +118,9 @@ def _check_texts(
 ) -> None:
     """Check that right answers as texts are found where they stand, and that what is likely is predicted."""
     texts = [kind.as_text(example.target) for example in examples]
-    spans = kind.found(texts, examples)
-    require(spans == [kind.place_of(example.target) for example in examples], f"{texts} are found at {spans}")
+    spans = [kind.place_of(example.target) for example in examples]
+    found_at = kind.found(texts, examples)
+    require(found_at == [span and (span, 1.0) for span in spans], f"{texts} are found at {found_at}")
     require(kind.may_be_silent(task), "a question has no answer, and none may")
     silent = [-0.1 if span is None else -9.0 for span in spans]
     logits = kind.likely(spans, [-0.3] * len(spans), silent, examples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -38,8 +39,8 @@ class Part(NamedTuple):
 class Said(NamedTuple):
     """What was written for an example, over all of its parts."""
 
-    span: Span | None  # where the likeliest of the texts that were found stands
-    chance: float  # the log-probability of that text
+    span: Span | None  # where the likeliest of the texts that were found stands, or what is most alike
+    chance: float  # the log-probability of that text, plus the logarithm of the likeness
     silent: float  # that of no answer, where it is least likely
     stray: bool  # texts were written, and none of them stands in its part
 
@@ -102,13 +103,16 @@ class PlacedAnswers:
         none, beside = writer.text_of(tokens).strip(), [WrittenTokens(tokens, True)] if self.none else []
         encoded = model.backbone.encode([source_of(part.example, self.prefix) for part in parts])
         texts = write(model, encoded, search, beside=beside).tolist()
-        spans = self._kind.found([text for text, *_ in texts], [part.example for part in parts])
+        found = self._kind.found([text for text, *_ in texts], [part.example for part in parts])
         told: list[list[Said]] = [[] for _ in examples]
-        for part, span, (text, chance, _, others) in zip(parts, spans, texts, strict=True):
-            silent = others[-1][1] if others else chance
-            nothing = self.none and text.strip() == none
-            found = None if nothing or span is None else (part.first + span[0], part.first + span[1])
-            told[part.owner].append(Said(found, chance, silent, found is None and not nothing))
+        for part, place, (text, chance, _, others) in zip(parts, found, texts, strict=True):
+            silent, nothing = others[-1][1] if others else chance, self.none and text.strip() == none
+            if nothing or place is None:
+                told[part.owner].append(Said(None, chance, silent, not nothing))
+                continue
+            (first, last), likeness = place
+            span = part.first + first, part.first + last
+            told[part.owner].append(Said(span, chance + math.log(likeness), silent, likeness < 1))
         return list(map(_joined, told))
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
