@@ -1,5 +1,6 @@
 """Verbalised: the answer is a text. A network that writes is trained to write labels or numbers, and each answer gets
-its likelihood of being written (T5, Raffel et al. 2020, arXiv:1910.10683)."""
+its likelihood of being written; answers that stand in what is read are written and looked up there (T5, Raffel et al.
+2020, arXiv:1910.10683)."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
 @methods.register("verbalised")
 @dataclass(frozen=True)
 class Verbalised:
-    """The method `by`, trained to write a task's answers; they are then scored by their likelihood."""
+    """The method `by`, trained to write a task's answers; they are then scored by their likelihood, or looked up."""
 
     prefix: str = NO_PREFIX  # stands before the fields, such as the name of a task that the network knows: mrpc, stsb
     step: float = 0.0  # numbers of a regression are rounded to multiples of it; 0: about 26 of them, by their range
