@@ -62,6 +62,8 @@ def numbers_of(*targets: float, step: float = 0.0) -> VerbalAnswers:
 def test_a_source_names_its_fields() -> None:
     pair = Example("train/1", {"text_a": "It rains.", "text_b": "It is wet."}, "yes")
     assert source_of(pair, "mrpc").inputs == {"text": "mrpc sentence1: It rains. sentence2: It is wet."}
+    asked = Example("train/1", {"question": "Who?", "words": ("Ann", ",", "I", "see")}, source="Ann, I see")
+    assert source_of(asked, "none").inputs == {"text": "question: Who? context: Ann, I see"}
     one = Example("train/1", {"text": "why", "choices": ("so", "thus")}, (1, 0))
     assert source_of(one, "none").inputs == {"text": "choice1: so choice2: thus sentence: why"}
 
@@ -126,7 +128,8 @@ def test_it_learns_to_write_the_labels(t5: Backbone) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["classification", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("regression", "choice"))]
+    "kind",
+    ["classification", "span", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("regression", "choice"))],
 )
 def test_the_contract_of_methods(kind: str, t5: Backbone) -> None:
     check_method("verbalised", {"by": FAST}, backbone=t5.card.id, of_kinds=(kind,))
@@ -149,7 +152,7 @@ def test_labels_of_the_same_tokens_are_refused(t5: Backbone) -> None:
 @pytest.mark.parametrize(
     ("settings", "kind", "why"),
     [
-        ({}, "tagging", "it answers classification, regression, choice of texts, and this task is tagging"),
+        ({}, "tagging", "it answers classification, regression, choice, span of texts, and this task is tagging"),
         ({"step": -1.0}, "regression", "step must be 0 or more"),
         ({"by": "linear_probe"}, "classification", "linear_probe trains no network that writes"),
         ({"by": "no_transfer"}, "classification", "'no_transfer' is itself over another method"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.targets.answer_scores import exact_match, normalised, words_f1
+from graftwork.targets.answer_scores import exact_match, normalised, placed, words_f1
 
 NORMALISED = [
     ("The  Broncos.", "broncos"),
@@ -24,6 +24,13 @@ NORMALISED = [
 @pytest.mark.parametrize(("text", "expected"), NORMALISED)
 def test_normalised(text: str, expected: str) -> None:
     assert normalised(text) == expected
+
+
+@pytest.mark.parametrize("text", [text for text, _ in NORMALISED] + ["ΟΔΟΣ a ΣΑΣ", ""])
+def test_placed_words_are_those_of_the_normalised_text(text: str) -> None:
+    found = placed(text)
+    assert [word for word, _, _ in found] == normalised(text).split()
+    assert [normalised(text[start:end]) for _, start, end in found] == [word for word, _, _ in found]
 
 
 CASES = [  # golds, found, exact match, F1

@@ -113,6 +113,41 @@ class AsksPassages(Protocol):
 
 
 @runtime_checkable
+class FindsTexts(Protocol):
+    """A kind whose answers stand in what is read: each can be written as a text, and a text be found again there."""
+
+    def as_text(self, target: Any) -> str:
+        """Return the first right answer of a target; "" for no answer."""
+
+    def place_of(self, target: Any) -> tuple[int, int] | None:
+        """Return the first and the last word of the first right answer of a target; None for no answer."""
+
+    def may_be_silent(self, task: Task) -> bool:
+        """Return whether an example of this task may have no answer."""
+
+    def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[tuple[int, int], float] | None]:
+        """Return the first and the last word where the text of each example stands, with 1.
+
+        Where it stands nowhere, they are those of what is most alike, with a likeness below 1; None where nothing is.
+        """
+
+    def likely(
+        self,
+        spans: Sequence[tuple[int, int] | None],
+        chances: Sequence[float],
+        silent: Sequence[float] | None,
+        examples: Sequence[Example],
+    ) -> Numbers:
+        """Return the logits that give each example its span, None for none, with the log-probability of its text.
+
+        `silent` are the log-probabilities of no answer; None where every example has one.
+        """
+
+    def answered(self, logits: Numbers, examples: Sequence[Example], task: Task) -> list[str]:
+        """Return the text that each of these logits predicts, as it stands in what is read; "" for no answer."""
+
+
+@runtime_checkable
 class SettlesTogether(Protocol):
     """A kind that sees all targets of a data set before it settles one: what a tag says depends on the others."""
 

@@ -13,7 +13,7 @@ from graftwork.core.task import Task
 from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.answer_scores import words_f1
-from graftwork.targets.passages import Golds, Passage
+from graftwork.targets.passages import Golds, Passage, Passages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,8 +90,8 @@ class Span:
         about = np.empty(len(targets), dtype=np.object_)
         for number, (golds, start) in enumerate(zip(targets, starts.tolist(), strict=True)):
             about[number] = golds
-            first, last = _rows_of(golds)
-            rows[start + first, START] = rows[start + last, END] = 1
+            first, last = self.place_of(golds) or (-1, -1)
+            rows[start + 1 + first, START] = rows[start + 1 + last, END] = 1
         return Ragged(rows, counts, about)
 
     def outputs(self, task: Task) -> int:
@@ -175,14 +175,50 @@ class Span:
         `start` and `end` are character offsets in the passage; null, with answer "", where there is no answer. The
         probability is that of the start times that of the end, each a softmax over the whole passage.
         """
-        passages: dict[str, Passage] = {}
+        passages = Passages()
         answers = []
         for rows, example in zip(logits, examples, strict=True):
-            text = example.source if example.source is not None else " ".join(example.inputs["words"])
-            passage = passages.setdefault(text, Passage(text, example.inputs["words"]))
-            ranked = _ranked(rows, passage, self.longest, task.settings.unanswerable)
+            ranked = _ranked(rows, passages.of(example), self.longest, task.settings.unanswerable)
             answers.append({**ranked[0], "n_best": ranked})
         return answers
+
+    def as_text(self, target: Golds) -> str:
+        """Return the text of the first right answer; "" for no answer."""
+        return target[0].text if target else ""
+
+    def place_of(self, target: Golds) -> tuple[int, int] | None:
+        """Return the first and the last word of the first right answer; None for no answer."""
+        return target.passage.words_at(target[0].start, target[0].start + len(target[0].text)) if target else None
+
+    def may_be_silent(self, task: Task) -> bool:
+        """Return whether some training question has no answer."""
+        return bool(task.settings.unanswerable)
+
+    def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[tuple[int, int], float] | None]:
+        """Return the first and the last word of each text in its passage with 1, or of what is most alike, with the F1
+        of their words."""
+        from graftwork.targets.written_spans import span_of
+
+        passages = Passages()
+        told = zip(texts, examples, strict=True)
+        return [span_of(text, passages.of(example), example.inputs["question"]) for text, example in told]
+
+    def likely(
+        self,
+        spans: Sequence[tuple[int, int] | None],
+        chances: Sequence[float],
+        silent: Sequence[float] | None,
+        examples: Sequence[Example],
+    ) -> Ragged:
+        """Return logits (W, 2): start + end is the log-probability of the text, or of no answer in the first row."""
+        from graftwork.targets.written_spans import likely_spans
+
+        words = [len(example.inputs["words"]) for example in examples]
+        return likely_spans(spans, chances, silent, words, self.longest)
+
+    def answered(self, logits: Ragged, examples: Sequence[Example], task: Task) -> list[str]:
+        """Return the predicted answers as they stand in the passages; "" for no answer."""
+        return [answer["answer"] for answer in self.decode(logits, task, examples)]
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the answer, and the next best."""
@@ -220,14 +256,6 @@ def _found(answer: Mapping[str, Any]) -> str:
     """Format an answer: `in October 1973 (29-41, 0.874)`."""
     place = f"{answer['start']}-{answer['end']}, " if answer["start"] is not None else ""
     return f"{answer['answer'] or '(no answer)'} ({place}{answer['probability']:.3f})"
-
-
-def _rows_of(golds: Golds) -> tuple[int, int]:
-    """Return the first and the last row of the first gold answer."""
-    if not golds:
-        return 0, 0
-    first, last = golds.passage.words_at(golds[0].start, golds[0].start + len(golds[0].text))
-    return first + 1, last + 1
 
 
 def _ranked(rows: NDArray[np.float64], passage: Passage, longest: int, unanswerable: bool) -> list[dict[str, Any]]:

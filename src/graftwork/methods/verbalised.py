@@ -1,5 +1,6 @@
 """Verbalised: the answer is a text. A network that writes is trained to write labels or numbers, and each answer gets
-its likelihood of being written (T5, Raffel et al. 2020, arXiv:1910.10683)."""
+its likelihood of being written; answers that stand in what is read are written and looked up there (T5, Raffel et al.
+2020, arXiv:1910.10683)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
+from graftwork.core.kind import FindsTexts
 from graftwork.core.method import Entries, Logits, OfKinds, Setting, Workbench
 from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Split, Task
@@ -19,16 +21,19 @@ from graftwork.core.writing import TextWriter, reading_part
 from graftwork.errors import ConfigError, clip
 from graftwork.pretrained.open_backbone import can_write
 from graftwork.registry import kinds, methods
-from graftwork.targets.verbal_answers import NO_PREFIX, VerbalAnswers, source_of, verbal_answers
+from graftwork.targets.verbal_answers import NO_ANSWER, NO_PREFIX, VerbalAnswers, source_of, verbal_answers
 from graftwork.train.answer_likelihoods import answer_likelihoods
 from graftwork.train.asked_model import WITH_DECODER, opened_to_write
 from graftwork.train.flops import counted
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import Attaches
+from graftwork.train.placed_answers import PlacedAnswers, taught_parts
 from graftwork.train.text_loop import FittedWriter, writer_of
 from graftwork.train.wrapper_method import apart, known_by, method_by, unfit_over, version_over
 
-KINDS = ("classification", "regression", "choice")
+KINDS = ("classification", "regression", "choice")  # of a closed set of answers; beside them any that `FindsTexts`
+Lesson = tuple[Mapping[str, Sequence[Example]], Mapping[str, list[str]], dict[str, Any]]
+# of train and validation what is read and what is written, and facts: the tokens of the longest, and the answers
 WRITES = "generation"  # the kind of the task that `by` is trained on
 LONGEST = 512  # tokens of an answer, at most
 
@@ -79,7 +84,7 @@ def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
 @methods.register("verbalised")
 @dataclass(frozen=True)
 class Verbalised:
-    """The method `by`, trained to write a task's answers; they are then scored by their likelihood."""
+    """The method `by`, trained to write a task's answers; they are then scored by their likelihood, or looked up."""
 
     prefix: str = NO_PREFIX  # stands before the fields, such as the name of a task that the network knows: mrpc, stsb
     step: float = 0.0  # numbers of a regression are rounded to multiples of it; 0: about 26 of them, by their range
@@ -95,9 +100,9 @@ class Verbalised:
         return version_over(self.by)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless one text, two or choices are answered, and the backbone has a decoder."""
-        if task.kind not in KINDS or task.reads != "text":
-            return f"it answers {', '.join(KINDS)} of texts, and this task is {task.kind} of {task.reads}s"
+        """Return a reason unless the task is of `answered_kinds`, of texts, and the backbone has a decoder."""
+        if task.reads != "text" or task.kind not in (answered := answered_kinds()):
+            return f"it answers {', '.join(answered)} of texts, and this task is {task.kind} of {task.reads}s"
         if self.step < 0:
             return f"step must be 0 or more, not {self.step:g}"
         below = method_by(self.by)
@@ -111,19 +116,18 @@ class Verbalised:
         """Return `by` with all its hyper-parameters."""
         return known_by(self.by)
 
-    def fit(self, bench: Workbench) -> FittedVerbalised:
+    def fit(self, bench: Workbench) -> FittedVerbalised | PlacedAnswers:
         """Train the network to write the right answers. Raises `ConfigError` for answers that are the same tokens."""
         task, name = bench.setting.task, f"verbalised {self.prefix!r}"
         network = bench.once(WITH_DECODER, lambda tally: opened_to_write(bench.setting))
         store = bench.once(name, lambda tally: FrozenStore())
-        answers = verbal_answers(task, [example.target for example in bench.train.examples], self.step)
-        longest = longest_of(network, answers.of([*bench.train.examples, *bench.validation.examples]))
-        setting = Setting(written_task(task, longest), kinds.get(WRITES), network)
+        lesson = self._lesson_of_parts if isinstance(bench.setting.kind, FindsTexts) else self._lesson
+        shown, right, asked = lesson(bench, network)
+        setting = Setting(written_task(task, asked["longest"]), kinds.get(WRITES), network)
 
         def told(split: Split) -> Split:
-            right = [(answers.right(target),) for target in split.targets]
-            targets = setting.kind.encode(right, setting.task)
-            return replace(split, examples=tuple(sources(split.examples, self.prefix)), targets=targets)
+            targets = setting.kind.encode([(text,) for text in right[split.name]], setting.task)
+            return replace(split, examples=tuple(sources(shown[split.name], self.prefix)), targets=targets)
 
         inner = replace(
             apart(bench, name),
@@ -134,28 +138,58 @@ class Verbalised:
         )
         writer = method_by(self.by).fit(inner)
         assert isinstance(writer, FittedWriter)
-        fitted = FittedVerbalised(writer, answers, self.prefix, {})
+        fitted = self._over(writer, task, asked)
         with bench.profile.phase("evaluate"):
             outside, flops = counted(lambda: fitted.outside(bench.validation.examples))
         bench.tally.add(flops)
         fitted.facts = {
             **writer.facts,
-            "source": sources(bench.train.examples[:1], self.prefix)[0].inputs["text"],
-            "answers": list(answers.texts),
-            "numbers": list(answers.numbers),
-            "longest": longest,
+            "source": inner.train.examples[0].inputs["text"],
+            **asked,
             "validation_rows": len(bench.validation.examples),
             "validation_written_outside": outside,
         }
         return fitted
 
-    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedVerbalised:
+    def _lesson(self, bench: Workbench, network: Backbone) -> Lesson:
+        """Return what is read and written where the answers are a closed set."""
+        answers = verbal_answers(bench.setting.task, [example.target for example in bench.train.examples], self.step)
+        splits = (bench.train, bench.validation)
+        longest = longest_of(network, answers.of([example for split in splits for example in split.examples]))
+        right = {split.name: [answers.right(target) for target in split.targets] for split in splits}
+        shown = {split.name: split.examples for split in splits}
+        return shown, right, {"answers": list(answers.texts), "numbers": list(answers.numbers), "longest": longest}
+
+    def _lesson_of_parts(self, bench: Workbench, network: Backbone) -> Lesson:
+        """Return what is read and written where the answers stand in what is read."""
+        kind, splits = bench.setting.kind, (bench.train, bench.validation)
+        assert isinstance(kind, FindsTexts) and isinstance(network, TextWriter)
+        shown = {split.name: taught_parts(network, split.examples, self.prefix, kind) for split in splits}
+        right = {split.name: [kind.as_text(one.target) or NO_ANSWER for one in split.examples] for split in splits}
+        tokens = network.encode_texts([NO_ANSWER, *right[bench.train.name]], LONGEST)[0]
+        pairs = zip(shown[bench.train.name], bench.train.examples, strict=True)
+        divided = sum(len(part.inputs["words"]) < len(whole.inputs["words"]) for part, whole in pairs)
+        return shown, right, {"longest": max(map(len, tokens)), "train_rows_in_parts": divided}
+
+    def _over(self, writer: FittedWriter, task: Task, facts: Mapping[str, Any]) -> FittedVerbalised | PlacedAnswers:
+        if isinstance(kinds.get(task.kind), FindsTexts):
+            return PlacedAnswers(writer, task, self.prefix, facts)
+        answers = VerbalAnswers(tuple(facts["answers"]), tuple(facts["numbers"]))
+        return FittedVerbalised(writer, answers, self.prefix, facts)
+
+    def restore(
+        self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
+    ) -> FittedVerbalised | PlacedAnswers:
         """Open the backbone with its decoder, and restore `by` on it."""
         inner = Setting(written_task(setting.task, facts["longest"]), kinds.get(WRITES), opened_to_write(setting))
         writer = method_by(self.by).restore(inner, delta, facts)
         assert isinstance(writer, FittedWriter)
-        answers = VerbalAnswers(tuple(facts["answers"]), tuple(facts["numbers"]))
-        return FittedVerbalised(writer, answers, self.prefix, facts)
+        return self._over(writer, setting.task, facts)
+
+
+def answered_kinds() -> list[str]:
+    """Return the kinds whose answers it writes."""
+    return [*KINDS, *(name for name in kinds.names() if isinstance(kinds.get(name), FindsTexts))]
 
 
 def written_task(task: Task, longest: int) -> Task:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.kind import OwnOutputs
+from graftwork.core.kind import OwnOutputs, outputs_from
 from graftwork.core.media import MEDIA, Media
-from graftwork.core.method import THRESHOLDS_FACT, CountsCut, Fitted, Logits, ReadsBack, Setting
+from graftwork.core.method import THRESHOLDS_FACT, CountsCut, Fitted, Logits, Setting
 from graftwork.core.named_methods import method_from_config
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
@@ -48,7 +48,7 @@ from graftwork.module.module_files import (
 )
 from graftwork.module.module_place import CARRIED, OWN_BACKBONE, module_folder, of_another_process
 from graftwork.module.predict_many import predict_many
-from graftwork.module.thresholds import with_thresholds
+from graftwork.module.thresholds import reading_back, with_thresholds
 from graftwork.pretrained.download_policy import kept_only
 from graftwork.pretrained.media_files import identify, small_copy
 from graftwork.pretrained.open_backbone import lasting_card, open_backbone
@@ -213,9 +213,10 @@ class TaskModule:
         examples = stored_examples(stored, folder)
         kind = kinds.get(self.task.kind)
         what = "the self-test gives other logits than when the module was made"
-        if READ_BACK in stored and isinstance(kind, OwnOutputs) and isinstance(self.fitted, ReadsBack):
+        writer = reading_back(self.fitted)
+        if READ_BACK in stored and writer is not None:
             what = "the self-test finds other probabilities of texts than when the module was made"
-            self.tested = found = self.fitted.read_back(examples, kind.from_lists(stored["logits"]))
+            self.tested = found = writer.read_back(examples, outputs_from(kind, stored["logits"]))
             expected, largest = np.array(stored[READ_BACK], dtype=np.float64), 1.0
             difference = float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max())
         else:
@@ -333,8 +334,9 @@ def save_module(
     """
     write_tensors(folder / DELTA, fitted.delta())
     test = {"inputs": [stored_inputs(example) for example in examples], "logits": logits.tolist()}
-    if isinstance(fitted, ReadsBack):
-        test[READ_BACK] = fitted.read_back(examples, logits).tolist()
+    writer = reading_back(fitted)
+    if writer is not None:
+        test[READ_BACK] = writer.read_back(examples, logits).tolist()
     if any(example.source is not None for example in examples):
         test["sources"] = [example.source for example in examples]
     write_json(folder / "selftest.json", test)

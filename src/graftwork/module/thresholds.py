@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.example import Example
 from graftwork.core.kind import ChoosesThresholds
-from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsStates, Setting
+from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsBack, ReadsStates, Setting
 from graftwork.core.ragged import Numbers, added, repeated_as
 from graftwork.core.task import Task
 from graftwork.registry import kinds
@@ -73,3 +73,9 @@ def with_thresholds(fitted: Fitted, thresholds: Sequence[float] | NDArray[np.flo
     told = copy.copy(fitted)
     told.facts = facts
     return told
+
+
+def reading_back(fitted: Fitted) -> ReadsBack | None:
+    """Return what tells how probable it finds the answers of `fitted`, beneath its thresholds; None if nothing does."""
+    below = fitted.fitted if isinstance(fitted, WithThresholds) else fitted
+    return below if isinstance(below, ReadsBack) else None

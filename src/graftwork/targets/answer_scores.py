@@ -12,12 +12,22 @@ from collections import Counter
 from collections.abc import Sequence
 
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_WORD = re.compile(r"\S+")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> str:
     """Normalise an answer: lower case, no punctuation, then no articles, one space between words."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def placed(text: str) -> list[tuple[str, int, int]]:
+    """Return the words of `normalised`, each with its first character and its end in the text as it stands."""
+    origins = [place for place, char in enumerate(text) for _ in char.lower()]  # of one letter there may be two
+    lowered = zip(text.lower(), origins, strict=True)
+    kept = [(char, place) for char, place in lowered if char not in string.punctuation]
+    told = _ARTICLE.sub(lambda found: " " * len(found[0]), "".join(char for char, _ in kept))
+    return [(found[0], kept[found.start()][1], kept[found.end() - 1][1] + 1) for found in _WORD.finditer(told)]
 
 
 def exact_match(golds: Sequence[str], found: str, may_be_none: bool) -> float:

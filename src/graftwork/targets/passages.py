@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -47,6 +47,18 @@ class Passage:
         return bisect_right(self.ends, start), bisect_left(self.starts, end) - 1
 
 
+@dataclass
+class Passages:
+    """The passages of examples, each made once."""
+
+    made: dict[str, Passage] = field(default_factory=dict)
+
+    def of(self, example: Example) -> Passage:
+        """Return the passage that a question is about."""
+        text = read_by(example)
+        return self.made.setdefault(text, Passage(text, example.inputs["words"]))
+
+
 class Gold(NamedTuple):
     """A correct answer."""
 
@@ -80,3 +92,14 @@ class Golds(tuple[Gold, ...]):
 def question_of(place: str, question: str, passage: Passage, golds: Golds | None = None) -> Example:
     """Build an example with the id `place`."""
     return Example(place, {"question": question, "words": passage.words}, golds, source=passage.text)
+
+
+def read_by(example: Example) -> str:
+    """Return the text that the words of an example were cut from; without it, the words with blanks between."""
+    return example.source if example.source is not None else " ".join(example.inputs["words"])
+
+
+def part_of(example: Example, first: int, end: int, passage: Passage) -> Example:
+    """Return the same question about the words `first … end - 1` of its passage."""
+    words = example.inputs["words"][first:end]
+    return Example(example.id, {**example.inputs, "words": words}, source=passage.between(first, end - 1))

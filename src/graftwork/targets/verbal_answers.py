@@ -15,9 +15,16 @@ from graftwork.core.ragged import Ragged, flat
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.registry import kinds
+from graftwork.targets.passages import read_by
 
 NO_PREFIX = "none"
-FIELDS: Mapping[str, str] = {"text": "sentence", "text_a": "sentence1", "text_b": "sentence2"}  # role -> name
+FIELDS: Mapping[str, str] = {  # role -> name
+    "text": "sentence",
+    "text_a": "sentence1",
+    "text_b": "sentence2",
+    "question": "question",
+}
+NO_ANSWER = "unanswerable"  # is written where a question has no answer, as T5 does for SQuAD 2.0
 NUMBERS = 26  # that a regression tells apart, unless its step is given: of 0 to 5 they are 0.2 apart, as in T5's STS-B
 NUMBERS_AT_MOST = 200  # each is read by the decoder for every example
 
@@ -63,10 +70,14 @@ def choice_text(place: int) -> str:
 
 
 def source_of(example: Example, prefix: str) -> Example:
-    """Return an example of one text: the prefix and the choices if any, then the texts, each behind its field."""
+    """Return an example of one text: the prefix and the choices if any, then the texts, each behind its field.
+
+    A passage that is asked about comes last, behind `context`.
+    """
     given = example.inputs
     choices = [f"{choice_text(place)}: {choice}" for place, choice in enumerate(given.get("choices", ()))]
     texts = [f"{name}: {given[role]}" for role, name in FIELDS.items() if role in given]
+    texts += [f"context: {read_by(example)}"] if "words" in given else []
     return Example(example.id, {"text": " ".join([*([] if prefix == NO_PREFIX else [prefix]), *choices, *texts])})
 
 

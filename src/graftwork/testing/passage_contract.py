@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from graftwork.core.backbone import Features
-from graftwork.core.kind import AsksPassages, ChoosesThresholds, Kind
+from graftwork.core.example import Example
+from graftwork.core.kind import AsksPassages, ChoosesThresholds, FindsTexts, Kind
 from graftwork.core.metric import score
 from graftwork.core.ragged import Ragged, added
 from graftwork.core.task import Task
@@ -64,6 +65,8 @@ def check_asking(kind: Kind, name: str) -> None:
     _check_loss(kind, sure, encoded)
     check_parts(kind, encoded, kind.outputs(task))
     _check_shift(kind, sure, encoded, task)
+    if isinstance(kind, FindsTexts):
+        _check_texts(kind, kind.predictions, encoded, examples, task)
 
 
 def _check_answer(answer: Mapping[str, Any], golds: Golds) -> None:
@@ -108,3 +111,19 @@ def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
         mended = added(leaning, chosen)
         reached = score(metrics.get(task.metrics[0]), encoded, kind.predictions(mended, task), task)
         require(bool(np.isclose(reached, 1)), f"with its threshold, leaning answers score {reached}")
+
+
+def _check_texts(
+    kind: FindsTexts, predictions: Callable[..., Any], encoded: Ragged, examples: Sequence[Example], task: Task
+) -> None:
+    """Check that right answers as texts are found where they stand, and that what is likely is predicted."""
+    texts = [kind.as_text(example.target) for example in examples]
+    spans = [kind.place_of(example.target) for example in examples]
+    found_at = kind.found(texts, examples)
+    require(found_at == [span and (span, 1.0) for span in spans], f"{texts} are found at {found_at}")
+    require(kind.may_be_silent(task), "a question has no answer, and none may")
+    silent = [-0.1 if span is None else -9.0 for span in spans]
+    logits = kind.likely(spans, [-0.3] * len(spans), silent, examples)
+    found = predictions(logits, task)
+    require(bool((found.flat == encoded.flat).all()), "what is likely is not predicted")
+    require(kind.answered(logits, examples, task) == texts, "other texts are predicted than were likely")

@@ -160,9 +160,16 @@ class FittedWriter:
 
 
 @torch.no_grad()
-def write(model: Model, encoded: Encoded, search: TextSearch, tell: Tell | None = None) -> NDArray[Any]:
+def write(
+    model: Model,
+    encoded: Encoded,
+    search: TextSearch,
+    tell: Tell | None = None,
+    beside: Sequence[WrittenTokens] = (),
+) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
 
+    The texts `beside` it are among the alternatives of each, unless it is one of them itself.
     The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
     whatever the search forbade or preferred on the way. Raises `IncompatibleModule` where it is no number.
     """
@@ -173,7 +180,7 @@ def write(model: Model, encoded: Encoded, search: TextSearch, tell: Tell | None 
         states, mask = model.read(inputs), inputs["attention_mask"]
         aloud = None if tell is None else lambda row, tokens: tell(rows[row], writer.text_of(tokens))
         texts: list[WrittenTokens] = writer.write(states, mask, search, aloud)
-        ranks = zip(*((text, *text.others) for text in texts), strict=True)
+        ranks = zip(*((text, *text.others, *beside) for text in texts), strict=True)
         return list(zip(*(_read_back(writer, states, mask, rank) for rank in ranks), strict=True))
 
     found = in_batches(encoded.lengths * search.beams, answer)

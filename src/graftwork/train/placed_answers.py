@@ -1,0 +1,163 @@
+"""A network that writes answers which stand in what it reads: they are looked up there, part by part of a long text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.backbone import Backbone
+from graftwork.core.example import Example, answers_of
+from graftwork.core.kind import FindsTexts
+from graftwork.core.method import Logits
+from graftwork.core.ragged import Ragged
+from graftwork.core.task import Task
+from graftwork.core.writing import TextSearch, WrittenTokens
+from graftwork.registry import kinds
+from graftwork.targets.verbal_answers import NO_ANSWER, source_of
+from graftwork.targets.written_spans import parts_of
+from graftwork.targets.written_texts import written
+from graftwork.train.flops import counted
+from graftwork.train.text_loop import FittedWriter, write, writer_of
+
+Span = tuple[int, int]  # first and last word
+
+
+class Part(NamedTuple):
+    """An example of which one part is read at a time."""
+
+    owner: int  # the number of the whole example
+    first: int  # its first word, a word of the whole
+    example: Example  # the same question about this part
+
+
+class Said(NamedTuple):
+    """What was written for an example, over all of its parts."""
+
+    span: Span | None  # where the likeliest of the texts that were found stands, or what is most alike
+    chance: float  # the log-probability of that text, plus the logarithm of the likeness
+    silent: float  # that of no answer, where it is least likely
+    stray: bool  # texts were written, and none of them stands in its part
+
+
+def parts_for(network: Backbone, examples: Sequence[Example], prefix: str) -> list[Part]:
+    """Return the examples, those in parts whose sources are longer than the network reads."""
+
+    def fits(part: Example) -> bool:
+        return network.encode([source_of(part, prefix)]).cut == 0
+
+    encoded = network.encode([source_of(example, prefix) for example in examples])
+    longest = encoded.lengths.max(initial=0) if encoded.cut else np.inf
+    parts = []
+    for owner, (example, length) in enumerate(zip(examples, encoded.lengths, strict=True)):
+        divided = parts_of(example, fits) if length >= longest and not fits(example) else [(0, example)]
+        parts += [Part(owner, first, part) for first, part in divided]
+    return parts
+
+
+@dataclass
+class PlacedAnswers:
+    """A trained network that writes, and a task whose answers stand in what it reads. A `Fitted` that `ReadsBack`."""
+
+    writer: FittedWriter
+    task: Task
+    prefix: str
+    facts: Mapping[str, Any]
+
+    @property
+    def trained_parameters(self) -> int:
+        """Those of the network."""
+        return self.writer.trained_parameters
+
+    @property
+    def none(self) -> bool:
+        """True if an example may have no answer: `NO_ANSWER` is written then."""
+        return self._kind.may_be_silent(self.task)
+
+    @property
+    def _kind(self) -> FindsTexts:
+        kind = kinds.get(self.task.kind)
+        assert isinstance(kind, FindsTexts)
+        return kind
+
+    def logits(self, examples: Sequence[Example]) -> Logits:
+        """Return (W, 2), as the kind makes them of the answer of each example, or of none."""
+        said = self._said(examples)
+        silent = [one.silent for one in said] if self.none else None
+        return self._kind.likely([one.span for one in said], [one.chance for one in said], silent, examples)
+
+    def outside(self, examples: Sequence[Example]) -> int:
+        """Count the examples for which the network writes a text that does not stand in what it reads."""
+        return sum(one.stray for one in self._said(examples))
+
+    def _said(self, examples: Sequence[Example]) -> list[Said]:
+        model = self.writer.model
+        writer, parts = writer_of(model), parts_for(model.backbone, examples, self.prefix)
+        search = TextSearch.of(model.task)
+        tokens = writer.encode_texts([NO_ANSWER], search.longest)[0][0]
+        none, beside = writer.text_of(tokens).strip(), [WrittenTokens(tokens, True)] if self.none else []
+        encoded = model.backbone.encode([source_of(part.example, self.prefix) for part in parts])
+        texts = write(model, encoded, search, beside=beside).tolist()
+        found = self._kind.found([text for text, *_ in texts], [part.example for part in parts])
+        told: list[list[Said]] = [[] for _ in examples]
+        for part, place, (text, chance, _, others) in zip(parts, found, texts, strict=True):
+            silent, nothing = others[-1][1] if others else chance, self.none and text.strip() == none
+            if nothing or place is None:
+                told[part.owner].append(Said(None, chance, silent, not nothing))
+                continue
+            (first, last), likeness = place
+            span = part.first + first, part.first + last
+            told[part.owner].append(Said(span, chance + math.log(likeness), silent, likeness < 1))
+        return list(map(_joined, told))
+
+    def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
+        """Return (N,) the log-probabilities of the answers that logits predict, tokenised anew.
+
+        Raises `ValueError` for logits of other examples.
+        """
+        rows = outputs.counts.tolist() if isinstance(outputs, Ragged) else []
+        if rows != [answers_of(example) for example in examples]:
+            raise ValueError("the logits are not a row for no answer and one for each word")
+        texts = self._kind.answered(outputs, examples, self.task)
+        parts = parts_for(self.writer.model.backbone, examples, self.prefix)
+        asked = [texts[part.owner] or NO_ANSWER for part in parts]
+        sources = [source_of(part.example, self.prefix) for part in parts]
+        chances = self.writer.read_back(sources, written(asked, [0.0] * len(asked), [False] * len(asked)))
+        of_owners: list[list[float]] = [[] for _ in examples]
+        for part, chance in zip(parts, chances.tolist(), strict=True):
+            of_owners[part.owner].append(chance)
+        return np.array([max(told) if text else min(told) for told, text in zip(of_owners, texts, strict=True)])
+
+    def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
+        """Return the trained parameters by name."""
+        return self.writer.delta()
+
+    def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
+        """Count the FLOPs of answering these: each part once, every token written, and its probability."""
+        return counted(lambda: self.logits(examples))[1], "counter"
+
+
+def _joined(parts: Sequence[Said]) -> Said:
+    """Return what was said of an example: the likeliest text that was found, and no answer where no part has one."""
+    found = [part for part in parts if part.span is not None]
+    best = max(found or parts, key=lambda part: part.chance)
+    return best._replace(silent=min(part.silent for part in parts), stray=all(part.stray for part in parts))
+
+
+def taught_parts(network: Backbone, examples: Sequence[Example], prefix: str, kind: FindsTexts) -> list[Example]:
+    """Return for each example what is trained on: it, or the part with most on the narrower side of the answer.
+
+    Of one without an answer it is the first part.
+    """
+    best: dict[int, tuple[int, Example]] = {}
+    for owner, first, part in parts_for(network, examples, prefix):
+        span, words = kind.place_of(examples[owner].target), len(part.inputs["words"])
+        room = -first if span is None else min(span[0] - first, first + words - 1 - span[1])
+        if owner not in best or room > best[owner][0]:
+            best[owner] = room, part
+    return [part for _, part in best.values()]
