@@ -64,7 +64,7 @@ class AskedSeq2Seq:
 
     def likelihoods(self, asked: Sequence[Asked]) -> list[list[float]]:
         """Return log p of every answer to each prompt, which is read once."""
-        found = self._batched(asked, lambda part, read: self._scored(read, [one.continuations for one in part]))
+        found = self._batched(asked, lambda part, read: self._scored(read, [one.continuations for one in part]), True)
         require_numbers(found, self.reader.name)
         return found
 
@@ -128,11 +128,13 @@ class AskedSeq2Seq:
         return 0
 
     @torch.inference_mode()
-    def _batched(self, asked: Sequence[Asked], work: Callable[[Sequence[Asked], ReadPrompts], list[R]]) -> list[R]:
+    def _batched(
+        self, asked: Sequence[Asked], work: Callable[[Sequence[Asked], ReadPrompts], list[R]], buckets: bool = False
+    ) -> list[R]:
         """Work on batches of prompts of near-equal lengths, each read once by the encoder."""
 
         def answer(rows: Sequence[int]) -> list[R]:
             part = [asked[row] for row in rows]
             return work(part, self.reader.read([one.context for one in part]))
 
-        return in_batches(np.array([len(one.context) for one in asked], dtype=np.int64), answer)
+        return in_batches(np.array([len(one.context) for one in asked], dtype=np.int64), answer, buckets)

@@ -59,7 +59,7 @@ def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earli
     A continuation of one token costs nothing more than its context. Raises `IncompatibleModule` for what is no number.
     """
     sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
-    found = in_batches(sizes, lambda rows: _of_batch(model, [asked[row] for row in rows], before))
+    found = in_batches(sizes, lambda rows: _of_batch(model, [asked[row] for row in rows], before), buckets=True)
     require_numbers(found, model.name)
     return found
 
