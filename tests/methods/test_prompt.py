@@ -19,6 +19,7 @@ from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.cli.show import run_lines
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
+from graftwork.core.language_model import TokenTree
 from graftwork.core.method import Setting
 from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import Ragged, flat
@@ -32,8 +33,9 @@ from graftwork.registry import kinds
 from graftwork.run.receipt import sealed
 from graftwork.targets.prompt_templates import BUILT_IN, FORMS, read_templates
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
+from graftwork.train.answer_tokens import asked_of
 from graftwork.train.asked import begins_another
-from graftwork.train.continuations import asked_of, log_likelihoods, read_before
+from graftwork.train.continuations import log_likelihoods, read_before
 from graftwork.train.flops import counted
 from graftwork.train.prompted import Prompted
 from graftwork.train.seeds import derive
@@ -144,6 +146,33 @@ def test_answers_are_scored_as_whole_strings_are(name: str, write: Write) -> Non
             assert scores == pytest.approx(expected, abs=1e-4)
     assert len({len(way) for one in asked for way in one.continuations}) > 3  # of one token, and of several
     assert begins_another(asked_of(model, contexts[1:], answers[1:])[0].continuations) is False
+
+
+@pytest.mark.parametrize("attention", ["ours", "eager"])
+def test_answers_that_begin_alike_are_one_row_behind_their_prompt(attention: str, write: Write) -> None:
+    folder = write("tied", pad=False)
+    backbone = opened(folder)
+    if attention == "eager":  # it takes no mask of ours: then each path is a row
+        backbone = backbone.copy()
+        backbone.module.set_attn_implementation("eager")  # type: ignore[operator]
+    model = backbone.language_model()
+    read: list[tuple[int, ...]] = []
+    backbone.module.register_forward_pre_hook(
+        lambda _, __, given: read.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    many = [" it is a film", " it is a cold film", " it is", " it was warm", " yes", " it is a cold one", " it"]
+    asked = asked_of(model, ["so :", "the film was good :", "a very bad film no"], [many, many, [" y"]], end=".")
+    (before,) = model.tokens(["the"])
+    for kept in (None, read_before(model, before)):
+        read.clear()
+        found = log_likelihoods(model, asked, kept)
+        trees = [TokenTree.of(one.continuations) for one in asked]
+        nodes, paths = len(trees[0].tokens), len(trees[0].paths)
+        assert read[1:] == ([(2, nodes)] if attention == "ours" else [(2 * paths, max(map(len, trees[0].paths)))])
+        assert nodes < sum(len(way) - 1 for way in asked[0].continuations) - 10
+        for scores, one in zip(found, asked, strict=True):
+            wanted = [alone(folder, [*(before if kept else []), *one.context], way) for way in one.continuations]
+            assert scores == pytest.approx(wanted, abs=1e-4)
 
 
 def test_spaces_before_an_answer_belong_to_it(write: Write) -> None:

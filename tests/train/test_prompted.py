@@ -17,11 +17,13 @@ from transformers import AutoModelForSeq2SeqLM, GPT2Config, GPT2LMHeadModel, Pre
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
+from graftwork.core.language_model import ReadPrompts, TokenTree
 from graftwork.core.ragged import flat
 from graftwork.core.writing import TextSearch
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.methods.prompt import Prompt
 from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.seq2seq_reader import Seq2SeqReader
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train.asked import begins_another
@@ -80,6 +82,42 @@ def test_an_answer_of_an_encoder_decoder_has_the_loss_of_transformers(name: str,
     ends = {way[-1] for way in asked[1].continuations}
     assert ends == {model.reader.ends[0]}  # there an answer begins another one
     assert model.reader.ends[0] not in {way[-1] for one in (asked[0], asked[2]) for way in one.continuations}
+
+
+@pytest.mark.parametrize("name", ["t5 gated", "bart"])
+def test_an_encoder_reads_a_prompt_once_and_a_decoder_what_answers_begin_with(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_seq2seq(tmp_path, name)
+    model: Any = asked_model(opened(folder, writes=True))
+    many = [" good", " good film", " good film it was", " bad film", " good bad", " bad"]
+    asked = model.asked(PROMPTS, [many, many[:4], many[3:4]], "")
+    encoded, decoded = [], []
+    read, follow = Seq2SeqReader.read, Seq2SeqReader.follow
+
+    def reading(reader: Seq2SeqReader, rows: Sequence[Sequence[int]]) -> ReadPrompts:
+        encoded.extend(map(list, rows))
+        return read(reader, rows)
+
+    def following(
+        reader: Seq2SeqReader, prompts: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]
+    ) -> Tensor:
+        decoded.extend(zip(owners, map(tuple, rows), strict=True))
+        return follow(reader, prompts, owners, rows)
+
+    monkeypatch.setattr(Seq2SeqReader, "read", reading)
+    monkeypatch.setattr(Seq2SeqReader, "follow", following)
+    found = model.likelihoods(asked)
+    assert sorted(encoded) == sorted(one.context for one in asked)
+    assert len(decoded) == sum(len(TokenTree.of(one.continuations).paths) for one in asked)
+    assert len(decoded) < sum(len(way) > 1 for one in asked for way in one.continuations)
+    assert not any(
+        one != other and one[0] == other[0] and other[1][: len(one[1])] == one[1]
+        for one in decoded
+        for other in decoded
+    )
+    for scores, one in zip(found, asked, strict=True):
+        assert scores == pytest.approx([loss_of(folder, one.context, way) for way in one.continuations], abs=1e-4)
 
 
 def test_an_answer_that_begins_another_one_has_an_end(gpt2: Path) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,6 +54,60 @@ class Earlier:
         )
 
 
+@dataclass(frozen=True)
+class TokenTree:
+    """What is read to score answers to one prompt: N tokens as nodes, those with which several answers begin once.
+
+    Nodes are numbered from 1, parents first; 0 is the prompt. The last token of an answer is scored and not read.
+    """
+
+    tokens: tuple[int, ...]  # (N,)
+    parents: tuple[int, ...]  # (N,) the node in front of each
+    answers: tuple[tuple[tuple[int, int], ...], ...]  # per answer its tokens, each behind the node in front of it
+
+    @classmethod
+    def of(cls, answers: Sequence[Sequence[int]]) -> TokenTree:
+        """Return the tree of answers to one prompt; none is empty."""
+        numbers: dict[tuple[int, int], int] = {}  # node in front, token -> node
+        steps = []
+        for answer in answers:
+            node, own = 0, []
+            for token in answer[:-1]:
+                own.append((node, token))
+                node = numbers.setdefault((node, token), len(numbers) + 1)
+            steps.append((*own, (node, answer[-1])))
+        return cls(tuple(token for _, token in numbers), tuple(parent for parent, _ in numbers), tuple(steps))
+
+    @cached_property
+    def wanted(self) -> tuple[tuple[int, ...], ...]:
+        """The different tokens that go on from each of the nodes 0 to N."""
+        found: list[dict[int, None]] = [{} for _ in range(len(self.tokens) + 1)]
+        for answer in self.answers:
+            for node, token in answer:
+                found[node][token] = None
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """(N, N): True where the second node is the first one or stands in front of it."""
+        found = np.eye(len(self.tokens), dtype=bool)
+        for row, parent in enumerate(self.parents):
+            if parent:
+                found[row] |= found[parent - 1]
+        return found
+
+    @cached_property
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """The nodes up to each one that no other is behind; none of them begins another."""
+        ends = sorted(set(range(len(self.tokens))) - {parent - 1 for parent in self.parents})
+        return tuple(tuple((np.flatnonzero(self.seen[row]) + 1).tolist()) for row in ends)
+
+    def sums(self, chances: Sequence[Sequence[float]]) -> list[float]:
+        """Return the sum over each answer's tokens, by the chances of those `wanted` of the nodes 0 to N."""
+        found = [dict(zip(tokens, told, strict=True)) for tokens, told in zip(self.wanted, chances, strict=True)]
+        return [sum(found[node][token] for node, token in answer) for answer in self.answers]
+
+
 class PromptReader(Protocol):
     """A language model, seen as what reads prompts of some number of tokens."""
 
@@ -81,6 +139,10 @@ class NextTokenModel(PromptReader, Protocol):
     Behind a prompt its tokenizer puts nothing: the text goes on.
     """
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the tokens at the end of a text depend on the text near it alone, if its words are apart."""
+
     def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Pad on the right, on the device of the weights: tokens (S, T) int64, and (S, T) bool, True where real."""
 
@@ -88,6 +150,12 @@ class NextTokenModel(PromptReader, Protocol):
         """Read tokens (S, T) with padding on the right, after what was read before.
 
         Returns the network's output (S, T, D) and all that has been read. It equals reading the real tokens alone.
+        """
+
+    def read_trees(self, trees: Sequence[TokenTree], after: Earlier) -> Tensor:
+        """Read a tree behind each of S sequences read before; none is empty.
+
+        Returns the network's output (n, D) at the nodes of all trees, in order. It equals reading every path alone.
         """
 
     def logits(self, states: Tensor) -> Tensor:
@@ -101,6 +169,7 @@ class ReadPrompts:
     states: Tensor  # (B, T, D)
     mask: Tensor  # (B, T)
     first: Tensor  # (B, V) fp32: the logits of an answer's first token
+    begun: tuple[tuple[Tensor, Tensor], ...]  # per block of the decoder, keys and values of its start (B, H, 1, d)
     crossing: tuple[tuple[Tensor, Tensor], ...]  # per block of the decoder, keys and values of the states (B, H, T, d)
 
 
@@ -113,8 +182,8 @@ class ReadThenWrite(PromptReader, Protocol):
     def read(self, rows: Sequence[Sequence[int]]) -> ReadPrompts:
         """Read B prompts with the encoder, and begin the decoder."""
 
-    def chances(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> list[float]:
-        """Return log p of answers as tokens, each to the prompt of B that is its owner."""
+    def follow(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
+        """Return (n, U, V) fp32: the logits behind each of these tokens, each row to the prompt of B that owns it."""
 
     def next_logits(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
         """Return (n, V) fp32: the logits of the token that follows these tokens, maybe none, of an answer."""

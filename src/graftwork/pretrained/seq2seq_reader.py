@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, pad
 from transformers import DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import BaseModelOutput
 
 from graftwork.core.backbone import Encoded
 from graftwork.core.language_model import ReadPrompts
-from graftwork.core.writing import NOTHING, TellTokens, TextSearch, WrittenTokens
+from graftwork.core.writing import TellTokens, TextSearch, WrittenTokens
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 
 
@@ -59,50 +59,35 @@ class Seq2SeqReader:
         states, mask = self.backbone.features(inputs).sequence, inputs["attention_mask"]
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         logits = self._decoded(states, mask, cache, states.new_full((len(rows), 1), self._start, dtype=torch.int64))
-        crossing: Any = cache.cross_attention_cache.layers
-        return ReadPrompts(states, mask, logits[:, 0], tuple((layer.keys, layer.values) for layer in crossing))
+        return ReadPrompts(
+            states, mask, logits[:, 0], _kept(cache.self_attention_cache), _kept(cache.cross_attention_cache)
+        )
 
-    def chances(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> list[float]:
-        """Return log p of answers as tokens, each to the prompt of B that is its owner.
-
-        The first token is read off what the decoder began with: only longer answers cost a pass of it.
-        """
-        firsts = torch.tensor([row[0] for row in rows], device=read.first.device)
-        log_firsts = read.first.log_softmax(dim=1)[list(owners), firsts].double()
-        longer = [place for place, row in enumerate(rows) if len(row) > 1]
-        if longer:
-            told = [list(rows[place]) for place in longer]
-            logits = self._logits(read, [owners[place] for place in longer], [row[:-1] for row in told])  # (n, U, V)
-            tokens = self._padded(told, NOTHING).to(logits.device)  # (n, U)
-            lost = cross_entropy(logits.flatten(0, 1), tokens.flatten(), ignore_index=NOTHING, reduction="none")
-            log_firsts[longer] = -lost.view(tokens.shape).double().sum(dim=1)
-        found: list[float] = log_firsts.tolist()
-        return found
+    def follow(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
+        """Return (n, U, V) fp32: the logits behind each of these tokens; the start before them was read."""
+        chosen = list(owners)
+        cache = EncoderDecoderCache(_cache_of(read.begun, chosen), _cache_of(read.crossing, chosen))
+        tokens = self._padded(rows, self.backbone.special.pad).to(read.states.device)  # (n, U)
+        return self._decoded(read.states[chosen], read.mask[chosen], cache, tokens)
 
     def next_logits(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
         """Return (n, V) fp32: the logits of the token that follows these tokens, maybe none, of an answer."""
-        if not any(rows):
-            return read.first[list(owners)]
-        logits = self._logits(read, owners, rows)
-        last = torch.tensor([len(row) for row in rows], device=logits.device)
-        return logits[torch.arange(len(rows), device=logits.device), last]
+        found = read.first[list(owners)]
+        begun = [place for place, row in enumerate(rows) if row]
+        if begun:
+            told = [rows[place] for place in begun]
+            logits = self.follow(read, [owners[place] for place in begun], told)
+            found[begun] = logits[range(len(told)), [len(row) - 1 for row in told]]
+        return found
 
-    def _logits(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, 1 + U, V) fp32: the logits behind the beginning and behind each of the tokens of these rows."""
-        chosen = list(owners)
-        crossing = DynamicCache()
-        for number, (keys, values) in enumerate(read.crossing):
-            crossing.update(keys[chosen], values[chosen], number)
-        cache = EncoderDecoderCache(DynamicCache(), crossing)
-        before = pad(self._padded(rows, self.backbone.special.pad), (1, 0), value=self._start)  # (n, 1 + U)
-        return self._decoded(read.states[chosen], read.mask[chosen], cache, before.to(read.states.device))
-
-    def _decoded(self, states: Tensor, mask: Tensor, cache: EncoderDecoderCache, before: Tensor) -> Tensor:
+    def _decoded(self, states: Tensor, mask: Tensor, cache: EncoderDecoderCache, tokens: Tensor) -> Tensor:
         logits: Tensor = self.backbone.module(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
-            decoder_input_ids=before,
-            decoder_attention_mask=torch.ones_like(before),  # it is causal: padding behind a text reaches no token
+            decoder_input_ids=tokens,
+            decoder_attention_mask=tokens.new_ones(  # it is causal: padding behind a text reaches no token
+                len(tokens), cache.get_seq_length() + tokens.shape[1]
+            ),
             past_key_values=cache,
             use_cache=True,
         ).logits
@@ -124,3 +109,21 @@ class Seq2SeqReader:
         longest = max(map(len, rows))
         filled = [[*row, *[behind] * (longest - len(row))] for row in rows]
         return torch.tensor(filled, dtype=torch.int64).reshape(len(rows), longest)
+
+
+def _kept(cache: DynamicCache) -> tuple[tuple[Tensor, Tensor], ...]:
+    layers: Any = cache.layers
+    return tuple((layer.keys, layer.values) for layer in layers)
+
+
+def _cache_of(kept: Sequence[tuple[Tensor, Tensor]], rows: list[int]) -> DynamicCache:
+    """Return a cache of its own with these rows of what is kept."""
+    layers: list[Any] = []
+    for keys, values in kept:
+        layer: Any = DynamicLayer()
+        layer.lazy_initialization(keys, values)
+        layer.keys, layer.values = keys[rows], values[rows]  # `update` would copy them once more
+        layers.append(layer)
+    cache = DynamicCache()
+    cache.layers = layers
+    return cache

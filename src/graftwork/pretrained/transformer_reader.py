@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from tokenizers.models import Unigram
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers.cache_utils import Cache, DynamicLayer
 
 from graftwork.core.backbone import device_of
-from graftwork.core.language_model import Earlier, KeptKeys
+from graftwork.core.language_model import Earlier, KeptKeys, TokenTree
 from graftwork.io.files import header_of
+from graftwork.nn.short_attention import NAME
 from graftwork.pretrained.model_folder import stored_weights, weight_files
 from graftwork.pretrained.tokenising import padded
 
@@ -116,6 +118,11 @@ class TransformerReader:
         listed = stated if isinstance(stated, list) else [stated]
         return tuple(one for one in listed if isinstance(one, int) and 0 <= one < len(self.head.weight))
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the tokens of an end depend on what is near alone: a Unigram model weighs all of a text."""
+        return not isinstance(self._whole.model, Unigram)
+
     @cached_property
     def _front(self) -> list[int]:
         """The special tokens before every text; those behind one are left out: the text goes on."""
@@ -145,22 +152,55 @@ class TransformerReader:
     def read(self, ids: Tensor, real: Tensor, after: Earlier | None = None) -> tuple[Tensor, Earlier]:
         """Read tokens (S, T), padded on the right; return outputs (S, T, D) and all that has been read."""
         pieces = after.pieces if after else ()
+        begin = after.positions[:, None] if after else torch.zeros((1, 1), dtype=torch.int64, device=ids.device)
+        seen = [piece.real.expand(len(ids), -1) for piece in pieces]
+        mask = torch.cat([*seen, real], dim=1).to(torch.int64)
+        states, keys = self._states(ids, mask, begin + torch.arange(ids.shape[1], device=ids.device), pieces)
+        return states, Earlier((*pieces, KeptKeys(*keys, real)))
+
+    def read_trees(self, trees: Sequence[TokenTree], after: Earlier) -> Tensor:
+        """Return outputs (n, D) at the nodes of all trees, which are a row each where the attention takes any mask."""
+        config: Any = self.module.config
+        if config._attn_implementation != NAME:
+            return self._paths(trees, after)
+        ids, real = self.padded([tree.tokens for tree in trees])  # (S, N) each
+        width = ids.shape[1]
+        own = np.zeros((len(trees), width, width), dtype=bool)
+        for row, tree in zip(own, trees, strict=True):
+            row[: len(tree.tokens), : len(tree.tokens)] = tree.seen
+        behind = torch.from_numpy(own).to(ids.device)  # (S, N, N)
+        before = torch.cat([piece.real.expand(len(ids), -1) for piece in after.pieces], dim=1)  # (S, K)
+        mask = torch.cat([before[:, None].expand(-1, width, -1), behind], dim=2)[:, None]  # (S, 1, N, K + N)
+        positions = after.positions[:, None] + (behind.sum(dim=2) - 1).clamp(min=0)
+        return self._states(ids, mask, positions, after.pieces)[0][real]
+
+    def _paths(self, trees: Sequence[TokenTree], after: Earlier) -> Tensor:
+        """Return what `read_trees` does, with a row for each path."""
+        paths = [(row, path) for row, tree in enumerate(trees) for path in tree.paths]
+        ids, real = self.padded([[trees[row].tokens[node - 1] for node in path] for row, path in paths])
+        states, _ = self.read(ids, real, after.some([row for row, _ in paths]))
+        places = {(row, node): (at, step) for at, (row, path) in enumerate(paths) for step, node in enumerate(path)}
+        chosen = [places[row, node + 1] for row, tree in enumerate(trees) for node in range(len(tree.tokens))]
+        return states[[at for at, _ in chosen], [step for _, step in chosen]]
+
+    def _states(
+        self, ids: Tensor, mask: Tensor, positions: Tensor, pieces: Sequence[KeptKeys]
+    ) -> tuple[Tensor, tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
+        """Return outputs (S, T, D) and, per block, new keys and values; the mask is (S, K) or (S, 1, T, K)."""
         config: Any = self.module.config
         layers = [
             AfterPieces([(piece.keys[number], piece.values[number]) for piece in pieces])
             for number in range(config.num_hidden_layers)
         ]
-        begin = after.positions[:, None] if after else torch.zeros((1, 1), dtype=torch.int64, device=ids.device)
-        seen = [piece.real.expand(len(ids), -1) for piece in pieces]
         output = self.module(
             input_ids=ids,
-            attention_mask=torch.cat([*seen, real], dim=1).to(torch.int64),
-            position_ids=(begin + torch.arange(ids.shape[1], device=ids.device)).expand(len(ids), -1),
+            attention_mask=mask,
+            position_ids=positions.expand(len(ids), -1),
             past_key_values=Cache(layers=list(layers)),
             **self.options,
         )
-        new = KeptKeys(tuple(layer.new[0] for layer in layers), tuple(layer.new[1] for layer in layers), real)
-        return output.last_hidden_state, Earlier((*pieces, new))
+        new = tuple(layer.new[0] for layer in layers), tuple(layer.new[1] for layer in layers)
+        return output.last_hidden_state, new
 
     def logits(self, states: Tensor) -> Tensor:
         """(N, D) -> (N, V) fp32."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import Encoded
+from graftwork.core.length_buckets import near_lengths
 from graftwork.core.method import THRESHOLDS_FACT, Logits
 from graftwork.core.ragged import added
 from graftwork.machine.memory import answers_in_halves
@@ -21,14 +22,17 @@ EXAMPLES_AT_ONCE = 512
 R = TypeVar("R")
 
 
-def in_batches(sizes: NDArray[np.int64], work: Callable[[Sequence[int]], Sequence[R]]) -> list[R]:
+def in_batches(
+    sizes: NDArray[np.int64], work: Callable[[Sequence[int]], Sequence[R]], buckets: bool = False
+) -> list[R]:
     """Return N results in order: `work` has one for each row of a batch. Batches are of near-equal `sizes` (N,).
 
-    A batch for which memory runs out is divided.
+    With `buckets` a batch is divided where that spares much padding; so is one for which memory runs out.
     """
     found: dict[int, R] = {}
-    for batch in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
-        rows = batch.tolist()
+    whole = by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+    parts = [batch[part] for batch in whole for part in near_lengths(sizes[batch], towers=2 if buckets else 1)]
+    for rows in (part.tolist() for part in parts):
         found |= zip(rows, chain.from_iterable(answers_in_halves(rows, work)), strict=True)
     return [found[row] for row in range(len(sizes))]
 

@@ -13,8 +13,9 @@ from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.core.writing import TextSearch
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import in_batches
+from graftwork.train.answer_tokens import asked_of
 from graftwork.train.asked import Asked, require_numbers
-from graftwork.train.continuations import DecoderCursor, asked_of, log_likelihoods, read_before
+from graftwork.train.continuations import DecoderCursor, log_likelihoods, read_before
 from graftwork.train.greedy_writing import margins_of, written_by
 
 R = TypeVar("R")

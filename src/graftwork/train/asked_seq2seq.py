@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graftwork.core.language_model import ReadPrompts, ReadThenWrite
+from graftwork.core.language_model import ReadPrompts, ReadThenWrite, TokenTree
 from graftwork.core.writing import TextSearch, WrittenTokens
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
 from graftwork.train.asked import Asked, begins_another, require_numbers, without_tokens
 from graftwork.train.batches import by_length
+from graftwork.train.continuations import chances_among
 from graftwork.train.greedy_writing import margins_of
 
 R = TypeVar("R")
@@ -49,7 +51,8 @@ class AskedSeq2Seq:
 
     def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[Asked]:
         """Tokenise prompts and their answers. Where one begins another, the token that ends texts follows each."""
-        told = {text: tokens for ways in answers for text, tokens in zip(ways, self.reader.answers(ways), strict=True)}
+        different = list(dict.fromkeys(chain.from_iterable(answers)))
+        told = dict(zip(different, self.reader.answers(different), strict=True)) if different else {}
         found = []
         for context, ways in zip(self.reader.tokens(prompts), answers, strict=True):
             tokens = [told[way] for way in ways]
@@ -61,23 +64,25 @@ class AskedSeq2Seq:
 
     def likelihoods(self, asked: Sequence[Asked]) -> list[list[float]]:
         """Return log p of every answer to each prompt, which is read once."""
-
-        def answer(part: Sequence[Asked], read: ReadPrompts) -> list[list[float]]:
-            pairs = [(row, way) for row, one in enumerate(part) for way in range(len(one.continuations))]
-            found = [[0.0] * len(one.continuations) for one in part]
-            sizes = np.array([len(part[row].continuations[way]) for row, way in pairs], dtype=np.int64)
-            for batch in by_length(sizes + read.mask.shape[1], TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
-                some = [pairs[place] for place in batch]
-                told = self.reader.chances(
-                    read, [row for row, _ in some], [part[row].continuations[way] for row, way in some]
-                )
-                for (row, way), chance in zip(some, told, strict=True):
-                    found[row][way] = chance
-            return found
-
-        found = self._batched(asked, answer)
+        found = self._batched(asked, lambda part, read: self._scored(read, [one.continuations for one in part]), True)
         require_numbers(found, self.reader.name)
         return found
+
+    def _scored(self, read: ReadPrompts, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
+        """Return log p of every answer to each of the prompts read. First tokens cost no pass of the decoder."""
+        trees = [TokenTree.of(ways) for ways in answers]
+        firsts = chances_among(read.first.log_softmax(dim=1), [tree.wanted[0] for tree in trees])
+        found = [{0: first} for first in firsts]
+        paths = [(row, path) for row, tree in enumerate(trees) for path in tree.paths]
+        sizes = np.array([len(path) for _, path in paths], dtype=np.int64)
+        for batch in by_length(sizes + read.mask.shape[1], TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+            some = [paths[place] for place in batch]
+            tokens = [[trees[row].tokens[node - 1] for node in path] for row, path in some]
+            chances = self.reader.follow(read, [row for row, _ in some], tokens).log_softmax(dim=2)  # (n, U, V)
+            for of_path, (row, path) in zip(chances, some, strict=True):
+                wanted = [trees[row].wanted[node] for node in path]
+                found[row] |= zip(path, chances_among(of_path[: len(path)], wanted), strict=True)
+        return [tree.sums([of[node] for node in range(len(of))]) for tree, of in zip(trees, found, strict=True)]
 
     def margins(self, asked: Sequence[Asked]) -> list[list[float]]:
         """Write one of the answers to each prompt."""
@@ -97,9 +102,8 @@ class AskedSeq2Seq:
         aloud = None if tell is None else lambda _, tokens: tell(reader.text_of(tokens).strip())
 
         def read_back(found: Sequence[WrittenTokens], read: ReadPrompts) -> list[Text]:
-            chances = reader.chances(read, range(len(found)), [one.tokens for one in found])
-            told = zip(found, chances, strict=True)
-            return [(reader.text_of(one.tokens).strip(), chance, not one.ended) for one, chance in told]
+            told = zip(found, self._scored(read, [[one.tokens] for one in found]), strict=True)
+            return [(reader.text_of(one.tokens).strip(), chance, not one.ended) for one, (chance,) in told]
 
         def answer(_: Sequence[Asked], read: ReadPrompts) -> list[tuple[Text, ...]]:
             ranks = zip(*((one, *one.others) for one in reader.write(read, search, aloud)), strict=True)
@@ -124,11 +128,13 @@ class AskedSeq2Seq:
         return 0
 
     @torch.inference_mode()
-    def _batched(self, asked: Sequence[Asked], work: Callable[[Sequence[Asked], ReadPrompts], list[R]]) -> list[R]:
+    def _batched(
+        self, asked: Sequence[Asked], work: Callable[[Sequence[Asked], ReadPrompts], list[R]], buckets: bool = False
+    ) -> list[R]:
         """Work on batches of prompts of near-equal lengths, each read once by the encoder."""
 
         def answer(rows: Sequence[int]) -> list[R]:
             part = [asked[row] for row in rows]
             return work(part, self.reader.read([one.context for one in part]))
 
-        return in_batches(np.array([len(one.context) for one in asked], dtype=np.int64), answer)
+        return in_batches(np.array([len(one.context) for one in asked], dtype=np.int64), answer, buckets)

@@ -1,9 +1,6 @@
 """How likely texts go on in given ways: what all share is read once, what each has of its own once, and then the ways.
 
-The rule is that of lm-evaluation-harness (Gao et al. 2024, doi:10.5281/zenodo.12608602): a continuation is scored by
-the sum of log p over its tokens, which are those of context + continuation without those of the context; spaces at the
-end of the context belong to the continuation. Where a continuation's tokens begin those of another one, it would
-never be the less likely: there, what follows an answer is scored too.
+The ways are a tree: tokens with which several begin are read once, and all of one context are one row behind it.
 """
 
 from __future__ import annotations
@@ -15,59 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graftwork.core.language_model import Earlier, NextTokenModel
-from graftwork.errors import ConfigError, clip
+from graftwork.core.language_model import Earlier, NextTokenModel, TokenTree
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
-from graftwork.train.asked import Asked, begins_another, require_numbers, without_tokens
+from graftwork.train.asked import Asked, require_numbers
 from graftwork.train.batches import by_length
 
 ROWS_AT_ONCE = 256  # of logits over the whole vocabulary
-
-
-def asked_of(
-    model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]], end: str = ""
-) -> list[Asked]:
-    """Tokenise contexts, each with its continuations.
-
-    Where one continuation begins another, `end` stands behind each or, if it has no token, the one that ends texts.
-    Raises `ConfigError` for a continuation without a token, and where continuations need an end and there is none.
-    """
-    found = _tokenised(model, contexts, continuations)
-    unclear = [row for row, one in enumerate(found) if begins_another(one.continuations)]
-    if not unclear:
-        return found
-    ended = [[way + end for way in continuations[row]] for row in unclear]
-    for row, one in zip(unclear, _tokenised(model, [contexts[row] for row in unclear], ended), strict=True):
-        found[row] = _ended(model, found[row], continuations[row]) if begins_another(one.continuations) else one
-    return found
-
-
-def _ended(model: NextTokenModel, asked: Asked, ways: Sequence[str]) -> Asked:
-    if not model.ends:
-        raise ConfigError(
-            "an answer begins another one, and nothing tells where it ends",
-            got=", ".join(map(clip, ways[:3])),
-            expected="a text behind every answer",
-            do="give the template a separator, or end its answer in a full stop",
-        )
-    return Asked(asked.context, [[*way, model.ends[0]] for way in asked.continuations])
-
-
-def _tokenised(model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]]) -> list[Asked]:
-    moved = [(context.rstrip(), context[len(context.rstrip()) :]) for context in contexts]
-    heads = model.tokens([head for head, _ in moved])
-    whole = iter(
-        model.tokens(
-            [head + spaces + way for (head, spaces), ways in zip(moved, continuations, strict=True) for way in ways]
-        )
-    )
-    found = []
-    for head, ways in zip(heads, continuations, strict=True):
-        followed = [next(whole)[len(head) :] for _ in ways]
-        if not head or not all(followed):
-            without_tokens("" if not head else ways[followed.index([])], prompt=not head)
-        found.append(Asked(head, followed))
-    return found
 
 
 @torch.inference_mode()
@@ -109,7 +59,7 @@ def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earli
     A continuation of one token costs nothing more than its context. Raises `IncompatibleModule` for what is no number.
     """
     sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
-    found = in_batches(sizes, lambda rows: _of_batch(model, [asked[row] for row in rows], before))
+    found = in_batches(sizes, lambda rows: _of_batch(model, [asked[row] for row in rows], before), buckets=True)
     require_numbers(found, model.name)
     return found
 
@@ -118,20 +68,18 @@ def _of_batch(model: NextTokenModel, asked: Sequence[Asked], before: Earlier | N
     ids, real = model.padded([one.context for one in asked])
     states, kept = model.read(ids, real, before)
     last = states[torch.arange(len(asked), device=ids.device), real.sum(dim=1) - 1]  # (B, D)
-    firsts = [[way[0] for way in one.continuations] for one in asked]
-    scores = _log_probabilities(model, last, firsts)
-    longer = [(row, place) for row, one in enumerate(asked) for place, way in enumerate(one.continuations) if way[1:]]
-    rests = [asked[row].continuations[place] for row, place in longer]
-    for part in by_length(np.array([len(way) - 1 for way in rests], dtype=np.int64), TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
-        chosen = part.tolist()
-        ids, real = model.padded([rests[i][:-1] for i in chosen])
-        states, _ = model.read(ids, real, kept.some([longer[i][0] for i in chosen]))
-        followed = [[token] for i in chosen for token in rests[i][1:]]
-        added = iter(_log_probabilities(model, states[real], followed))
-        for i in chosen:
-            row, place = longer[i]
-            scores[row][place] += sum(next(added)[0] for _ in rests[i][1:])
-    return scores
+    trees = [TokenTree.of(one.continuations) for one in asked]
+    firsts = _log_probabilities(model, last, [tree.wanted[0] for tree in trees])
+    found = [[first] for first in firsts]
+    longer = [row for row, tree in enumerate(trees) if tree.tokens]
+    sizes = np.array([len(trees[row].tokens) for row in longer], dtype=np.int64)
+    for part in by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+        rows = [longer[place] for place in part]
+        states = model.read_trees([trees[row] for row in rows], kept.some(rows))  # (n, D)
+        told = iter(_log_probabilities(model, states, [one for row in rows for one in trees[row].wanted[1:]]))
+        for row in rows:
+            found[row] += [next(told) for _ in trees[row].tokens]
+    return [tree.sums(chances) for tree, chances in zip(trees, found, strict=True)]
 
 
 def _log_probabilities(model: NextTokenModel, states: Tensor, tokens: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -140,9 +88,13 @@ def _log_probabilities(model: NextTokenModel, states: Tensor, tokens: Sequence[S
     for start in range(0, len(tokens), ROWS_AT_ONCE):
         logits = model.logits(states[start : start + ROWS_AT_ONCE])  # (n, V)
         chances = logits - logits.logsumexp(dim=1, keepdim=True)
-        wanted = tokens[start : start + ROWS_AT_ONCE]
-        rows = torch.tensor([row for row, listed in enumerate(wanted) for _ in listed], device=logits.device)
-        columns = torch.tensor(list(chain.from_iterable(wanted)), device=logits.device)
-        values = iter(chances[rows, columns].double().cpu().tolist())
-        found += [[next(values) for _ in listed] for listed in wanted]
+        found += chances_among(chances, tokens[start : start + ROWS_AT_ONCE])
     return found
+
+
+def chances_among(chances: Tensor, tokens: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Return some tokens' of the log-probabilities (n, V), for each row."""
+    rows = torch.tensor([row for row, listed in enumerate(tokens) for _ in listed], device=chances.device)
+    columns = torch.tensor(list(chain.from_iterable(tokens)), device=chances.device)
+    values = iter(chances[rows, columns].double().cpu().tolist())
+    return [[next(values) for _ in listed] for listed in tokens]

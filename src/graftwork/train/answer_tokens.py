@@ -1,0 +1,105 @@
+"""The tokens of prompts and of the answers behind them, for a left-to-right language model.
+
+The rule is that of lm-evaluation-harness (Gao et al. 2024, doi:10.5281/zenodo.12608602): an answer is scored by the sum
+of log p over its tokens, which are those of prompt + answer without those of the prompt; spaces at the end of the
+prompt belong to the answer. Where an answer's tokens begin those of another one, it would never be the less likely:
+there, what follows an answer is scored too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graftwork.core.language_model import NextTokenModel
+from graftwork.errors import ConfigError, clip
+from graftwork.train.asked import Asked, begins_another, without_tokens
+
+
+def asked_of(
+    model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]], end: str = ""
+) -> list[Asked]:
+    """Tokenise contexts, each with its continuations.
+
+    Where one continuation begins another, `end` stands behind each or, if it has no token, the one that ends texts.
+    Raises `ConfigError` for a continuation without a token, and where continuations need an end and there is none.
+    """
+    heads = [context.rstrip() for context in contexts]
+    read = model.tokens(heads)
+    spaces = [context[len(head) :] for context, head in zip(contexts, heads, strict=True)]
+    ways = [[blanks + way for way in listed] for blanks, listed in zip(spaces, continuations, strict=True)]
+    found = _asked(model, heads, read, ways)
+    unclear = [row for row, one in enumerate(found) if begins_another(one.continuations)]
+    if not unclear:
+        return found
+    ended = [[way + end for way in ways[row]] for row in unclear]
+    followed = _asked(model, [heads[row] for row in unclear], [read[row] for row in unclear], ended)
+    for row, one in zip(unclear, followed, strict=True):
+        found[row] = _ended(model, found[row], continuations[row]) if begins_another(one.continuations) else one
+    return found
+
+
+def _ended(model: NextTokenModel, asked: Asked, ways: Sequence[str]) -> Asked:
+    if not model.ends:
+        raise ConfigError(
+            "an answer begins another one, and nothing tells where it ends",
+            got=", ".join(map(clip, ways[:3])),
+            expected="a text behind every answer",
+            do="give the template a separator, or end its answer in a full stop",
+        )
+    return Asked(asked.context, [[*way, model.ends[0]] for way in asked.continuations])
+
+
+def _asked(
+    model: NextTokenModel, heads: Sequence[str], read: Sequence[list[int]], ways: Sequence[Sequence[str]]
+) -> list[Asked]:
+    found = followed(model, heads, read, ways)
+    for head, listed, tokens in zip(read, ways, found, strict=True):
+        if not head or not all(tokens):
+            without_tokens("" if not head else listed[tokens.index([])], prompt=not head)
+    return [Asked(head, tokens) for head, tokens in zip(read, found, strict=True)]
+
+
+def followed(
+    model: NextTokenModel, heads: Sequence[str], read: Sequence[list[int]], ways: Sequence[Sequence[str]]
+) -> list[list[list[int]]]:
+    """Return the tokens of each head + way, one text, without as many as its head has, which was `read`.
+
+    A way is tokenised behind the last word of its head alone, once for all heads that end in that word, unless the
+    tokens of the head or of the word turn out to be others there, or those of the first such head with its first way.
+    Where the tokens of an end depend on all of a text, every head is tokenised with every way.
+    """
+    told = dict(zip(heads, read, strict=True))
+
+    def tell(texts: Iterable[str]) -> None:
+        new = [text for text in dict.fromkeys(texts) if text not in told]
+        told.update(zip(new, model.tokens(new), strict=True) if new else {})
+
+    tails = [_last_word(head) if model.is_local else head for head in heads]
+    tell([*tails, *(tail + way for tail, own in zip(tails, ways, strict=True) for way in own)])
+    front = len(model.tokens([""])[0])
+
+    def near(row: int, way: str) -> list[int] | None:
+        alone, joined = told[tails[row]], told[tails[row] + way]
+        kept = alone[front + 1 :] or alone[front:]  # the first token of a text may be another one than within a text
+        met = bool(kept) and read[row][-len(kept) :] == kept and joined[: len(alone)] == alone
+        return joined[len(alone) :] if met else None
+
+    firsts = {tails[row]: row for row in reversed(range(len(heads))) if ways[row]}
+    tell(heads[row] + ways[row][0] for row in firsts.values())
+    sound = {
+        tail for tail, row in firsts.items()
+        if told[heads[row] + ways[row][0]] == read[row] + (near(row, ways[row][0]) or [])
+    }  # fmt: skip
+    found = [[near(row, way) if tails[row] in sound else None for way in own] for row, own in enumerate(ways)]
+    pairs = [list(zip(own, tokens, strict=True)) for own, tokens in zip(ways, found, strict=True)]
+    tell(heads[row] + way for row, own in enumerate(pairs) for way, known in own if known is None)
+    return [
+        [told[heads[row] + way][len(read[row]) :] if known is None else known for way, known in own]
+        for row, own in enumerate(pairs)
+    ]
+
+
+def _last_word(head: str) -> str:
+    """Return the last word of a text, with the blanks in front of it; all of a text without blanks within."""
+    parts = head.rsplit(maxsplit=1)
+    return head[len(parts[0]) :] if len(parts) > 1 else head
