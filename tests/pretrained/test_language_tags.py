@@ -190,6 +190,28 @@ def test_a_prefix_stands_before_every_text_that_is_read(tmp_path: Path) -> None:
     assert plain.encode(long).cut == 0 and backbone.encode(long).cut == 1
 
 
+def test_a_tokenizer_that_puts_tags_behind_texts_still_does(tmp_path: Path) -> None:
+    path = write_translator(tmp_path, "nllb") / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"legacy_behaviour": True}))
+    backbone = told(tmp_path, source_language="deu_Latn", target_language="fra_Latn")
+    theirs = AutoTokenizer.from_pretrained(tmp_path, src_lang="deu_Latn")
+    assert backbone.encode(EXAMPLES).ids == theirs(TEXTS).input_ids
+    assert backbone.encode(EXAMPLES).ids[0][-2:] == [2, theirs.convert_tokens_to_ids("deu_Latn")]
+
+
+def test_the_data_report_counts_what_stands_before_a_text(rows: Path, tmp_path: Path) -> None:
+    import graftwork as gw
+
+    backbone = f"hf:{write_seq2seq(tmp_path / 't5')}"
+    plain, longer = (
+        gw.data_report(Task.from_file(rows, kind="generation", **given), backbone=backbone)["lengths"]["train"]
+        for given in ({}, {"source_prefix": "so good " * 3})
+    )
+    assert plain["up to 8"] == 25 and longer["up to 8"] == 0 and longer["up to 16"] == 25
+    with pytest.raises(ConfigError, match="takes no language tags"):
+        gw.data_report(Task.from_file(rows, kind="generation", target_language="de_DE"), backbone=backbone)
+
+
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
     """Rows of a task that writes."""
@@ -212,6 +234,7 @@ def test_the_settings_reach_a_run_its_module_and_a_bank(nllb: Path, rows: Path, 
     question = bank.tasks["fra_Latn"].description["task"]
     assert (question["source_language"], question["target_language"]) == ("deu_Latn", "fra_Latn")
     module = bank.module("fra_Latn")
+    assert "a text of its own from deu_Latn to fra_Latn" in (module.folder / "README.md").read_text()
     assert isinstance(module.backbone, Seq2SeqBackbone)
     number = module.backbone.tokenizer.token_to_id("fra_Latn")
     assert module.backbone.special.first == (number,) and module.difference == 0.0

@@ -65,6 +65,12 @@ class Instruction:
         told = {"source_language": self.source_language, "target_language": self.target_language}
         return ", ".join(f"{name} {tag!r}" for name, tag in told.items() if tag is not None)
 
+    @property
+    def direction(self) -> str:
+        """` from en_XX to de_DE`, without what is not told."""
+        told = {"from": self.source_language, "to": self.target_language}
+        return "".join(f" {word} {tag}" for word, tag in told.items() if tag is not None)
+
 
 @dataclass(frozen=True)
 class WrittenTokens:
