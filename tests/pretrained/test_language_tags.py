@@ -25,6 +25,7 @@ from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
+from graftwork.pretrained.seq2seq_reader import Seq2SeqReader
 from graftwork.registry import kinds
 from graftwork.testing.tiny_writers import TRANSLATORS, write_seq2seq, write_translator
 from graftwork.train.text_loop import padded_tokens
@@ -247,6 +248,27 @@ def test_the_settings_reach_a_run_its_module_and_a_bank(nllb: Path, rows: Path, 
     assert [one["log_probability"] for one in answers] == pytest.approx([one["log_probability"] for one in alone])
     assert answers[0]["log_probability"] != answers[1]["log_probability"]
     assert bank.cut([("fra_Latn", "a " * 600), ("eng_Latn", "a")]) == [True, False]
+
+
+def test_a_bank_counts_the_prefix_of_a_task_in_what_is_cut(rows: Path, tmp_path: Path) -> None:
+    import graftwork as gw
+
+    network = f"hf:{write_seq2seq(tmp_path / 't5')}"
+    bank = Bank.create(tmp_path / "shop.bank")
+    for name, given in (("plain", {}), ("told", {"source_prefix": "so good "})):
+        task = Task.from_file(rows, name=name, kind="generation", longest=4, **given)
+        made = gw.train(task, method="zero_shot", backbone=network, precision="fp32", runs=str(tmp_path / "runs"))
+        bank.add(made.folder / "module", name)
+    assert bank.card is not None
+    text = "so " * (bank.card.max_length - 1)
+    assert bank.cut([("plain", text), ("told", text), ("told", "so")]) == [False, True, False]
+
+
+def test_a_network_that_is_asked_reads_and_answers_with_its_tags(nllb: Path) -> None:
+    backbone = told(nllb, source_language="deu_Latn", target_language="fra_Latn")
+    reader, number = Seq2SeqReader(backbone), backbone.tokenizer.token_to_id
+    assert [row[0] for row in reader.tokens(TEXTS)] == [number("deu_Latn")] * 4
+    assert [row[0] for row in reader.answers(WANTED)] == [number("fra_Latn")] * 4
 
 
 def test_settings_of_languages_are_texts() -> None:
