@@ -260,7 +260,7 @@ def test_a_bank_counts_the_prefix_of_a_task_in_what_is_cut(rows: Path, tmp_path:
         made = gw.train(task, method="zero_shot", backbone=network, precision="fp32", runs=str(tmp_path / "runs"))
         bank.add(made.folder / "module", name)
     assert bank.card is not None
-    text = "so " * (bank.card.max_length - 1)
+    text = "so " * (bank.card.max_length - 2)
     assert bank.cut([("plain", text), ("told", text), ("told", "so")]) == [False, True, False]
 
 
