@@ -39,6 +39,7 @@ from transformers import (
     GPTNeoXConfig,
     GraniteConfig,
     LlamaConfig,
+    M2M100Config,
     MarianConfig,
     MBartConfig,
     MistralConfig,
@@ -105,7 +106,7 @@ BART: dict[str, Any] = {
     "scale_embedding": True, "init_std": 0.2,
 }  # fmt: skip
 GROUPED = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}  # wider together than the states
-BART_TYPES = ("bart", "mbart", "marian")
+BART_TYPES = ("bart", "mbart", "marian", "m2m_100")
 CONFIGS: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SHAPE),
     "ernie": ErnieConfig(**SHAPE, use_task_id=True),
@@ -134,6 +135,7 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "bart": BartConfig(**BART),
     "mbart": MBartConfig(**BART),
     "marian": MarianConfig(**BART),
+    "m2m_100": M2M100Config(**BART),
     "gpt2": GPT2Config(**GPT),
     "openai-gpt": OpenAIGPTConfig(**GPT),
     "llama": LlamaConfig(**SHAPE | GROUPED),
@@ -178,7 +180,7 @@ UNBIASED = {
 }
 UNBIASED -= {"qwen2"}  # of queries, keys and values
 ALIKE = {  # rows of a layout that another architecture has too: all but their states is slow
-    "ernie", "xlm-roberta", "camembert", "data2vec-text", "mt5", "mbart",
+    "ernie", "xlm-roberta", "camembert", "data2vec-text", "mt5", "mbart", "m2m_100",
     "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "granite", "olmo", "olmo2", "smollm3", "phi",
     "bloom", "falcon", "umt5", "eurobert", "nomic_bert",
 }  # fmt: skip

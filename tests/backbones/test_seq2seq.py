@@ -39,7 +39,7 @@ from graftwork.train.text_loop import padded_tokens
 TEXTS = ["the film was so good", "sad", "it was a warm film is it so fine or cold", "a bad film"]
 WANTED = ["a good film", "so sad", "it is warm", "bad"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
-SLOW = {"t5", "mt5", "pegasus", "mbart", "marian"}
+SLOW = {"t5", "mt5", "pegasus", "mbart", "marian", "m2m_100"}
 SEARCHES = (TextSearch(1, 1.0, 0, 12), TextSearch(3, 0.6, 2, 12))
 
 

@@ -13,7 +13,7 @@ from transformers import AutoFeatureExtractor, WhisperForConditionalGeneration
 from graftwork.core.backbone import Encoded
 from graftwork.core.example import Example
 from graftwork.core.model import Model
-from graftwork.core.writing import TextSearch, TextWriter, reading_part
+from graftwork.core.writing import Instruction, TextSearch, TextWriter, reading_part
 from graftwork.errors import ConfigError
 from graftwork.methods.full import Full
 from graftwork.methods.top_layers import TopLayers
@@ -65,8 +65,10 @@ def theirs_of(folder: Path | str) -> WhisperForConditionalGeneration:
     return WhisperForConditionalGeneration.from_pretrained(folder, attn_implementation="eager").eval()
 
 
-def same_texts(ours: Seq2SeqBackbone, folder: Path | str, encoded: Encoded, searches: tuple[TextSearch, ...]) -> None:
-    """Require that texts are those of transformers' `generate`, token by token, for every search."""
+def same_texts(
+    ours: Seq2SeqBackbone, folder: Path | str, encoded: Encoded, searches: tuple[TextSearch, ...], **told: str
+) -> None:
+    """Require that texts are those of transformers' `generate`, which is `told` this, token by token."""
     theirs, end = theirs_of(folder), ours.special.ends[0]
     inputs = ours.collate(encoded, range(len(encoded)))
     states = ours.features(inputs).sequence
@@ -75,7 +77,7 @@ def same_texts(ours: Seq2SeqBackbone, folder: Path | str, encoded: Encoded, sear
         wanted = theirs.generate(
             input_features=inputs["input_features"], num_beams=search.beams, do_sample=False,
             max_new_tokens=search.longest, no_repeat_ngram_size=search.no_repeat,
-            **({"length_penalty": search.length_penalty} if search.beams > 1 else {}),
+            **({"length_penalty": search.length_penalty} if search.beams > 1 else {}), **told,
         ).tolist()  # fmt: skip
         for text, row in zip(found, wanted, strict=True):
             before = [token for token in row if token != end]  # Whisper's own takes the end away
@@ -121,6 +123,40 @@ def test_the_encoder_by_itself_serves_other_tasks(folder: Path) -> None:
     assert reading_part(writer).card == encoder.card and not encoder.card.writes and encoder.card.blocks == 2
     check_backbone(encoder, absent=("attention", "attention.qkv"))
     assert writer.card.revision != encoder.card.revision and writer.card.blocks == 5
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("given", "task"),
+    [(("fr", None), "transcribe"), (("French", "fr"), "transcribe"), (("french", "en"), "translate")],
+)
+def test_a_language_that_is_told_is_heard(
+    given: tuple[str, str | None], task: str, tmp_path: Path, sounds: list[Path]
+) -> None:
+    plain = opened(write_whisper(tmp_path, "many languages"))
+    backbone = plain.instructed(Instruction(*given))
+    assert backbone.special.start == (2, LANGUAGES["<|fr|>"], TASKS[task], NO_TIMES) and not backbone.special.languages
+    assert backbone.most == plain.most == 24 - 3 and plain.instructed(Instruction()) is plain
+    with torch.no_grad():
+        same_texts(backbone, tmp_path, backbone.encode(heard(sounds)), SEARCHES, language="fr", task=task)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "parts"),
+    [
+        ("many languages", Instruction("klingon"), ("no tag", "klingon", "de, en, fr")),
+        ("many languages", Instruction("de", "fr"), ("Whisper writes", "target_language de or en")),
+        ("many languages", Instruction(None, "de"), ("has to be told", "without source_language")),
+        ("many languages", Instruction(source_prefix="so: "), ("reads sounds", "leave source_prefix out")),
+        ("english", Instruction("en"), ("takes no language tags",)),
+    ],
+)
+def test_languages_that_it_does_not_know_are_refused(
+    name: str, given: Instruction, parts: tuple[str, ...], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        opened(write_whisper(tmp_path, name)).instructed(given)
+    assert all(part in raised.value.message for part in (*parts, str(tmp_path))), raised.value.message
 
 
 def test_roles_rates_and_copies(folder: Path) -> None:

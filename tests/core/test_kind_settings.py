@@ -21,7 +21,10 @@ GIVEN: dict[str, dict[str, Any]] = {  # values of all settings, none of them the
     "ranking": {"choices": ("a",), "count_from": "0"},
     "regression": {"scale": (3.0, 2.0)}, "span": {"realign": True, "unanswerable": True},
     "tagging": {"stray_tags": "refuse", "class_weights": "balanced"},
-    "generation": {"beams": 4, "length_penalty": 0.5, "no_repeat": 3, "longest": 20},
+    "generation": {
+        "beams": 4, "length_penalty": 0.5, "no_repeat": 3, "longest": 20, "source_language": "en_XX",
+        "target_language": "de_DE", "source_prefix": "translate: ",
+    },
 }  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def test_a_task_may_name_its_files_in_words(tmp_path: Path) -> None:
 GIVEN: dict[str, Any] = {  # settings that only some kinds have a use for
     "labels": ("a", "b"), "positive": "a", "thresholds": "half", "stray_tags": "refuse", "realign": True,
     "choices": ("one", "two"), "count_from": "1", "beams": 4, "length_penalty": 2.0, "no_repeat": 3, "longest": 9,
-    "class_weights": "balanced", "costs": {"a": {"a": 0.0, "b": 1.0}, "b": {"a": 1.0, "b": 0.0}},
+    "source_language": "en_XX", "target_language": "de_DE", "source_prefix": "so: ", "class_weights": "balanced",
+    "costs": {"a": {"a": 0.0, "b": 1.0}, "b": {"a": 1.0, "b": 0.0}},
 }  # fmt: skip
 
 

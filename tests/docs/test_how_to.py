@@ -16,6 +16,7 @@ import pytest
 import graftwork as gw
 from docs.blocks import CHECKOUT
 from docs.reader import Reader
+from graftwork.testing.tiny_writers import write_seq2seq, write_translator
 
 pytestmark = pytest.mark.slow
 HOW_TO = CHECKOUT / "docs" / "how-to"
@@ -113,6 +114,19 @@ def test_a_page_is_carried_out(page: str, desk: Path) -> None:
     reader = Reader(*RUNS.get(page, ()), without=NEEDS_MORE.get(page, ""))
     reader.carry_out(HOW_TO / f"{page}.md")
     assert not reader.waiting
+
+
+def test_translators_are_told_their_languages(desk: Path) -> None:
+    write_translator(Path("facebook", "nllb-200-distilled-600M"))
+    write_seq2seq(Path("google-t5", "t5-small"))
+    Path("captions").mkdir()
+    for name in ("train.en", "train.de"):
+        shutil.copy(name, "captions")
+    reader = Reader("ID", told_by="train")
+    reader.carry_out(HOW_TO / "translate.md")
+    assert not reader.waiting and reader.names["run"]
+    asked = gw.TaskModule.load(Path("runs", reader.known["ID"], "module")).task.settings
+    assert (asked.source_language, asked.target_language) == ("eng_Latn", "deu_Latn")
 
 
 @pytest.fixture

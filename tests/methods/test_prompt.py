@@ -394,6 +394,8 @@ def test_it_says_where_it_does_not_fit(write: Write, tmp_path: Path) -> None:
     assert "are for likelihoods" in Prompt(answer="written", normalise="tokens").unfit(data.task, card)
     beams = tiny_dataset("generation").task.resolved(beams=4)
     assert "writes greedily" in Prompt().unfit(beams, card) and Prompt().unfit(beams, None) == ""
+    told = tiny_dataset("generation").task.resolved(source_prefix="sum up: ")
+    assert "leave source_prefix out" in Prompt().unfit(told, card)
     assert "calibration" in Prompt(calibrate="contextual").unfit(tiny_dataset("choice").task, card)
     with pytest.raises(ConfigError, match="no word for a label"):
         Prompt(template="question_type").unfit(data.task, card)

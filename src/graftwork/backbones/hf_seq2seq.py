@@ -53,6 +53,7 @@ LAYOUTS: Mapping[str, tuple[Layout, Seq2SeqLayout]] = {  # of the encoder, and o
     "mbart": _of_bart(MBART),
     "marian": _of_bart(BART),
     "pegasus": _of_bart(MBART),
+    "m2m_100": _of_bart(MBART),
 }
 
 backbones.register("hf_seq2seq")(Seq2SeqFamily(LAYOUTS))

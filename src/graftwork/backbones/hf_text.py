@@ -161,6 +161,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "bart": BART,
     "mbart": MBART,
     "marian": BART,
+    "m2m_100": MBART,
 }
 
 backbones.register("hf_text")(TransformerFamily(LAYOUTS))

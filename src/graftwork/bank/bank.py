@@ -17,7 +17,7 @@ from graftwork.bank.task_version import BankChanges, BankState, Failure, TaskEnt
 from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.writing import Tell
+from graftwork.core.writing import Instruction, Tell, instructed
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import read_json
 from graftwork.machine.environment import numerics, resolve_device
@@ -197,14 +197,15 @@ class Bank:
     def cut(self, rows: Sequence[Row]) -> list[bool]:
         """Return, per row, whether it is longer than the backbone reads and is therefore truncated."""
         found = [False] * len(rows)
-        groups: dict[tuple[str, ...], dict[int, Example]] = {}
+        groups: dict[tuple[Any, ...], dict[int, Example]] = {}
         for place, (example, (task, _)) in enumerate(zip(self._examples(rows), rows, strict=True)):
-            if self._entry(task).description["backbone"] is not None:
-                groups.setdefault(self._entry(task).roles, {})[place] = example
-        for group in groups.values():
-            if self.open_backbone().encode(list(group.values())).cut:
+            if (about := self._entry(task).description)["backbone"] is not None:
+                groups.setdefault((Instruction.of_question(about["task"]), *about["roles"]), {})[place] = example
+        for (told, *_), group in groups.items():
+            backbone = instructed(self.open_backbone(), told)
+            if backbone.encode(list(group.values())).cut:
                 for place, example in group.items():
-                    found[place] = self.open_backbone().encode([example]).cut > 0
+                    found[place] = backbone.encode([example]).cut > 0
         return found
 
     def load(self, names: Iterable[str]) -> None:

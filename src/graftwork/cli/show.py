@@ -180,6 +180,8 @@ def _part(recipe: dict[str, Any]) -> str:
 
 def module_lines(folder: Path) -> list[str]:
     """Format a task module for the terminal."""
+    from graftwork.module.module_display import direction_of
+
     module = read_json(folder / "module.json")
     task, backbone = module["task"], module["backbone"]
     answers = f", {len(task['labels'])} labels: {', '.join(task['labels'][:12])}" if task["labels"] else ""
@@ -188,7 +190,7 @@ def module_lines(folder: Path) -> list[str]:
         test = f"unknown: imported from {module['imported']['format']}"
     return [
         f"module     {folder}",
-        f"task       {task['name']} ({task['kind']}{answers})",
+        f"task       {task['name']} ({task['kind']}{answers}{direction_of(task)})",
         f"inputs     {', '.join(module['roles'])}",
         f"backbone   {backbone['id'] + ', revision ' + backbone['revision'][:16] if backbone else 'none'}",
         f"method     {module['method']['name']}",

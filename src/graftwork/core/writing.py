@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from graftwork.core.backbone import Backbone
+from graftwork.errors import ConfigError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +38,41 @@ class TextSearch:
 
 
 @dataclass(frozen=True)
+class Instruction:
+    """What a network is told beside the texts: settings of a task whose answers are texts."""
+
+    source_language: str | None = None  # a tag of its tokenizer
+    target_language: str | None = None
+    source_prefix: str | None = None  # stands before every text that is read
+
+    @classmethod
+    def of(cls, task: Task) -> Instruction | None:
+        """Read the settings of a task; None of one whose answers are no texts."""
+        settings = task.settings
+        if not hasattr(settings, "source_prefix"):
+            return None
+        return cls(settings.source_language, settings.target_language, settings.source_prefix)
+
+    @classmethod
+    def of_question(cls, question: Mapping[str, Any]) -> Instruction | None:
+        """Read the question of a task as JSON, which has the settings that were given; None where none was."""
+        given = cls(*(question.get(item.name) for item in fields(cls)))
+        return None if given == cls() else given
+
+    @property
+    def languages(self) -> str:
+        """The languages that are told, by the names of the settings; "" if none is."""
+        told = {"source_language": self.source_language, "target_language": self.target_language}
+        return ", ".join(f"{name} {tag!r}" for name, tag in told.items() if tag is not None)
+
+    @property
+    def direction(self) -> str:
+        """` from en_XX to de_DE`, without what is not told."""
+        told = {"from": self.source_language, "to": self.target_language}
+        return "".join(f" {word} {tag}" for word, tag in told.items() if tag is not None)
+
+
+@dataclass(frozen=True)
 class WrittenTokens:
     """What was written for one sequence."""
 
@@ -61,6 +97,12 @@ class TextWriter(Protocol):
     def below_top(self) -> Mapping[str, int]:
         """Path of a block -> the number of blocks above it in the encoder or in the decoder, whichever has it."""
 
+    def instructed(self, given: Instruction) -> Backbone:
+        """Return this network, over the same modules and with the same card, as it reads and writes when told this.
+
+        Raises `ConfigError` for what it can't be told, and where it has to be told more.
+        """
+
     def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
         """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""
 
@@ -80,6 +122,29 @@ class TextWriter(Protocol):
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""
+
+
+def instructed(backbone: Backbone, given: Instruction | None) -> Backbone:
+    """Return an open backbone as it answers a task of this instruction.
+
+    Raises `ConfigError` for what the backbone can't be told, and where it has to be told more.
+    """
+    if given is not None and isinstance(backbone, TextWriter):
+        return backbone.instructed(given)
+    if given is not None and given.languages:
+        raise no_tags(backbone.card.id, given)
+    return backbone
+
+
+def no_tags(name: str, given: Instruction) -> ConfigError:
+    """Return the error of languages that are told to the backbone `name`, which knows no tags of them."""
+    return ConfigError(
+        "this backbone takes no language tags",
+        where=name,
+        got=given.languages,
+        expected="a translator with tags, such as mBART-50, M2M100 or NLLB",
+        do='leave both languages out; a T5 is told by words: --source-prefix "translate English to German: "',
+    )
 
 
 def share_reading(writer: Backbone, reader: Backbone) -> None:

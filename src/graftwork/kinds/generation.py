@@ -25,7 +25,7 @@ HEARD = ("word_accuracy", "character_accuracy", "exact_match")  # where a sound 
 
 @dataclass(frozen=True)
 class GenerationSettings:
-    """The settings of generation: how a network searches for the text that it writes."""
+    """The settings of generation: how a network searches for the text that it writes, and what it is told before."""
 
     beams: int = field(default=1, metadata=IN_QUESTION)  # beams of the search; 1 takes the likeliest token each time
     length_penalty: float = field(default=1.0, metadata=IN_QUESTION)
@@ -33,6 +33,12 @@ class GenerationSettings:
     no_repeat: int = field(default=0, metadata=IN_QUESTION)
     # length of the token n-grams that may not come twice in a text; 0: any may
     longest: int = field(default=128, metadata=IN_QUESTION)  # tokens that a text may have, at most
+    source_language: str | None = field(default=None, metadata=IN_QUESTION)
+    # tag of the language that is read, as the backbone's tokenizer has it; None: that of its folder, if any
+    target_language: str | None = field(default=None, metadata=IN_QUESTION)
+    # tag of the language that is written; None: that of the backbone's folder, if any
+    source_prefix: str | None = field(default=None, metadata=IN_QUESTION)
+    # what stands before every text that a network reads, its last blank included; None: nothing
 
     def __post_init__(self) -> None:
         for name, least in (("beams", 1), ("no_repeat", 0), ("longest", 1)):
@@ -41,6 +47,12 @@ class GenerationSettings:
                 raise ConfigError(f"{name} must be a whole number", got=repr(value), expected=f"{least} or more")
         if not math.isfinite(self.length_penalty):
             raise ConfigError("length_penalty must be a number", got=repr(self.length_penalty))
+        for name in ("source_language", "target_language", "source_prefix"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value.strip()):
+                raise ConfigError(
+                    f"{name} must be a text with something in it", got=repr(value), do="fill it in, or leave it out"
+                )
 
 
 class Generation:

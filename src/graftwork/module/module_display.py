@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.writing import Instruction
 from graftwork.io.display import card, facts
 from graftwork.module.calibration import CALIBRATION
 from graftwork.module.inputs import asking
@@ -61,7 +62,15 @@ def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
         return "a stretch of the text that is asked about"
     if "choices" in roles:
         return "with one or all of the given choices"
-    return {"regression": "a number", "generation": "a text of its own"}.get(task["kind"], "as its kind does")
+    if task["kind"] == "generation":
+        return f"a text of its own{direction_of(task)}"
+    return "a number" if task["kind"] == "regression" else "as its kind does"
+
+
+def direction_of(task: Mapping[str, Any]) -> str:
+    """Return the languages of a task that has some, ` from en_XX to de_DE`; else an empty string."""
+    told = Instruction.of_question(task)
+    return told.direction if told else ""
 
 
 def _calibration(description: Mapping[str, Any]) -> str:

@@ -11,16 +11,17 @@ from typing import Any, Literal
 
 import torch
 from tokenizers import Tokenizer
-from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel
 
 from graftwork.core.backbone import ROLES
+from graftwork.core.writing import Instruction
 from graftwork.errors import ConfigError, clip
 from graftwork.io.files import digest
 from graftwork.nn.attention_interface import with_our_attention
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.build_backbone import assemble
 from graftwork.pretrained.folder_file import model_file
+from graftwork.pretrained.language_tags import as_encoder, instructed_texts
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.load_folder import fresh_of_folder, in_bf16, require_whole, tokenizer_of, weighted
 from graftwork.pretrained.model_folder import (
@@ -34,7 +35,6 @@ from graftwork.pretrained.model_folder import (
 from graftwork.pretrained.model_json import checked_json, require_modest
 from graftwork.pretrained.network_config import configuration
 from graftwork.pretrained.seq2seq import Reading, Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens, encoder_alone
-from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.transformers_errors import transformers_errors
 
 
@@ -77,7 +77,8 @@ class Seq2SeqFamily:
             identity=identity,
         )
         with_our_attention(module)
-        return writing_backbone(encoder, partial(_as_encoder, encoder), module, whole, layout, special)
+        read_by = partial(as_encoder, encoder)
+        return writing_backbone(encoder, read_by, module, whole, layout, special, instructed_texts)
 
 
 def whole_network(
@@ -101,6 +102,7 @@ def writing_backbone(
     tokenizer: Tokenizer,
     layout: Seq2SeqLayout,
     special: SpecialTokens,
+    instruct: Callable[[Seq2SeqBackbone, Instruction], Seq2SeqBackbone],
 ) -> Seq2SeqBackbone:
     """Freeze a network whose encoder is a backbone already, and write its card; `read_by` makes one of its copies."""
     use_linear_maps(module)
@@ -116,14 +118,9 @@ def writing_backbone(
         writes=True,
     )
     room = most - len(special.start) - bool(special.languages) + 1 if most else None
-    opened = Seq2SeqBackbone(card, module, read_by, tokenizer, layout, special, room)
+    opened = Seq2SeqBackbone(card, module, read_by, tokenizer, layout, special, room, instruct)
     opened.card = replace(card, lacks=tuple(role for role in ROLES if not opened.sites(role)))
     return opened
-
-
-def _as_encoder(opened: TransformerBackbone, module: nn.Module) -> TransformerBackbone:
-    """Return another network that is read as `opened` is."""
-    return TransformerBackbone(opened.card, module, opened.tokenizer, opened.pad_id, opened.layout)
 
 
 def _configuration(folder: Path) -> PreTrainedConfig:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +12,10 @@ from torch import nn
 from transformers import AutoModelForSpeechSeq2Seq
 from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
 
+from graftwork.core.writing import Instruction, no_tags
 from graftwork.errors import ConfigError
 from graftwork.pretrained.chained_network import ChainedBackbone
+from graftwork.pretrained.language_tags import half_told, unknown_language
 from graftwork.pretrained.load_folder import tokenizer_of
 from graftwork.pretrained.load_media import WHISPER, ReadNetwork, of_whisper
 from graftwork.pretrained.load_seq2seq import (
@@ -29,6 +31,7 @@ from graftwork.pretrained.transformers_errors import transformers_errors
 from graftwork.pretrained.whisper_encoder import WHISPER_ENCODER
 
 LEAD = " "  # Whisper writes a space before the first word
+ENGLISH = "en"  # the language that it translates into
 
 
 class WhisperFamily:
@@ -52,12 +55,13 @@ class WhisperFamily:
             tokenizer, pad, _ = tokenizer_of(folder, self.layout.writing)
             tokenizer.no_truncation()
             tokenizer.no_padding()
-            special = spoken(special_tokens(folder, config, tokenizer, pad), folder, config.vocab_size)
+            speaks = Speaks(special_tokens(folder, config, tokenizer, pad), folder, config.vocab_size)
             module = whole_network(AutoModelForSpeechSeq2Seq, folder, config, random_seed, bf16)
         module.eval().requires_grad_(False)
         part: Any = module.get_submodule(self.layout.encoder)
         encoder = of_whisper(ReadNetwork(folder, f"hf:{source}", part, WHISPER_ENCODER, random_seed))
-        return writing_backbone(encoder, partial(_as_encoder, encoder), module, tokenizer, self.layout, special)
+        read_by = partial(_as_encoder, encoder)
+        return writing_backbone(encoder, read_by, module, tokenizer, self.layout, speaks.told(), speaks.instructed)
 
 
 def _as_encoder(opened: ChainedBackbone, module: nn.Module) -> ChainedBackbone:
@@ -65,11 +69,63 @@ def _as_encoder(opened: ChainedBackbone, module: nn.Module) -> ChainedBackbone:
     return ChainedBackbone(opened.card, module, opened.reader, opened.architecture)
 
 
-def spoken(special: SpecialTokens, folder: Path, vocabulary: int) -> SpecialTokens:
+@dataclass(frozen=True)
+class Speaks:
+    """What a Whisper is told of a sound by tokens."""
+
+    special: SpecialTokens  # without them
+    folder: Path
+    vocabulary: int
+
+    def told(self, language: str | None = None, task: str | None = None) -> SpecialTokens:
+        """Return the special tokens for this language and task; without them as the folder says."""
+        return spoken(self.special, self.folder, self.vocabulary, language, task)
+
+    def instructed(self, backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBackbone:
+        """Return the network told the language that is spoken; to translate, where English is to be written of another.
+
+        Raises `ConfigError` for a prefix, and for languages that it does not know or write.
+        """
+        name = backbone.card.id
+        if given.source_prefix:
+            raise ConfigError(
+                "this backbone reads sounds, before which no text can stand",
+                where=name,
+                got=f"source_prefix {given.source_prefix!r}",
+                do="leave source_prefix out",
+            )
+        if not given.languages:
+            return backbone
+        stated = stated_of(self.folder)
+        known = [tag.removeprefix("<|").removesuffix("|>") for tag in stated.get("lang_to_id") or {}]
+        if not known:
+            raise no_tags(name, given)
+        if given.source_language is None:
+            raise half_told(given, "that of the sound and that of the text", "de", name)
+        source, target = _code(given.source_language), _code(given.target_language or given.source_language)
+        if source not in known:
+            raise unknown_language("source_language", given.source_language, known, name)
+        if target not in (source, ENGLISH):
+            raise ConfigError(
+                "Whisper writes the language that it hears, or English",
+                where=name,
+                got=given.languages,
+                expected=f"target_language {source}" + (f" or {ENGLISH}" if source != ENGLISH else ""),
+                do="leave target_language out",
+            )
+        special, before = self.told(source, "transcribe" if target == source else "translate"), backbone.special
+        longer = len(special.start) - len(before.start) - bool(before.languages)
+        return replace(backbone, special=special, most=backbone.most and backbone.most - longer, untold=backbone)
+
+
+def spoken(
+    special: SpecialTokens, folder: Path, vocabulary: int, language: str | None = None, task: str | None = None
+) -> SpecialTokens:
     """Return the tokens with those that say Whisper what to do: the language, to transcribe, and no times.
 
-    As transformers' `generate`: `language` and `task` of generation_config.json, else its `forced_decoder_ids`, else
-    the language that is the likeliest of a sound. Raises `ConfigError` for what are no tokens.
+    As transformers' `generate`: a given language and task, else `language` and `task` of generation_config.json, else
+    its `forced_decoder_ids`, else the language that is the likeliest of a sound. Raises `ConfigError` for what are no
+    tokens.
     """
     stated = stated_of(folder)
 
@@ -79,7 +135,7 @@ def spoken(special: SpecialTokens, folder: Path, vocabulary: int) -> SpecialToke
         return {key: _token(one, folder, name, vocabulary) for key, one in told.items()}
 
     known, tasks = numbers("lang_to_id"), numbers("task_to_id")
-    language, task = stated.get("language"), stated.get("task")
+    language, task = language or stated.get("language"), task or stated.get("task")
     forced: list[int | None] = []
     if language is None and task is None:
         pairs = stated.get("forced_decoder_ids") or []

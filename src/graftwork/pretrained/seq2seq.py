@@ -24,7 +24,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
 from graftwork.core.example import Example
-from graftwork.core.writing import NOTHING, TellTokens, TextSearch, WrittenTokens
+from graftwork.core.writing import NOTHING, Instruction, TellTokens, TextSearch, WrittenTokens
 from graftwork.nn.token_chances import token_chances
 from graftwork.pretrained.chained_network import ChainedBackbone
 from graftwork.pretrained.layout import Layout
@@ -113,6 +113,10 @@ class Seq2SeqBackbone:
     layout: Seq2SeqLayout
     special: SpecialTokens
     most: int | None  # maximum number of tokens of a text; None: no limit
+    instruct: Callable[[Seq2SeqBackbone, Instruction], Seq2SeqBackbone]  # it, told nothing -> it, told this
+    untold: Seq2SeqBackbone | None = None  # it, told nothing; None: this is
+    by_language: dict[str, tuple[Tokenizer, Tokenizer]] = field(default_factory=dict)
+    # tag of what is read -> the tokenizer that cuts, and the one that cuts nothing; made once for all that are told it
 
     def __post_init__(self) -> None:
         self.learns_like = {path: like for path, like in self.layout.learns_like.items() if _has(self.module, path)}
@@ -121,6 +125,10 @@ class Seq2SeqBackbone:
     def rows_apart(self) -> bool:
         """False: the decoder's states have another length, and a search has several rows for a sequence."""
         return False
+
+    def instructed(self, given: Instruction) -> Seq2SeqBackbone:
+        """Return it over the same modules, told this. Raises `ConfigError` for what it can't be told."""
+        return self.instruct(self.untold or self, given)
 
     @cached_property
     def reading(self) -> Reading:
@@ -175,15 +183,12 @@ class Seq2SeqBackbone:
 
     def copy(self) -> Seq2SeqBackbone:
         """Return a backbone with its own weights; the immutable tokenizers are shared."""
-        return self._over(copy.deepcopy(self.module))
+        return replace(self, module=copy.deepcopy(self.module))
 
     def twin(self) -> Seq2SeqBackbone:
         """Return new modules that share the weights: hooks on them do not affect other users of the weights."""
         shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
-        return self._over(copy.deepcopy(self.module, shared))
-
-    def _over(self, module: PreTrainedModel) -> Seq2SeqBackbone:
-        return Seq2SeqBackbone(self.card, module, self.read_by, self.tokenizer, self.layout, self.special, self.most)
+        return replace(self, module=copy.deepcopy(self.module, shared))
 
     def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
         """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""

@@ -31,6 +31,7 @@ class TextReader:
     max_length: int  # T at most, special tokens included
     towers: int = 1  # sequences that a pair becomes
     token_types: bool = False  # True if the network takes `token_type_ids`
+    before: str = ""  # stands before the first text of every example without words
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TextReader:
         """Return itself: it has no state to train."""
@@ -44,7 +45,7 @@ class TextReader:
         if examples and "words" in examples[0].inputs:
             return self._encode_words(examples)
         towers = towers_of(self.towers, examples[0]) if examples else 1
-        read = [_texts(example, towers) for example in examples]
+        read = [_texts(example, towers, self.before) for example in examples]
         texts = list(chain.from_iterable(read))
         owned = np.array([len(own) for own in read], dtype=np.int64)
         ids, types, too_long, unknown, known = [], [], [], 0, 0
@@ -155,9 +156,10 @@ def padded_rows(rows: Sequence[list[int]], real: NDArray[np.bool_], filler: int)
     return batch
 
 
-def _texts(example: Example, towers: int) -> list[str | tuple[str, str]]:
+def _texts(example: Example, towers: int, before: str) -> list[str | tuple[str, str]]:
     """Return the tokenizer inputs of an example, sequence by sequence."""
-    texts = texts_apart(example)
+    first, *others = texts_apart(example)
+    texts = [before + first, *others]
     if towers > 1 or len(texts) == 1:
         return list(texts)
     return list(zip(texts[::2], texts[1::2], strict=True))

@@ -37,7 +37,7 @@ PATHS = {  # settings that name files and locations on the machine that saved th
 }  # fmt: skip
 KEPT_OF_CONFIG = ("model_type", "tokenizer_class", "_name_or_path")  # a tokenizer is selected by these
 BACKENDS = {"TokenizersBackend", "PythonBackend", "SentencePieceBackend", "PreTrainedTokenizer"}
-AS_IT_IS = ("TokenizersBackend", "PreTrainedTokenizerFast")
+AS_IT_IS = ("TokenizersBackend", "PreTrainedTokenizerFast", "M2M100Tokenizer")  # transformers' M2M100 has no fast one
 
 
 @contextlib.contextmanager
@@ -69,16 +69,24 @@ def open_tokenizer(folder: Path) -> Any:
     """Open transformers' tokenizer of a folder. Raises `ConfigError` if it is not fast, and transformers' errors."""
     with checked_copy(folder) as copy:
         reader = PreTrainedTokenizerFast if _as_it_is(copy) else AutoTokenizer
-        outer = reader.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
+        try:
+            outer = reader.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
+        except ImportError:  # a class that is not fast, whose library is not here
+            raise _not_fast(folder) from None
     if isinstance(outer, ByT5Tokenizer):
         return fast_bytes(outer)
     if not outer.is_fast:
-        raise ConfigError(
-            "the tokenizer has no tokenizer.json, nor files that one can be made of",
-            where=str(folder),
-            do="save it with transformers, use_fast=True, and put its tokenizer.json here",
-        )
+        raise _not_fast(folder)
     return outer
+
+
+def _not_fast(folder: Path) -> ConfigError:
+    return ConfigError(
+        "the tokenizer has no tokenizer.json, nor files that one can be made of",
+        where=str(folder),
+        do="save it with transformers, use_fast=True, and put its tokenizer.json here; transformers makes none for"
+        " M2M100 and Marian: take a copy of the model that has the file",
+    )
 
 
 def _as_it_is(copy: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class TransformerBackbone:
     pad_id: int
     layout: Layout
     head: HeadPlace | None = None  # where the head of a language model is found
+    before: str = ""  # stands before every text that is read
 
     def __post_init__(self) -> None:
         pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))
@@ -69,7 +70,8 @@ class TransformerBackbone:
     def reader(self) -> TextReader:
         """The tokenising reader."""
         card = self.card
-        return TextReader(self.tokenizer, self.pad_id, card.max_length, card.towers, self.layout.token_types)
+        types = self.layout.token_types
+        return TextReader(self.tokenizer, self.pad_id, card.max_length, card.towers, types, self.before)
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise. A pair is `card.towers` sequences, one or two; a single text is always one.
@@ -142,14 +144,12 @@ class TransformerBackbone:
 
     def copy(self) -> TransformerBackbone:
         """Return a backbone with its own weights; the immutable tokenizer is shared."""
-        module = copy.deepcopy(self.module)
-        return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout, self.head)
+        return replace(self, module=copy.deepcopy(self.module))
 
     def twin(self) -> TransformerBackbone:
         """Return new modules that share the weights: hooks on them do not affect other users of the weights."""
         shared = {id(tensor): tensor for tensor in (*self.module.parameters(), *self.module.buffers())}
-        module = copy.deepcopy(self.module, shared)
-        return TransformerBackbone(self.card, module, self.tokenizer, self.pad_id, self.layout, self.head)
+        return replace(self, module=copy.deepcopy(self.module, shared))
 
     def language_model(self) -> TransformerReader:
         """Return the network with its head, loaded on first use."""

@@ -17,7 +17,7 @@ from graftwork.core.named_methods import Named, named_from_config
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import FILES, Dataset, Task, texts_of
-from graftwork.core.writing import TextWriter, reading_part
+from graftwork.core.writing import Instruction, TextWriter, instructed, reading_part
 from graftwork.data.load import load
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.io.cache_folder import CacheFolder, cache_folder
@@ -183,9 +183,10 @@ def open_session(
     if shared is None:
         shared = open_shared(methods, setup, writes_texts(dataset.task.kind))
     opened = shared.backbone
-    if opened is not None and not writes_texts(dataset.task.kind):
-        opened = reading_part(opened)
     require_reads(opened, dataset.task)
+    if opened is not None:
+        opened = opened if writes_texts(dataset.task.kind) else reading_part(opened)
+        opened = instructed(opened, Instruction.of(dataset.task))
     require_writable(Path(setup.runs))
     store = RunStore(Path(setup.runs))
     store.sweep()
@@ -219,7 +220,7 @@ def reopened(session: Session, by: OpenedBy) -> Session:
     return replace(
         session,
         numerics={**session.numerics, "precision": computed_in["precision"]},
-        backbone=shared.backbone,
+        backbone=shared.backbone and instructed(shared.backbone, Instruction.of(session.dataset.task)),
         load=shared.load,
         frozen=shared.frozen,
         model_files=shared.files,

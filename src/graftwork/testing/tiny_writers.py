@@ -29,6 +29,13 @@ WRITERS: dict[str, dict[str, Any]] = {  # model_type, and behind it what is spec
     "mbart": BART | {"decoder_start_token_id": 5, "bos_token_id": 3},
     "marian": BART | {"decoder_vocab_size": len(PIECES) + 4},
     "pegasus": BART,
+    "m2m_100": BART | {"decoder_start_token_id": 1, "bos_token_id": 3},
+}
+TRANSLATORS = {  # name -> model_type, class of its tokenizer, and three of its tags
+    "mbart": ("mbart", "MBartTokenizer", ("en_XX", "de_DE", "ro_RO")),
+    "mbart-50": ("mbart", "MBart50Tokenizer", ("en_XX", "de_DE", "uk_UA")),
+    "nllb": ("m2m_100", "NllbTokenizer", ("eng_Latn", "deu_Latn", "fra_Latn")),
+    "m2m100": ("m2m_100", "M2M100Tokenizer", ("__en__", "__de__", "__fr__")),
 }
 STATED: dict[str, dict[str, Any]] = {"bart": {"forced_bos_token_id": 3}, "marian": {"bad_words_ids": [[0]]}}
 WHISPER: dict[str, Any] = {
@@ -86,6 +93,58 @@ def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
         content = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(content | {"tie_word_embeddings": False}))
     return folder
+
+
+def write_translator(folder: Path, name: str = "nllb", seed: int = 5) -> Path:
+    """Write one of `TRANSLATORS` as save_pretrained does, with a tokenizer that puts tags of languages before texts.
+
+    That of mbart puts them behind, and its decoder is started by the tag ro_RO.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig
+
+    model_type, _, tags = TRANSLATORS[name]
+    tokenizer = _with_tags(name)
+    tokenizer.save_pretrained(folder)
+    if name == "m2m100":  # transformers has no fast class of it; folders that have a tokenizer.json say its name
+        path = folder / "tokenizer_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_class": "M2M100Tokenizer"}))
+    start = tokenizer.convert_tokens_to_ids(tags[2]) if name == "mbart" else 2
+    told = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": start}
+    config = AutoConfig.for_model(model_type, **BART | told | {"vocab_size": len(tokenizer)})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = AutoModelForSeq2SeqLM.from_config(config)
+    network.generation_config = GenerationConfig(**told)
+    network.save_pretrained(folder)
+    return folder
+
+
+def _with_tags(name: str) -> Any:
+    """Return the tokenizer of one of `TRANSLATORS`, of `PIECES`."""
+    import transformers
+    from tokenizers import Tokenizer, decoders
+    from tokenizers.models import Unigram
+    from tokenizers.pre_tokenizers import Metaspace
+    from tokenizers.processors import TemplateProcessing
+
+    _, named, tags = TRANSLATORS[name]
+    pieces = [(special, 0.0) for special in ("<s>", "<pad>", "</s>", "<unk>")] + PIECES[3:]
+    if name.startswith("mbart"):
+        return getattr(transformers, named)(vocab=[*pieces, *((tag, 0.0) for tag in tags), ("<mask>", 0.0)])
+    if name == "nllb":
+        letters = [piece for piece, _ in pieces if len(piece) == 1 or piece.startswith("<")]
+        vocabulary = {piece: number for number, piece in enumerate([*letters, "\u2581"])}
+        return transformers.NllbTokenizer(vocab=vocabulary, merges=[], extra_special_tokens=list(tags))
+    tokenizer = Tokenizer(Unigram(pieces, unk_id=3))
+    tokenizer.pre_tokenizer, tokenizer.decoder = Metaspace(), decoders.Metaspace()
+    tokenizer.add_special_tokens(list(tags))
+    ends = [(tags[0], len(pieces)), ("</s>", 2)]
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{tags[0]} $A </s>", pair=f"{tags[0]} $A $B </s>", special_tokens=ends
+    )
+    names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
 def write_whisper(folder: Path, name: str = "english", seed: int = 5) -> Path:

@@ -1,0 +1,161 @@
+"""Language tags: the tokens that tell a multilingual translator which language it reads, and which it is to write.
+
+The source has its tag where the tokenizer's template puts one: before the text (mBART-50, M2M100, NLLB) or behind it
+(mBART). The target begins with its own; where the decoder is started by a tag (mBART), it takes that one's place.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+
+from graftwork.core.writing import Instruction, no_tags
+from graftwork.errors import ConfigError
+from graftwork.io.files import digest
+from graftwork.pretrained.seq2seq import Seq2SeqBackbone, SpecialTokens
+from graftwork.pretrained.transformer import TransformerBackbone
+
+TAG = re.compile(r"[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}|__[a-z]{2,3}__")  # en_XX, eng_Latn, __en__
+NEAREST = 3  # tags that a message suggests
+
+
+@dataclass(frozen=True)
+class LanguageTags:
+    """The language tags of a tokenizer."""
+
+    numbers: Mapping[str, int]  # tag -> token
+    source: str  # that of what is read, by the tokenizer's template
+
+    def known(self, name: str, language: str, backbone: str) -> str:
+        """Return the tag of a language: itself, or `__en__` of `en`. Raises `ConfigError` where there is none."""
+        found = language if language in self.numbers else f"__{language}__"
+        if found not in self.numbers:
+            raise unknown_language(name, language, self.numbers, backbone)
+        return found
+
+
+def tags_of(tokenizer: Tokenizer) -> LanguageTags | None:
+    """Return the language tags of a tokenizer; None unless its template has one, in which no tag can be put."""
+    added = tokenizer.get_added_tokens_decoder()
+    numbers = {one.content: number for number, one in sorted(added.items()) if TAG.fullmatch(one.content)}
+    if not isinstance(tokenizer.post_processor, TemplateProcessing):
+        return None
+    used = _template(tokenizer)["special_tokens"]
+    source = next((tag for tag in used if tag in numbers), None)
+    return None if source is None else LanguageTags(numbers, source)
+
+
+def read_in(tokenizer: Tokenizer, tags: LanguageTags, tag: str) -> Tokenizer:
+    """Return a tokenizer whose template has `tag` in place of its own."""
+    template = _template(tokenizer)
+    for form in ("single", "pair"):
+        for piece in template[form]:
+            if piece.get("SpecialToken", {}).get("id") == tags.source:
+                piece["SpecialToken"]["id"] = tag
+    del template["special_tokens"][tags.source]
+    template["special_tokens"][tag] = {"id": tag, "ids": [tags.numbers[tag]], "tokens": [tag]}
+    changed: Any = TemplateProcessing(single="$A", pair="$A $B")
+    changed.__setstate__(json.dumps(template).encode())
+    other = copy.deepcopy(tokenizer)
+    other.post_processor = changed
+    return other
+
+
+def _template(tokenizer: Tokenizer) -> dict[str, Any]:
+    stored: Any = tokenizer.post_processor
+    template: dict[str, Any] = json.loads(stored.__getstate__())
+    return template
+
+
+def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBackbone:
+    """Return a network that reads texts, told its languages and what stands before every text.
+
+    Raises `ConfigError` for languages that it has no tags of, and where it has to be told them.
+    """
+    reading, tags = backbone.reading, tags_of(backbone.tokenizer)
+    assert isinstance(reading, TransformerBackbone)
+    if tags is None and given.languages:
+        raise no_tags(backbone.card.id, given)
+    special, source = backbone.special, None
+    if tags is not None:
+        source, target = _both(tags, given, special, backbone.card.id)
+        special = special if target is None else _written_in(special, tags, target)
+    if source is None and special == backbone.special and not given.source_prefix:
+        return backbone
+    cutting, whole = reading.tokenizer, backbone.tokenizer
+    if tags is not None and source not in (None, tags.source):
+        if source not in backbone.by_language:
+            backbone.by_language[source] = read_in(cutting, tags, source), read_in(whole, tags, source)
+        cutting, whole = backbone.by_language[source]
+    read_as = {"revision": reading.card.revision, "source": source, "before": given.source_prefix}
+    told = replace(
+        reading,
+        card=replace(reading.card, revision=digest(read_as)),  # what is read is kept by it
+        tokenizer=cutting,
+        before=given.source_prefix or "",
+    )
+    return replace(backbone, read_by=partial(as_encoder, told), tokenizer=whole, special=special, untold=backbone)
+
+
+def as_encoder(opened: TransformerBackbone, module: Any) -> TransformerBackbone:
+    """Return another network that is read as `opened` is."""
+    return replace(opened, module=module, head=None)
+
+
+def _both(
+    tags: LanguageTags, given: Instruction, special: SpecialTokens, backbone: str
+) -> tuple[str | None, str | None]:
+    """Return the tags of source and target; None where that of the folder holds."""
+    asked = {"source_language": given.source_language, "target_language": given.target_language}
+    found = {name: one and tags.known(name, one, backbone) for name, one in asked.items()}
+    source, target = found.values()
+    if target is None and {*special.first, special.start[-1]} & {*tags.numbers.values()}:
+        return source, None
+    if source is None or target is None:
+        raise half_told(given, f"two of its {len(tags.numbers)} tags, such as {tags.source}", tags.source, backbone)
+    return source, target
+
+
+def _written_in(special: SpecialTokens, tags: LanguageTags, target: str) -> SpecialTokens:
+    number = tags.numbers[target]
+    if special.start[-1] in tags.numbers.values():
+        return replace(special, start=(*special.start[:-1], number))
+    return replace(special, first=(number,))
+
+
+def half_told(given: Instruction, expected: str, example: str, backbone: str) -> ConfigError:
+    """Return the error of a backbone that has to be told the languages of source and target, and was not told both."""
+    lacking = "target_language" if given.target_language is None else "source_language"
+    return ConfigError(
+        "this backbone has to be told by tags which language it reads and which it writes",
+        where=backbone,
+        got=f"{given.languages or 'neither of them'}{f' without {lacking}' if given.languages else ''}",
+        expected=f"source_language and target_language, {expected}",
+        do=f"say both, such as --source-language {example} --target-language …",
+    )
+
+
+def unknown_language(name: str, language: str, known: Iterable[str], backbone: str) -> ConfigError:
+    """Return the error of a language, given as the setting `name`, that none of the `known` tags stands for."""
+    listed = list(known)
+    begun = [tag for tag in listed if tag.strip("_").lower().startswith(language[:2].lower())]
+    by_lower = {tag.lower(): tag for tag in listed}
+    close = [by_lower[one] for one in get_close_matches(language.lower(), by_lower, n=NEAREST, cutoff=0.51)]
+    near = list(dict.fromkeys([*close, *begun]))[:NEAREST]
+    return ConfigError(
+        "the backbone's tokenizer has no tag of this language",
+        where=backbone,
+        got=f"{name} {language!r}",
+        expected=f"one of its {len(listed)} tags"
+        + (f", the nearest of which are {', '.join(near)}" if near else f": {', '.join(listed)}"),
+        do=f"write --{name.replace('_', '-')} {near[0]}" if near else "name one of them",
+    )
