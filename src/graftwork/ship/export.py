@@ -167,10 +167,15 @@ def changes(module: TaskModule, found: Logits, expected: Logits, to: str) -> dic
     }
 
 
+def are_few(changed: Mapping[str, Any]) -> bool:
+    """Return whether 8-bit integers change no more predictions than is allowed."""
+    return changed["changed_predictions"] <= MOST_CHANGED and bool(np.isfinite(changed["largest_difference"]))
+
+
 def require_few(changed: Mapping[str, Any], where: str, *, task: str = "") -> None:
     """Raise `IncompatibleModule` where 8-bit integers change more predictions than is allowed."""
-    share, difference = changed["changed_predictions"], changed["largest_difference"]
-    if not (share <= MOST_CHANGED and np.isfinite(difference)):
+    if not are_few(changed):
+        share, difference = changed["changed_predictions"], changed["largest_difference"]
         raise IncompatibleModule(
             f"8-bit integers change too many predictions{f' of task {task!r}' if task else ''}",
             where=where,
