@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def test_rows_of_all_tasks_are_answered_as_in_the_bank(bank: Bank, tmp_path: Pat
         opened.predict([("t9", "a")])
     with pytest.raises(ConfigError, match="no network that can be looked into"):
         opened.open_backbone()
+    shown = opened.tasks["t1"].description["costs"]
+    assert shown["total_seconds"]["value"] > 0 and shown["predict_per_second"]["value"] is None  # that was torch's
     one = opened.module("t1")
     assert np.allclose(
         one.fitted.logits(one.examples(TEXTS)), bank.module("t1").fitted.logits(one.examples(TEXTS)), atol=1e-4
@@ -161,9 +164,11 @@ def test_adapters_are_stored_as_8_bit_integers_where_these_change_few_prediction
 
 @pytest.mark.slow
 def test_a_task_is_read_and_tested_on_first_use_and_many_share_batches(
-    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    export_bank({name: bank.module(name) for name in bank.tasks}, tmp_path / "out", to="onnx")
+    assert main(["export", str(bank.path), str(tmp_path / "out"), "--to", "onnx", "--tasks-as", "int8"]) == 0
+    said = capsys.readouterr().out
+    assert all(re.search(rf"8-bit integers change \d.* % of \d+ predictions of {name}\n", said) for name in bank.tasks)
     runs: list[list[str]] = []
     answered = GraphOfTasks.logits
 
@@ -198,3 +203,6 @@ def test_tasks_that_need_a_graph_of_their_own_are_named(
         export_bank({}, tmp_path / "out", to="onnx")
     assert main(["export", str(tmp_path / "bank"), str(tmp_path / "out"), "--to", "onnx", "--task", "whole"]) == 0
     assert "see README.md there" in capsys.readouterr().out
+    given = ["export", str(tmp_path / "bank"), str(tmp_path / "more"), "--to", "onnx", "--task", "whole"]
+    assert main([*given, "--tasks-as", "int8"]) == 2
+    assert "--tasks-as is for several tasks of a bank" in capsys.readouterr().err

@@ -26,6 +26,7 @@ from graftwork.module.exported_folder import EXPORTED_BANK
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
+from graftwork.ship.compressed_costs import without_speeds
 from graftwork.ship.onnx_graph import LENGTH, ROWS, write_graph
 from graftwork.ship.onnx_readme import bank_readme_of
 from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, reader_told
@@ -216,7 +217,9 @@ def write_bank(modules: Mapping[str, TaskModule], folder: Path, stored_as: Mappi
     (folder / TASKS).mkdir(exist_ok=True)
     for name, module in modules.items():
         write_tensors(folder / TASKS / f"{name}.safetensors", head_of(module) | weights[name])
-        write_json(folder / TASKS / f"{name}.json", dict(module.description) | {"precision": "fp32"})
+        costs = without_speeds(module.description.get("costs", {}))
+        described = dict(module.description) | {"precision": "fp32", "costs": costs}
+        write_json(folder / TASKS / f"{name}.json", described)
     told = {
         "to": "onnx",
         "reader": reader_told(backbone.reader),
