@@ -1,6 +1,6 @@
 """A hundred tasks in one ONNX graph: their cost on disk and in memory, mixed batches, and whether labels are equal.
 
-    OMP_NUM_THREADS=1 python benchmarks/ship/bank_onnx.py FILE MODULE … [--tasks 100] [--out RESULT]
+    OMP_NUM_THREADS=1 python benchmarks/ship/bank_onnx.py FILE MODULE … [--tasks 100] [--tasks-as int8] [--out RESULT]
 
 FILE is a TSV file with a column `text` first, of at least 64 rows. The tasks are copies of the modules in turn, whose
 trained weights are shaken by noise of a tenth of their standard deviation: tasks of real shapes, of no real use.
@@ -38,7 +38,10 @@ def resident():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS:")) * 1024
 before = resident()
 opened = ExportedBank.open(sys.argv[1])
-opened.predict([(name, "a text") for name in opened.tasks][:64])
+rows = [(name, "a text") for name in opened.tasks][:64]
+opened.predict(rows[:1])
+print(resident() - before)
+opened.predict(rows)
 print(resident() - before)
 """
 
@@ -61,10 +64,10 @@ def shaken(module: TaskModule, folder: Path, rng: np.random.Generator) -> TaskMo
     return found
 
 
-def memory(folder: Path) -> int:
-    """Return the resident bytes that opening the folder and one joint batch take in a new process."""
+def memory(folder: Path) -> list[int]:
+    """Return the resident bytes of the open folder in a new process, after one row and after a joint batch."""
     done = subprocess.run([sys.executable, "-c", MEMORY, str(folder)], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    return [int(line) for line in done.stdout.split()]
 
 
 def size(folder: Path) -> int:
@@ -83,12 +86,14 @@ def seconds(work: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: float(np.median(times[1:])) for name, times in found.items()}
 
 
-def measured(modules: list[TaskModule], texts: list[str], tasks: int, places: Path) -> dict[str, Any]:
+def measured(
+    modules: list[TaskModule], texts: list[str], tasks: int, tasks_as: str | None, places: Path
+) -> dict[str, Any]:
     """Make the tasks, export them, and measure."""
     rng = np.random.default_rng(0)
     made = {f"t{n}": shaken(modules[n % len(modules)], places / f"t{n}", rng) for n in range(tasks)}
     start = time.process_time()
-    told = export_bank(made, places / "many", to="onnx")
+    told = export_bank(made, places / "many", to="onnx", tasks_as=tasks_as)
     spent = time.process_time() - start
     export_bank({"t0": made["t0"]}, places / "one", to="onnx")
     many, one = ExportedBank.open(places / "many"), ExportedBank.open(places / "one")
@@ -108,11 +113,14 @@ def measured(modules: list[TaskModule], texts: list[str], tasks: int, places: Pa
     return {
         "tasks": tasks,
         "methods": [module.description["method"] for module in modules],
+        "tasks_as": tasks_as or "fp16",
         "in_fp32": len(told["in_fp32"]),
+        "not_in_int8": len(told.get("not_in_int8", ())),
         "largest_difference": told["largest_difference"],
         "disk": {"bytes": told["bytes"], "times_backbone": told["bytes"] / backbone},
         "of_it_adapters_and_heads": sum(p.stat().st_size for p in (places / "many").rglob("tasks/*.safetensors")),
-        "memory": held | {"times_one_task": held["many"] / held["one"]},
+        "memory": {name: dict(zip(("one_row", "joint_batch"), both, strict=True)) for name, both in held.items()}
+        | {"times_one_task": held["many"][1] / held["one"][1]},
         "same_labels": float(np.mean(same)),
         "processor_seconds": times,
         "export_processor_seconds": spent,
@@ -125,13 +133,14 @@ def run() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("modules", type=Path, nargs="+")
     parser.add_argument("--tasks", type=int, default=100)
+    parser.add_argument("--tasks-as", choices=("fp16", "int8"))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
     texts = [line.split("\t")[0] for line in given.file.read_text().splitlines()[1 : ROWS + 1]]
     modules = [TaskModule.load(folder, device="cpu") for folder in given.modules]
     with tempfile.TemporaryDirectory() as places:
-        found = measured(modules, texts, given.tasks, Path(places))
+        found = measured(modules, texts, given.tasks, given.tasks_as, Path(places))
     content = json.dumps(found, indent=1)
     print(content)
     if given.out is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from graftwork.run.execute import execute
 from graftwork.run.session import Session
 from graftwork.ship import export as exporting
 from graftwork.ship.export_bank import export_bank
+from graftwork.ship.onnx_tasks import GraphOfTasks
 
 OpenSession = Callable[..., Session]
 TEXTS = ["good film", "a bad one, and long, and dull", "x"]
@@ -59,6 +62,8 @@ def test_rows_of_all_tasks_are_answered_as_in_the_bank(bank: Bank, tmp_path: Pat
         opened.predict([("t9", "a")])
     with pytest.raises(ConfigError, match="no network that can be looked into"):
         opened.open_backbone()
+    shown = opened.tasks["t1"].description["costs"]
+    assert shown["total_seconds"]["value"] > 0 and shown["predict_per_second"]["value"] is None  # that was torch's
     one = opened.module("t1")
     assert np.allclose(
         one.fitted.logits(one.examples(TEXTS)), bank.module("t1").fitted.logits(one.examples(TEXTS)), atol=1e-4
@@ -80,7 +85,9 @@ def test_files_of_another_task_are_refused(bank: Bank, tmp_path: Path) -> None:
     told["export"]["files"]["tasks/t1.safetensors"] = told["export"]["files"]["tasks/t2.safetensors"]
     path.write_text(json.dumps(told))
     with pytest.raises(IncompatibleModule, match=r"tasks/t1.safetensors holds other adapters"):
-        ExportedBank.open(tmp_path / "out")
+        ExportedBank.open(tmp_path / "out").module("t1")
+    opened = ExportedBank.open(tmp_path / "out")
+    assert list(opened.load_all()) == ["t1"] and opened.predict([("t2", "good film")])  # the other task answers
     own = load(whole)
     save_file({name: one if name.startswith("head.") else one * 3 for name, one in own.items()}, first)
     told["export"]["files"]["tasks/t1.safetensors"] = file_digest(first)
@@ -127,6 +134,62 @@ def test_adapters_that_half_precision_would_change_stay_in_fp32(
 
 
 @pytest.mark.slow
+def test_adapters_are_stored_as_8_bit_integers_where_these_change_few_predictions(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["t0", "t1", "t3", "t4"]
+    modules = {name: bank.module(name) for name in names}
+    few = iter([True, True, False, True])
+    monkeypatch.setattr("graftwork.ship.export_bank.are_few", lambda told: next(few))
+    told = export_bank(modules, tmp_path / "out", to="onnx", tasks_as="int8")
+    assert told["adapters_int8"].keys() == modules.keys() and told["not_in_int8"] == ["t3"] and told["in_fp32"] == []
+    stored = {name: load_file(tmp_path / "out" / "tasks" / f"{name}.safetensors") for name in names}
+    matrices = [name for name, one in stored["t1"].items() if one.ndim == 2 and not name.startswith("head.")]
+    for name in (one for one in matrices if not one.endswith("|scale")):
+        assert stored["t1"][name].dtype == np.int8 and np.abs(stored["t1"][name]).max() == 127
+        assert stored["t1"][f"{name}|scale"].size == min(stored["t1"][name].shape)
+    for name in ("t3", "t4"):  # kept, and vectors alone
+        assert {one.dtype for place, one in stored[name].items() if not place.startswith("head.")} == {
+            np.dtype("float16")
+        }
+    opened = ExportedBank.open(tmp_path / "out")
+    assert opened.precision == "fp32" and opened.load_all() == {}
+    for name in names:
+        examples = modules[name].examples(TEXTS)
+        found, expected = opened.module(name).fitted.logits(examples), modules[name].fitted.logits(examples)
+        assert np.allclose(found, expected, atol=0.05)
+    with pytest.raises(ConfigError, match="tasks are not stored so"):
+        export_bank(modules, tmp_path / "more", to="onnx", tasks_as="int4")
+
+
+@pytest.mark.slow
+def test_a_task_is_read_and_tested_on_first_use_and_many_share_batches(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(bank.path), str(tmp_path / "out"), "--to", "onnx", "--tasks-as", "int8"]) == 0
+    said = capsys.readouterr().out
+    assert all(re.search(rf"8-bit integers change \d.* % of \d+ predictions of {name}\n", said) for name in bank.tasks)
+    runs: list[list[str]] = []
+    answered = GraphOfTasks.logits
+
+    def counted(graph: GraphOfTasks, wanted: Any) -> Any:
+        runs.append(list(wanted))
+        return answered(graph, wanted)
+
+    monkeypatch.setattr(GraphOfTasks, "logits", counted)
+    opened = ExportedBank.open(tmp_path / "out")
+    opened.predict([("t1", "good film")])
+    assert runs == [["t1"]] * 3  # its test, a text that is too long, and the row
+    runs.clear()
+    assert opened.load_all() == {}
+    others = [name for name in bank.tasks if name != "t1"]
+    assert runs == [others, ["pairs"]]  # the only one of its kind is also tested on texts that are too long
+    runs.clear()
+    opened.predict([(name, "good film") for name in others[:2]])
+    assert runs == [others[:2]]
+
+
+@pytest.mark.slow
 def test_tasks_that_need_a_graph_of_their_own_are_named(
     open_tiny: OpenSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,3 +203,6 @@ def test_tasks_that_need_a_graph_of_their_own_are_named(
         export_bank({}, tmp_path / "out", to="onnx")
     assert main(["export", str(tmp_path / "bank"), str(tmp_path / "out"), "--to", "onnx", "--task", "whole"]) == 0
     assert "see README.md there" in capsys.readouterr().out
+    given = ["export", str(tmp_path / "bank"), str(tmp_path / "more"), "--to", "onnx", "--task", "whole"]
+    assert main([*given, "--tasks-as", "int8"]) == 2
+    assert "--tasks-as is for several tasks of a bank" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from graftwork.core.writing import Tell
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule
 from graftwork.io.files import read_json
 from graftwork.io.json_limits import MODULE
-from graftwork.module.exported_folder import PARTS, read_exported_bank, with_cause
+from graftwork.module.exported_folder import LONG, PARTS, read_exported_bank, with_cause
 from graftwork.module.input_format import GivenInputs
 from graftwork.module.inputs import example_of_given
 from graftwork.module.predict_many import answers_of, windows_by_task
@@ -69,6 +69,7 @@ class ExportedBank:
         self._lock = threading.RLock()
         self._entries: dict[str, TaskEntry] = {}
         self._tests: dict[str, Mapping[str, Any]] = {}  # those that did not run yet
+        self._long_tested: set[tuple[str, ...]] = set()  # the roles of texts that were read too long
         self._modules: dict[str, TaskModule] = {}
         for name in description["export"]["tasks"]:
             told = read_json(path / TASKS / f"{name}.json", MODULE)
@@ -99,22 +100,44 @@ class ExportedBank:
 
     def module(self, name: str) -> TaskModule:
         """Return a task on its own, self-tested. Raises `UnknownName`, `IncompatibleModule`."""
-        if name not in self._modules:
-            raise unknown_task(name, self._entries, self.path)
-        with self._lock:
-            if name in self._tests:
-                self._require_tested(name)
-                del self._tests[name]
-        return self._modules[name]
+        return self._tested([name])[name]
 
-    def _require_tested(self, name: str) -> None:
-        stored, module = self._tests[name], self._modules[name]
+    def _tested(self, names: Iterable[str]) -> Mapping[str, TaskModule]:
+        """Return these tasks; the self-tests that did not run yet are run in joint batches."""
+        asked = dict.fromkeys(names)
+        if unknown := [name for name in asked if name not in self._modules]:
+            raise unknown_task(unknown[0], self._entries, self.path)
+        if any(name in self._tests for name in asked):
+            with self._lock:
+                new = [name for name in asked if name in self._tests]
+                found = self._joint_logits(new)
+                for name in new:
+                    self._require_tested(name, found.get(name))
+                    del self._tests[name]
+        return {name: self._modules[name] for name in asked}
+
+    def _joint_logits(self, names: Sequence[str]) -> Mapping[str, Logits]:
+        """Return the logits of these tasks' self-tests, or none where each task is to be tested by itself."""
+        if len(names) < 2 or self.precision == "int8":  # whose logits depend on the rest of a batch
+            return {}
         try:
-            module.require_tested(stored)
+            return self._graph.logits({name: stored_examples(self._tests[name], self.path) for name in names})
+        except GraftworkError:  # of one of them, which its own test names
+            return {}
+
+    def _require_tested(self, name: str, found: Logits | None) -> None:
+        """Test a task, and the graph on a text that is too long if this is the first task with such inputs."""
+        stored, module = self._tests[name], self._modules[name]
+        long = stored.get(LONG) if module.roles not in self._long_tested else None
+        try:
+            module.require_tested(stored, found)
+            if long is not None:
+                module.require_tested(long)
+                self._long_tested.add(module.roles)
         except IncompatibleModule as error:
             if PARTS not in stored:
                 raise
-            examples = stored_examples(stored, self.path)
+            examples = [one for test in (stored, stored.get(LONG)) if test for one in stored_examples(test, self.path)]
             raise with_cause(error, changed_task(self.path, self._export, name, stored[PARTS], examples)) from None
 
     def predict(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[Answer]:
@@ -123,7 +146,7 @@ class ExportedBank:
 
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[Answer]:
         """As `predict`, for rows that are examples already. No task of an export writes texts: nothing is told."""
-        modules = {name: self.module(name) for name in dict.fromkeys(name for name, _ in rows)}
+        modules = self._tested(name for name, _ in rows)
         found: list[Answer] = []
         for window, asked in windows_by_task(rows):
             wanted = {name: [window[place][1] for place in places] for name, places in asked.items()}
@@ -144,11 +167,14 @@ class ExportedBank:
 
     def load_all(self) -> Mapping[str, str]:
         """Run the self-tests that did not run yet; return task -> message of those that failed."""
-        for name in list(self._tests):
-            try:
-                self.module(name)
-            except GraftworkError as error:
-                self.failed = {**self.failed, name: error.message}
+        with self._lock:
+            found = self._joint_logits(list(self._tests))
+            for name in list(self._tests):
+                try:
+                    self._require_tested(name, found.get(name))
+                    del self._tests[name]
+                except GraftworkError as error:
+                    self.failed = {**self.failed, name: error.message}
         return self.failed
 
     def open_backbone(self) -> NoReturn:
@@ -160,7 +186,7 @@ class ExportedBank:
         )
 
     def _examples(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[tuple[str, Example]]:
+        modules = self._tested(name for name, _ in rows)
         return [
-            (name, example_of_given(self.module(name).roles, number, given))
-            for number, (name, given) in enumerate(rows, 1)
+            (name, example_of_given(modules[name].roles, number, given)) for number, (name, given) in enumerate(rows, 1)
         ]

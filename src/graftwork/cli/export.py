@@ -25,10 +25,23 @@ if TYPE_CHECKING:
     "--task", "tasks", multiple=True, metavar="TASK", help="Of a bank, the task to export. Repeatable.  [default: all]"
 )
 @option("--int8", is_flag=True, help="Convert weights to 8-bit integers; tells how many predictions that changes.")
+@option(
+    "--tasks-as",
+    type=click.Choice(("fp16", "int8")),
+    help="Of a bank, how adapters are stored; int8 halves them, and tells how many predictions that changes."
+    "  [default: fp16; with --int8 int8]",
+)
 @threads_option
 @json_option("what was written and compared as JSON")
 def command(
-    module: str, folder: str, to: str, tasks: tuple[str, ...], int8: bool, threads: int | None, as_json: bool
+    module: str,
+    folder: str,
+    to: str,
+    tasks: tuple[str, ...],
+    int8: bool,
+    tasks_as: str | None,
+    threads: int | None,
+    as_json: bool,
 ) -> None:
     """Export MODULE, a task module, a run's folder or a bank, to the new folder DIR.
 
@@ -40,10 +53,12 @@ def command(
     """
     if tasks and not is_bank(module):
         raise ConfigError("--task is for banks", where=module, do="omit it")
+    if tasks_as is not None and (len(tasks) == 1 or not is_bank(module)):
+        raise ConfigError("--tasks-as is for several tasks of a bank", where=module, do="omit it")
     with progress_bar(first="opening the module") as progress:
         use_threads(threads)
         told = (
-            _bank(module, tasks, folder, to, int8, progress)
+            _bank(module, tasks, folder, to, int8, tasks_as, progress)
             if is_bank(module)
             else _one(module, folder, to, int8, progress)
         )
@@ -56,7 +71,15 @@ def _one(module: Any, folder: str, to: str, int8: bool, progress: Progress) -> d
     return export(module, folder, to=to, int8=int8, progress=progress)
 
 
-def _bank(bank: str, tasks: tuple[str, ...], folder: str, to: str, int8: bool, progress: Progress) -> dict[str, Any]:
+def _bank(
+    bank: str,
+    tasks: tuple[str, ...],
+    folder: str,
+    to: str,
+    int8: bool,
+    tasks_as: str | None,
+    progress: Progress,
+) -> dict[str, Any]:
     from graftwork.bank.bank import Bank
     from graftwork.ship.export_bank import export_bank
 
@@ -64,7 +87,7 @@ def _bank(bank: str, tasks: tuple[str, ...], folder: str, to: str, int8: bool, p
     if len(tasks) == 1:
         return _one(opened.module(tasks[0]), folder, to, int8, progress)
     modules = {name: opened.module(name) for name in tasks or opened.tasks}
-    return export_bank(modules, folder, to=to, int8=int8, progress=progress)
+    return export_bank(modules, folder, to=to, int8=int8, tasks_as=tasks_as, progress=progress)
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
@@ -74,9 +97,16 @@ def _lines(told: dict[str, Any]) -> list[str]:
     known = f", {told['known_rows']} of them from the module's data," if "known_rows" in told else ""
     apart = f"differ by at most {told['largest_difference']:.2g} from those in fp32"
     lines.append(f"the logits of {texts}{known} {apart}")
-    if "int8" in told:
-        tasks = told["int8"] if "task" not in told else {"": told["int8"]}
+    if "times_as_fast" in told:
+        lines.append(
+            f"it answers {told['times_as_fast']:.2g} times as many texts a second as the module, on one thread"
+        )
+    if small := told.get("int8", told.get("adapters_int8")):
+        tasks = small if "task" not in told else {"": small}
         for name, one in tasks.items():
             share, of = percent(one["changed_predictions"]), several(one["predictions"], "prediction")
             lines.append(f"8-bit integers change {share} % of {of}{f' of {name}' if name else ''}")
+    for name in told.get("not_in_int8", ()):
+        share = percent(told["adapters_int8"][name]["changed_predictions"])
+        lines.append(f"the adapters of {name} are not in 8-bit integers, which would change {share} % of predictions")
     return lines

@@ -20,6 +20,7 @@ EXPORTED = "graftwork.json"  # the content of module.json, and "export": format,
 EXPORTED_BANK = "graftwork_bank.json"  # the same of many tasks; the content of module.json stands in tasks/NAME.json
 FORMAT_OF_EXPORT = 1
 PARTS = "parts"  # in selftest.json: what the folder was made of, so that a changed part can be named
+LONG = "long"  # in the self-test of a task of a bank: that of a text longer than the network reads
 ANSWERS = "answers"  # in selftest.json: the predictions that its logits mean
 
 

@@ -148,9 +148,9 @@ class TaskModule:
         task = Task.from_question(question["name"], question)
         return cls(folder, task, fitted_of_export(folder, description), description, None)
 
-    def require_tested(self, stored: Mapping[str, Any]) -> None:
-        """Raise `IncompatibleModule` unless it gives the logits and answers of this self-test."""
-        self.difference = self._self_test(stored, self.folder)
+    def require_tested(self, stored: Mapping[str, Any], found: Logits | None = None) -> None:
+        """Raise `IncompatibleModule` unless its logits (or those `found` already) and answers are this self-test's."""
+        self.difference = self._self_test(stored, self.folder, found)
 
     def _require_own_test(self, exported: bool) -> None:
         stored = read_self_test(self.folder)
@@ -210,18 +210,18 @@ class TaskModule:
         """Return the examples of the stored self-test."""
         return stored_examples(read_self_test(self.folder), self.folder)
 
-    def _self_test(self, stored: Mapping[str, Any], folder: Path) -> float:
+    def _self_test(self, stored: Mapping[str, Any], folder: Path, found: Logits | None = None) -> float:
         examples = stored_examples(stored, folder)
         kind = kinds.get(self.task.kind)
         what = "the self-test gives other logits than when the module was made"
         writer = reading_back(self.fitted)
         if READ_BACK in stored and writer is not None:
             what = "the self-test finds other probabilities of texts than when the module was made"
-            self.tested = found = writer.read_back(examples, outputs_from(kind, stored["logits"]))
+            self.tested = probabilities = writer.read_back(examples, outputs_from(kind, stored["logits"]))
             expected, largest = np.array(stored[READ_BACK], dtype=np.float64), 1.0
-            difference = float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max())
+            difference = float((np.abs(probabilities - expected) / np.maximum(1.0, np.abs(expected))).max())
         else:
-            self.tested = outputs = flat(self.fitted.logits(examples))
+            self.tested = outputs = flat(self.fitted.logits(examples) if found is None else found)
             if isinstance(kind, OwnOutputs):
                 difference, largest = kind.difference(outputs, kind.from_lists(stored["logits"])), 1.0
             else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 UNKNOWN = ("stored_parameters", "predict_flops")  # costs that were not measured anew
+SPEEDS = ("predict_per_second", "predict_latency_seconds")
 FOLLOWING = ("energy_joules", "co2e_grams", "money")  # costs that grow with the time, at the run's mean power
 
 
@@ -34,8 +35,17 @@ def compressed_costs(
     machine moves neither of them against the other.
     """
     costs = charged(of, seconds)
-    for name, ratio in (("predict_per_second", speed), ("predict_latency_seconds", latency)):
+    for name, ratio in zip(SPEEDS, (speed, latency), strict=True):
         if name in costs and costs[name]["value"] is not None:
             costs[name] |= {"value": costs[name]["value"] * ratio, "grade": "model"}
     costs["stored_bytes"] = {"value": size, "unit": "bytes", "grade": "counter"}
-    return costs | {name: costs[name] | {"value": None} for name in UNKNOWN if name in costs}
+    return costs | _unknown(costs, UNKNOWN)
+
+
+def without_speeds(of: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a price tag without the speed of its predictions, which is that of another program."""
+    return {**of, **_unknown(of, SPEEDS)}
+
+
+def _unknown(costs: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    return {name: {**costs[name], "value": None} for name in names if name in costs}

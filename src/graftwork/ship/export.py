@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +21,12 @@ from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.io.new_folder import new_folder
 from graftwork.module.exported_folder import ANSWERS, EXPORTED, FORMAT_OF_EXPORT, PARTS, is_exported, predictions_of
 from graftwork.module.module_files import SELF_TEST
-from graftwork.module.task_module import TaskModule, stored_inputs
+from graftwork.module.task_module import TaskModule, add_to_description, stored_inputs
 from graftwork.module.trained_on import reopened
 from graftwork.registry import exporters, kinds
+from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.exporter import Exporter, Opens, Quantizes
+from graftwork.ship.rung_measure import BATCH, latency_ratio, one_thread, pace, stored_with_backbone
 
 CHECKED = 256  # rows at most that are compared, of the validation split and then of the training split
 ALLOWED = 1e-4  # largest difference of a logit in fp32, times the largest logit if that is above 1
@@ -45,15 +48,32 @@ def export(
     The written files are run by the other tool's library on the self-test and up to 256 rows of the data that the
     module was made with, where those are still in place; the folder appears only if the logits are those of the module
     in fp32. With `int8`, weights become 8-bit integers, and the result states the share of predictions that change.
-    Returns what was compared, as JSON.
+    A folder that Graftwork runs is timed in turn with the module, on up to 32 texts, for the price tag in its
+    description: `times_as_fast`. Returns what was compared, as JSON.
 
     Raises `ConfigError` for a module that doesn't fit the format, `IncompatibleModule` for other logits, `MissingExtra`
     for a library that is not installed, `StorageError`.
     """
+    began, target = time.monotonic(), Path(folder)
     opened = module if isinstance(module, TaskModule) else TaskModule.load(module, device="cpu")
+    told, texts = write_export(opened, target, to, int8, progress)
+    if isinstance(exporters.get(to), Opens) and opened.description.get("costs"):
+        progress(0.9, "timing answers")
+        told["times_as_fast"] = _priced(opened, target, texts, time.monotonic() - began)
+    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    return {"folder": str(folder), "to": to, "task": opened.task.name, "bytes": size} | told
+
+
+def write_export(
+    opened: TaskModule, folder: Path, to: str, int8: bool, progress: Progress = silent
+) -> tuple[dict[str, Any], list[Example]]:
+    """As `export`, without a price tag: of one that says how fast the module is in torch, nothing is kept.
+
+    Returns what was compared, and examples of the task: rows of the module's data, or else the self-test.
+    """
     exporter = exporters.get(to)
     _require_fit(opened, exporter, to, int8)
-    with new_folder(Path(folder)) as made:
+    with new_folder(folder) as made:
         exact = opened.in_fp32()
         progress(0.1, "writing")
         exporter.write(exact, made)
@@ -70,8 +90,18 @@ def export(
             require_few(told["int8"], str(exact.folder))
         if isinstance(exporter, Opens):
             _seal(made, exact, examples[: len(examples) - known], exporter, told, int8)
-    size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-    return {"folder": str(folder), "to": to, "task": opened.task.name, "bytes": size} | told
+    return told, examples[-known:] if known else exact.self_test_examples()
+
+
+def _priced(module: TaskModule, folder: Path, examples: Sequence[Example], seconds: float) -> float:
+    """Add the price tag to a folder that took `seconds` to export; return its speed as a multiple of the module's."""
+    with one_thread():  # which onnxruntime keeps
+        exported = TaskModule.load(folder)
+    speed = pace(module, exported, examples[:BATCH]).ratio
+    latency = latency_ratio(module, exported, examples[:BATCH])
+    costs = compressed_costs(module.description["costs"], seconds, stored_with_backbone(exported), speed, latency)
+    add_to_description(folder, {"costs": costs})
+    return speed
 
 
 def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) -> None:
@@ -167,10 +197,15 @@ def changes(module: TaskModule, found: Logits, expected: Logits, to: str) -> dic
     }
 
 
+def are_few(changed: Mapping[str, Any]) -> bool:
+    """Return whether 8-bit integers change no more predictions than is allowed."""
+    return changed["changed_predictions"] <= MOST_CHANGED and bool(np.isfinite(changed["largest_difference"]))
+
+
 def require_few(changed: Mapping[str, Any], where: str, *, task: str = "") -> None:
     """Raise `IncompatibleModule` where 8-bit integers change more predictions than is allowed."""
-    share, difference = changed["changed_predictions"], changed["largest_difference"]
-    if not (share <= MOST_CHANGED and np.isfinite(difference)):
+    if not are_few(changed):
+        share, difference = changed["changed_predictions"], changed["largest_difference"]
         raise IncompatibleModule(
             f"8-bit integers change too many predictions{f' of task {task!r}' if task else ''}",
             where=where,
@@ -190,7 +225,7 @@ def _seal(
     write_json(folder / SELF_TEST, self_test_of(module, examples, logits.tolist()) | parts)
     files = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != EXPORTED}
     export_told = {"format": FORMAT_OF_EXPORT, **described["export"], "compared": told, "files": files}
-    write_json(folder / EXPORTED, described | {"export": export_told})
+    write_json(folder / EXPORTED, described | {"costs": {}, "export": export_told})
 
 
 def self_test_of(module: TaskModule, examples: Sequence[Example], logits: list[Any]) -> dict[str, Any]:

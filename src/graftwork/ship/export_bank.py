@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.example import Example
+from graftwork.core.method import Logits
 from graftwork.core.progress import Progress, silent
 from graftwork.errors import ConfigError
 from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.io.new_folder import new_folder
-from graftwork.module.exported_folder import EXPORTED_BANK, FORMAT_OF_EXPORT, PARTS
+from graftwork.module.exported_folder import EXPORTED_BANK, FORMAT_OF_EXPORT, LONG, PARTS
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters
 from graftwork.ship.export import (
+    are_few,
     changes,
     compared,
     long_example,
@@ -24,6 +28,8 @@ from graftwork.ship.export import (
 )
 from graftwork.ship.exporter import ExportsBanks, Quantizes
 
+Tests = Mapping[str, list[Example]]
+TASKS_AS = ("fp16", "int8")
 LISTED = 5  # unfit tasks at most that a message names
 
 
@@ -33,70 +39,125 @@ def export_bank(
     *,
     to: str,
     int8: bool = False,
+    tasks_as: str | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Export task modules on one backbone, by name, to the new or empty `folder`: the backbone is written once.
 
     The logits of every task's self-test are compared, all tasks in joint batches. Adapters are written in fp16, and in
-    fp32 where that would change the logits by more than rounding in fp32 may. With `int8` the backbone's weights
-    become 8-bit integers, and the result states for each task the share of predictions that change, on the rows that
-    `export` compares. Raises as `export`, and `ConfigError` for a task that can't share a backbone, for tasks on
-    different ones, and for none.
+    fp32 where that would change the logits by more than rounding in fp32 may. With `tasks_as` "int8" their matrices are
+    written as 8-bit integers, but of tasks where these change too many predictions. With `int8` the backbone's weights
+    become 8-bit integers, and the adapters' too unless `tasks_as` is "fp16". The result states for each task the share
+    of predictions that 8-bit integers change, on the rows that `export` compares.
+
+    Raises as `export`, and `ConfigError` for a task that can't share a backbone, for tasks on different ones, and for
+    none.
     """
     exporter = exporters.get(to)
     if not isinstance(exporter, ExportsBanks):
         able = [name for name in exporters.names() if isinstance(exporters.get(name), ExportsBanks)]
         raise ConfigError(f"{to} holds no bank", do=f"export a task of it, or export to {', '.join(able)}")
+    if tasks_as not in (None, *TASKS_AS):
+        raise ConfigError("tasks are not stored so", got=repr(tasks_as), expected=" or ".join(TASKS_AS))
     _require_fit(modules, exporter, to)
     with new_folder(Path(folder)) as made:
-        exact = {name: module.in_fp32() for name, module in modules.items()}
-        progress(0.2, "writing")
-        exporter.write_bank(exact, made)
-        progress(0.5, "comparing")
-        tests = {name: one.self_test_examples() for name, one in exact.items()}
-        tests = {name: [*own, long_example(own[0])] for name, own in tests.items()}
-        logits = {name: one.fitted.logits(tests[name]) for name, one in exact.items()}
-        found = exporter.bank_logits(made, tests)
-        coarse = [name for name, one in exact.items() if not same_logits(one, found[name], logits[name], to)]
-        if coarse:  # 11 bits are too few for their adapters
-            exporter.write_bank(exact, made, in_fp32=coarse)
-            found = exporter.bank_logits(made, tests)
-        apart = [require_logits(one, found[name], logits[name], _of(to, name)) for name, one in exact.items()]
-        told = {
-            "tasks": len(modules),
-            "in_fp32": coarse,
-            "texts": sum(map(len, tests.values())),
-            "largest_difference": max(apart),
-        }
+        bank = _Written({name: module.in_fp32() for name, module in modules.items()}, made, exporter, to)
+        progress(0.2, "writing and comparing")
+        told = bank.compared()
+        if tasks_as == "int8" or (int8 and tasks_as is None):
+            progress(0.6, "converting adapters to 8-bit integers")
+            told |= bank.with_adapters_in_8_bits(told["in_fp32"])
         if int8:
-            progress(0.6, "converting to 8-bit integers")
-            told["int8"] = _quantized(exact, made, exporter, to)
-            logits = {name: exporter.bank_logits(made, {name: own})[name] for name, own in tests.items()}
-        sealed = {name: self_test_of(one, tests[name], logits[name].tolist()) for name, one in exact.items()}
-        graph, parts = exporter.bank_parts(made, tests)
-        _seal(made, {name: test | {PARTS: parts[name]} for name, test in sealed.items()}, told, graph)
+            progress(0.8, "converting the backbone to 8-bit integers")
+            told["int8"] = bank.quantized()
+        _seal(made, bank, told)
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     return {"folder": str(folder), "to": to, "bytes": size} | told
 
 
-def _of(to: str, task: str) -> str:
-    return f"{to}, of task {task!r},"
+class _Written:
+    """The tasks in fp32, the folder that they are written to, and their self-tests."""
 
+    def __init__(self, modules: Mapping[str, TaskModule], folder: Path, exporter: ExportsBanks, to: str):
+        self.modules, self.folder, self.exporter, self.to = modules, folder, exporter, to
+        tests = {name: one.self_test_examples() for name, one in modules.items()}
+        self.tests: tuple[Tests, Tests] = tests, {name: [long_example(own[0])] for name, own in tests.items()}
+        self.logits: list[Mapping[str, Logits]] = []  # of both, as the self-tests are to tell them
 
-def _quantized(modules: Mapping[str, TaskModule], folder: Path, exporter: ExportsBanks, to: str) -> dict[str, Any]:
-    """Convert the graph; return task -> `changes`. Raises `IncompatibleModule` for the task that changes most."""
-    if not isinstance(exporter, Quantizes):
-        raise ConfigError(f"{to} is not written in 8-bit integers", do="omit --int8")
-    exporter.quantize(folder)
-    rows = {name: compared(module)[0] for name, module in modules.items()}
-    found = exporter.bank_logits(folder, rows)
-    told = {
-        name: changes(module, found[name], module.fitted.logits(rows[name]), _of(to, name))
-        for name, module in modules.items()
-    }
-    worst = max(told, key=lambda name: told[name]["changed_predictions"])
-    require_few(told[worst], str(modules[worst].folder), task=worst)
-    return told
+    def compared(self) -> dict[str, Any]:
+        """Write the tasks and compare their logits; return what was compared. Raises `IncompatibleModule`."""
+        self.exporter.write_bank(self.modules, self.folder, {})
+        self.logits = [{name: one.fitted.logits(own[name]) for name, one in self.modules.items()} for own in self.tests]
+        found = self._found()
+        coarse = [
+            name
+            for name, one in self.modules.items()
+            if not all(same_logits(one, some[name], own[name], self.to) for some, own in self._pairs(found))
+        ]
+        if coarse:  # 11 bits are too few for their adapters
+            self.exporter.write_bank(self.modules, self.folder, dict.fromkeys(coarse, "fp32"))
+            found = self._found()
+        apart = [
+            require_logits(one, some[name], own[name], self._of(name))
+            for name, one in self.modules.items()
+            for some, own in self._pairs(found)
+        ]
+        texts = sum(len(own) for tests in self.tests for own in tests.values())
+        return {"tasks": len(self.modules), "in_fp32": coarse, "texts": texts, "largest_difference": max(apart)}
+
+    def with_adapters_in_8_bits(self, in_fp32: Sequence[str]) -> dict[str, Any]:
+        """Store adapters as 8-bit integers where these change few predictions; return task -> `changes`, and which."""
+        small = dict.fromkeys(self.modules, "int8")
+        self.exporter.write_bank(self.modules, self.folder, small)
+        told = self._changes()
+        kept = [name for name, one in told.items() if not are_few(one)]
+        if kept:
+            exact = {name: "fp32" if name in in_fp32 else "fp16" for name in kept}
+            self.exporter.write_bank(self.modules, self.folder, small | exact)
+        self.logits = self._found()
+        return {"adapters_int8": told, "not_in_int8": kept, "in_fp32": [name for name in kept if name in in_fp32]}
+
+    def quantized(self) -> dict[str, Any]:
+        """Convert the graph; return task -> `changes`. Raises `IncompatibleModule` for the task that changes most."""
+        if not isinstance(self.exporter, Quantizes):
+            raise ConfigError(f"{self.to} is not written in 8-bit integers", do="omit --int8")
+        self.exporter.quantize(self.folder)
+        told = self._changes()
+        worst = max(told, key=lambda name: told[name]["changed_predictions"])
+        require_few(told[worst], str(self.modules[worst].folder), task=worst)
+        self.logits = self._found(apart=True)  # its activations are scaled by the largest of a batch
+        return told
+
+    def sealed(self) -> dict[str, Any]:
+        """Return the self-test of each task; that of the text that is too long is apart."""
+        (own, long), (of_own, of_long) = self.tests, self.logits
+        return {
+            name: self_test_of(one, own[name], of_own[name].tolist())
+            | {LONG: self_test_of(one, long[name], of_long[name].tolist())}
+            for name, one in self.modules.items()
+        }
+
+    def _found(self, apart: bool = False) -> list[Mapping[str, Logits]]:
+        return [self.exporter.bank_logits(self.folder, own, apart) for own in self.tests]
+
+    def _pairs(self, found: Sequence[Mapping[str, Logits]]) -> list[tuple[Mapping[str, Logits], Mapping[str, Logits]]]:
+        return list(zip(found, self.logits, strict=True))
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[list[Example], Logits]]:
+        """The rows that 8-bit integers are judged by, and their logits in fp32."""
+        rows = {name: compared(module)[0] for name, module in self.modules.items()}
+        return {name: (own, self.modules[name].fitted.logits(own)) for name, own in rows.items()}
+
+    def _changes(self) -> dict[str, Any]:
+        found = self.exporter.bank_logits(self.folder, {name: own for name, (own, _) in self._rows.items()})
+        return {
+            name: changes(self.modules[name], found[name], logits, self._of(name))
+            for name, (_, logits) in self._rows.items()
+        }
+
+    def _of(self, task: str) -> str:
+        return f"{self.to}, of task {task!r},"
 
 
 def _require_fit(modules: Mapping[str, TaskModule], exporter: ExportsBanks, to: str) -> None:
@@ -120,11 +181,13 @@ def _require_fit(modules: Mapping[str, TaskModule], exporter: ExportsBanks, to: 
         )
 
 
-def _seal(folder: Path, tests: Mapping[str, Any], told: Mapping[str, Any], graph: Any) -> None:
+def _seal(folder: Path, bank: _Written, told: Mapping[str, Any]) -> None:
     """Write the self-tests into the tasks' files, and the hashes of all files into graftwork_bank.json."""
-    for name, test in tests.items():
+    own, long = bank.tests
+    graph, parts = bank.exporter.bank_parts(folder, {name: [*some, *long[name]] for name, some in own.items()})
+    for name, test in bank.sealed().items():
         path = folder / "tasks" / f"{name}.json"
-        write_json(path, read_json(path) | {"selftest": test})
+        write_json(path, read_json(path) | {"selftest": test | {PARTS: parts[name]}})
     described = read_json(folder / EXPORTED_BANK)
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != EXPORTED_BANK)
     files = {path.relative_to(folder).as_posix(): file_digest(path) for path in paths}

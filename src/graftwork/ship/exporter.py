@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -57,11 +57,19 @@ class ExportsBanks(Protocol):
     def unfit_in_bank(self, module: TaskModule) -> str:
         """Return why `module` can't share a backbone with others in this format, or an empty string."""
 
-    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
-        """Write the tasks by name over what is there, as `write` does one; adapters in fp16, but those of `in_fp32`."""
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, stored_as: Mapping[str, str]) -> None:
+        """Write the tasks by name over what is there, as `write` does one.
 
-    def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
-        """Return each task's logits of its examples, whose rows share batches, run by the other tool's library."""
+        `stored_as` says of a task that its adapters are stored in "fp32" or "int8"; those of the others are in fp16.
+        """
+
+    def bank_logits(
+        self, folder: Path, wanted: Mapping[str, Sequence[Example]], apart: bool = False
+    ) -> Mapping[str, Logits]:
+        """Return each task's logits of its examples, run by the other tool's library.
+
+        Rows of all tasks share batches, unless tasks are to be answered `apart`.
+        """
 
     def bank_parts(self, folder: Path, tests: Mapping[str, Sequence[Example]]) -> tuple[Any, Mapping[str, Any]]:
         """Return the parts that all tasks share, and each task's own, as `Opens.parts`, given their self-tests."""

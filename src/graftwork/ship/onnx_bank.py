@@ -2,18 +2,20 @@
 
 The graph takes a row of tokens, the slot of each row's task, and the stacked weights of all tasks' adapters; at an
 adapted place every row passes the weights of its own slot. It gives pooled features, or the states of words, at the
-depths that the tasks' heads read. Slot 0 has weights of zero, which change nothing.
+depths that the tasks' heads read. Slot 0 has weights of zero, which change nothing. Weights are expanded to fp32 inside
+the graph, for the rows of a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone
@@ -24,11 +26,13 @@ from graftwork.module.exported_folder import EXPORTED_BANK
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
+from graftwork.ship.compressed_costs import without_speeds
 from graftwork.ship.onnx_graph import LENGTH, ROWS, write_graph
 from graftwork.ship.onnx_readme import bank_readme_of
 from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, reader_told
 from graftwork.ship.onnx_tasks import (
     BIAS,
+    SCALE_OF,
     SHARES,
     TASKS,
     WEIGHT,
@@ -60,43 +64,49 @@ def unfit_in_bank(module: TaskModule) -> str:
 
 @dataclass
 class ShelfPlan:
-    """The places and shapes that the adapters of some tasks have in common."""
+    """The places, and the shapes and types of stored weights, that the adapters of some tasks have in common."""
 
     number: int
     how: dict[str, type[Stacks]]  # place -> class of adapters
-    shapes: dict[str, tuple[int, ...]]  # "place|weight" -> shape
-    half: bool  # in fp16, cast to fp32 row by row; the sums are in fp32
+    like: Arrays  # "place|weight" -> that of the first task
     tasks: list[str] = field(default_factory=list)
 
 
-def weights_of(adapters: Mapping[str, Any]) -> Arrays:
-    """Return "place|weight" -> weights of adapters in fp32."""
-    return {
-        f"{place}|{name}": weight.detach().float().cpu().numpy()
-        for place, adapter in adapters.items()
-        for name, weight in adapter.weights().items()
-    }
+def stored_weights(module: TaskModule, stored_as: str) -> Arrays:
+    """Return "place|weight" -> weights of a task's adapters as they are stored: in "fp16", "fp32" or "int8"."""
+    if isinstance(module.fitted, Probe):
+        return {}
+    assert isinstance(module.fitted, Hangs)
+    adapters: dict[str, Any] = dict(module.fitted.adapters)
+    found: Arrays = {}
+    for place, adapter in adapters.items():
+        for name, weight in adapter.weights().items():
+            array = weight.detach().float().cpu().numpy()
+            if stored_as == "int8" and array.ndim > 1:
+                found |= _in_8_bits(f"{place}|{name}", array)
+            else:
+                with np.errstate(over="ignore"):  # the comparison of logits finds infinities
+                    found[f"{place}|{name}"] = array if stored_as == "fp32" else array.astype(np.float16)
+    return found
 
 
-def shelves_of(modules: Mapping[str, TaskModule], in_fp32: Collection[str]) -> list[ShelfPlan]:
-    """Group the tasks with adapters by the shapes of these; those `in_fp32` apart from the others, in fp16."""
+def _in_8_bits(name: str, array: NDArray[np.float32]) -> Arrays:
+    """Return a matrix as 8-bit integers, with a scale for each row, or each column if these are the longer ones."""
+    largest = np.abs(array).max(axis=int(np.argmax(array.shape)), keepdims=True)
+    scale = np.where(largest > 0, largest / np.float32(127), np.float32(1))
+    return {name: np.rint(array / scale).astype(np.int8), name + SCALE_OF: scale}
+
+
+def shelves_of(modules: Mapping[str, TaskModule], weights: Mapping[str, Arrays]) -> list[ShelfPlan]:
+    """Group the tasks with adapters by the places of these, and the shapes and types of their stored `weights`."""
     plans: dict[Any, ShelfPlan] = {}
     for task, module in modules.items():
-        if isinstance(module.fitted, Probe):
+        if not weights[task]:
             continue
         assert isinstance(module.fitted, Hangs)
-        adapters = dict(module.fitted.adapters)
-        arrays = weights_of(adapters)
-        key = (
-            task in in_fp32,
-            *((place, type(one)) for place, one in adapters.items()),
-            *((k, v.shape) for k, v in arrays.items()),
-        )
-        if key not in plans:
-            shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-            how: dict[str, Any] = {place: type(one) for place, one in adapters.items()}
-            plans[key] = ShelfPlan(len(plans), how, shapes, task not in in_fp32)
-        plans[key].tasks.append(task)
+        how: dict[str, Any] = {place: type(one) for place, one in module.fitted.adapters.items()}
+        key = (*how.items(), *((name, one.shape, one.dtype) for name, one in weights[task].items()))
+        plans.setdefault(key, ShelfPlan(len(plans), how, weights[task])).tasks.append(task)
     return list(plans.values())
 
 
@@ -168,25 +178,28 @@ class RowAdapters(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Adapt (S, …, in), (S, …, out) -> (S, …, out)."""
         slot = self.given[slot_name(self.shelf.number)]  # (S,)
-        weights = {
+        given = {
             name.partition("|")[2]: self.given[stack_name(self.shelf.number, name)][slot].float()
-            for name in self.shelf.shapes
+            for name in self.shelf.like
             if name.partition("|")[0] == self.place
         }
+        weights = {name: one for name, one in given.items() if not name.endswith(SCALE_OF)}
+        weights |= {name: one * given[name + SCALE_OF] for name, one in weights.items() if name + SCALE_OF in given}
         rows = slot.shape[0]
         x3, y3 = x.reshape(rows, -1, x.shape[-1]), y.reshape(rows, -1, y.shape[-1])
         return self.how.adapt(x3, y3, weights).reshape(y.shape)
 
 
-def write_bank(modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
+def write_bank(modules: Mapping[str, TaskModule], folder: Path, stored_as: Mapping[str, str]) -> None:
     """Write the graph of all tasks, the tokenizer, and of each task its description and its weights.
 
-    Adapters are stored, and given to the graph, in fp16, but those of the tasks `in_fp32`.
+    Adapters are stored, and given to the graph, in fp16, but those that are `stored_as` "fp32" or "int8", by task.
     """
     first = next(iter(modules.values()))
     backbone = first.backbone
     assert isinstance(backbone, TransformerBackbone)
-    shelves, outputs = shelves_of(modules, in_fp32), outputs_of(modules)
+    weights = {name: stored_weights(one, stored_as.get(name, "fp16")) for name, one in modules.items()}
+    shelves, outputs = shelves_of(modules, weights), outputs_of(modules)
     encoded = backbone.encode(first.self_test_examples()[:4])
     inputs = backbone.collate(encoded, range(len(encoded.ids)))
     inputs.pop("words", None)
@@ -194,10 +207,8 @@ def write_bank(modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collect
     for shelf in shelves:
         inputs[slot_name(shelf.number)] = torch.zeros(len(encoded.ids), dtype=torch.int64)
         others[slot_name(shelf.number)] = [ROWS]
-        for name, shape in shelf.shapes.items():
-            inputs[stack_name(shelf.number, name)] = torch.zeros(
-                2, *shape, dtype=torch.float16 if shelf.half else torch.float32
-            )
+        for name, one in shelf.like.items():
+            inputs[stack_name(shelf.number, name)] = torch.from_numpy(np.zeros((2, *one.shape), one.dtype))
             others[stack_name(shelf.number, name)] = [f"slots_{shelf.number}"]
     network = BankNetwork(backbone, shelves, outputs, list(inputs))
     free = {output_name(*one): [ROWS, LENGTH] if one[1] else [ROWS] for one in outputs}
@@ -205,13 +216,10 @@ def write_bank(modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collect
     write_bytes(folder / TOKENIZER, backbone.tokenizer.to_str().encode())
     (folder / TASKS).mkdir(exist_ok=True)
     for name, module in modules.items():
-        assert isinstance(module.fitted, Hangs | Probe)
-        adapters = {} if isinstance(module.fitted, Probe) else weights_of(module.fitted.adapters)
-        if name not in in_fp32:
-            with np.errstate(over="ignore"):  # the comparison of logits finds infinities
-                adapters = {place: array.astype(np.float16) for place, array in adapters.items()}
-        write_tensors(folder / TASKS / f"{name}.safetensors", head_of(module) | adapters)
-        write_json(folder / TASKS / f"{name}.json", dict(module.description) | {"precision": "fp32"})
+        write_tensors(folder / TASKS / f"{name}.safetensors", head_of(module) | weights[name])
+        costs = without_speeds(module.description.get("costs", {}))
+        described = dict(module.description) | {"precision": "fp32", "costs": costs}
+        write_json(folder / TASKS / f"{name}.json", described)
     told = {
         "to": "onnx",
         "reader": reader_told(backbone.reader),

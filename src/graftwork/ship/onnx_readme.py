@@ -131,7 +131,7 @@ def bank_readme_of(module: TaskModule, tasks: list[str]) -> str:
           words, `states_D` (rows, length, width) after D blocks.
         - `tokenizer.json`: for the library tokenizers; it truncates at {card["max_length"]} tokens, and pads nothing
         - `tasks/NAME.json`: labels, roles, thresholds, scores; `tasks/NAME.safetensors`: head, and
-          adapters, in fp16 or fp32 as the graph takes them
+          adapters as the graph takes them: in fp16 or fp32, or in 8-bit integers, each with its `|scale`
         - `graftwork_bank.json`: slots of the tasks, what was compared, and the hash of each file
 
         With Graftwork it opens like a bank: `graft predict FOLDER TASK "…"`, `graft serve FOLDER`. Without, the logits

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 Arrays = dict[str, NDArray[Any]]
 WEIGHT, BIAS, SHARES = "head.weight", "head.bias", "head.shares"  # in the file of a task
 HEAD = (WEIGHT, BIAS, SHARES)
+SCALE_OF = "|scale"  # ends the name of what each row or column of a matrix of 8-bit integers is multiplied by
 TASKS = "tasks"  # the folder of the tasks' files: NAME.json and NAME.safetensors
+TYPES = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(int8)": np.int8}
 TINY = 1e-12  # smallest length that a feature is divided by, as torch's `normalize`
 
 
@@ -78,18 +82,53 @@ def _joined(pooled: NDArray[Any], towers: int) -> NDArray[Any]:
 
 
 class GraphOfTasks:
-    """The open graph, the stacked adapters of all tasks, and their heads."""
+    """The open graph, the tasks that were asked so far, and stacks with room for the adapters of all. Thread-safe."""
 
-    def __init__(self, session: InferenceSession, reader: TextReader, tasks: Mapping[str, GraphTask], stacks: Arrays):
-        self.session, self.reader, self.tasks, self.stacks = session, reader, tasks, stacks
+    def __init__(self, session: InferenceSession, reader: TextReader, folder: Path, shelves: Sequence[Sequence[str]]):
+        self.session, self.reader, self.folder = session, reader, folder
+        self.tasks: dict[str, GraphTask] = {}
+        self.stacks: Arrays = {}
         self._inputs = [given.name for given in session.get_inputs()]
         self._outputs = [given.name for given in session.get_outputs()]
-        self._shelves = sorted({int(name[6:].partition("|")[0]) for name in stacks})
+        self._shelves = range(len(shelves))
+        self._places = {task: (shelf, slot) for shelf, own in enumerate(shelves) for slot, task in enumerate(own, 1)}
+        self._reading = threading.Lock()
+        for given in session.get_inputs():
+            shelf, _, weight = given.name.removeprefix("shelf_").partition("|")
+            if weight:
+                shape = (len(shelves[int(shelf)]) + 1, *given.shape[1:])
+                self.stacks[given.name] = _zeros(shape, np.dtype(TYPES[given.type]))
+
+    def read(self, name: str) -> GraphTask:
+        """Return a task; on first use its files are read. Raises `IncompatibleModule`, `StorageError`."""
+        with self._reading:
+            if name not in self.tasks:
+                self.tasks[name] = self._read(name)
+            return self.tasks[name]
+
+    def _read(self, name: str) -> GraphTask:
+        arrays = load_arrays(inside(self.folder, f"{TASKS}/{name}.safetensors"))
+        told = read_json(inside(self.folder, f"{TASKS}/{name}.json"), MODULE)
+        shelf, slot = self._places.get(name, (-1, 0))
+        for weight, array in arrays.items():
+            if weight in HEAD:
+                continue
+            stack = self.stacks.get(stack_name(shelf, weight))
+            if stack is None or (stack.shape[1:], stack.dtype) != (array.shape, array.dtype):
+                raise IncompatibleModule(
+                    f"{TASKS}/{name}.safetensors holds other adapters than the graph takes",
+                    where=str(self.folder),
+                    got=f"{weight} {array.shape} {array.dtype}",
+                    do="export the bank again",
+                )
+            stack[slot] = array
+        return GraphTask(tuple(told["roles"]), told["facts"], {part: arrays[part] for part in HEAD}, shelf, slot)
 
     def logits(self, wanted: Mapping[str, Sequence[Example]]) -> dict[str, Logits]:
-        """Return each task's logits of its examples; rows of all tasks share batches."""
-        routes = {name: (one.shelf, one.slot) if one.slot else None for name, one in self.tasks.items()}
-        tokens = tokens_of(self.reader, wanted, {name: one.roles for name, one in self.tasks.items()}, routes)
+        """Return each task's logits of its examples; rows of all tasks share batches. Raises as `read`."""
+        tasks = {name: self.read(name) for name in wanted}
+        routes = {name: (one.shelf, one.slot) if one.slot else None for name, one in tasks.items()}
+        tokens = tokens_of(self.reader, wanted, {name: one.roles for name, one in tasks.items()}, routes)
         parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
         order: dict[str, list[int]] = {name: [] for name in wanted}  # units answered by each part
         for batch in by_length(tokens.sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
@@ -142,36 +181,13 @@ def _features(
     return {name: one[owners, places] for name, one in read.items() if one.ndim == 3}
 
 
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros that take memory only where they are written to, page by page; NumPy's own come in large pages."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    return np.frombuffer(mmap.mmap(-1, max(size, 1)), dtype, int(np.prod(shape))).reshape(shape)
+
+
 def open_tasks(folder: Path, description: Mapping[str, Any]) -> GraphOfTasks:
-    """Open the graph and all tasks of an exported bank. Raises `IncompatibleModule`, `StorageError`, `MissingExtra`."""
+    """Open the graph of an exported bank; its tasks are read on first use. Raises as `open_session`, `open_reader`."""
     export = description["export"]
-    session, reader = open_session(folder / GRAPH), open_reader(folder, export["reader"])
-    shapes = {given.name: tuple(given.shape[1:]) for given in session.get_inputs()}
-    types = {
-        given.name: np.float16 if given.type == "tensor(float16)" else np.float32 for given in session.get_inputs()
-    }
-    stacks: Arrays = {}
-    tasks: dict[str, GraphTask] = {}
-    places = {task: (n, slot) for n, own in enumerate(export["shelves"]) for slot, task in enumerate(own, 1)}
-    for shelf, own in enumerate(export["shelves"]):
-        named = [name for name in shapes if name.startswith(stack_name(shelf, ""))]
-        stacks |= {name: np.zeros((len(own) + 1, *shapes[name]), types[name]) for name in named}
-    for name in export["tasks"]:
-        arrays = load_arrays(inside(folder, f"{TASKS}/{name}.safetensors"))
-        told = read_json(inside(folder, f"{TASKS}/{name}.json"), MODULE)
-        shelf, slot = places.get(name, (-1, 0))
-        for weight, array in arrays.items():
-            if weight in HEAD:
-                continue
-            stack = stacks.get(stack_name(shelf, weight))
-            if stack is None or (stack.shape[1:], stack.dtype) != (array.shape, array.dtype):
-                raise IncompatibleModule(
-                    f"{TASKS}/{name}.safetensors holds other adapters than the graph takes",
-                    where=str(folder),
-                    got=f"{weight} {array.shape} {array.dtype}",
-                    do="export the bank again",
-                )
-            stack[slot] = array
-        head = {part: arrays[part] for part in HEAD}
-        tasks[name] = GraphTask(tuple(told["roles"]), told["facts"], head, shelf, slot)
-    return GraphOfTasks(session, reader, tasks, stacks)
+    return GraphOfTasks(open_session(folder / GRAPH), open_reader(folder, export["reader"]), folder, export["shelves"])

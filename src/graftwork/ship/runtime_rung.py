@@ -13,7 +13,7 @@ from graftwork.errors import UnknownName
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters
 from graftwork.ship.compression import Compressed, CompressionData
-from graftwork.ship.export import export
+from graftwork.ship.export import write_export
 from graftwork.ship.exporter import Opens, Quantizes
 
 INT8 = "int8"
@@ -38,9 +38,9 @@ class RuntimeRung:
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
     ) -> Compressed:
-        """Export. Raises `IncompatibleModule` where the runtime gives other answers, and as `export`."""
+        """Export. Raises `IncompatibleModule` where the runtime gives other answers, and as `write_export`."""
         began = time.monotonic()
-        told = export(module, folder, to=self.runtime, int8=self.int8, progress=progress)
+        told, _ = write_export(module, folder, self.runtime, self.int8, progress)
         facts = {name: told[name] for name in ("texts", "largest_difference", INT8) if name in told}
         return Compressed(facts, time.monotonic() - began)
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graftwork.cli.main import main
 from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
@@ -24,7 +25,7 @@ from graftwork.run.execute import execute
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
 from graftwork.ship import export as exporting
-from graftwork.ship.export import export
+from graftwork.ship.export import export, write_export
 from graftwork.ship.exporters import onnx as onnx_exporter
 
 OpenSession = Callable[..., Session]
@@ -91,6 +92,22 @@ def test_it_answers_as_the_module(
         patch.setattr(sys, "argv", ["example.py", *TEXTS])
         runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
     assert capsys.readouterr().out.split() == [answer["label"] for answer in own.predict(TEXTS)]
+
+
+def test_the_price_is_that_of_what_was_exported(
+    module: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, own = export(module(), tmp_path / "out", to="onnx"), TaskModule.load(module(), device="cpu").description
+    found = json.loads((tmp_path / "out" / "graftwork.json").read_text())["costs"]
+    speed = own["costs"]["predict_per_second"]["value"] * told["times_as_fast"]
+    assert found["predict_per_second"] == {"value": pytest.approx(speed), "unit": "per second", "grade": "model"}
+    assert found["stored_bytes"]["value"] == pytest.approx(told["bytes"], rel=0.01)  # its own network is in it
+    assert found["total_seconds"]["value"] > own["costs"]["total_seconds"]["value"]
+    assert main(["price", str(tmp_path / "out"), "--predictions", "1e6"]) == 0
+    assert "1 million predictions" in capsys.readouterr().out
+    write_export(TaskModule.load(module(), device="cpu"), tmp_path / "untimed", "onnx", False)
+    assert main(["price", str(tmp_path / "untimed"), "--predictions", "1e6"]) == 2
+    assert "the speed of predictions was not measured" in capsys.readouterr().err
 
 
 def test_the_program_answers_by_the_costs_of_the_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,17 +103,22 @@ class Onnx:
 
         return self.unfit(module) or unfit_in_bank(module)
 
-    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, in_fp32: Collection[str] = ()) -> None:
+    def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, stored_as: Mapping[str, str]) -> None:
         """Write model.onnx, tokenizer.json, graftwork_bank.json, README.md, and two files of each task in tasks/."""
         with extra("onnx", "the export to ONNX"):
             import onnx  # noqa: F401
         from graftwork.ship.onnx_bank import write_bank
 
-        write_bank(modules, folder, in_fp32)
+        write_bank(modules, folder, stored_as)
 
-    def bank_logits(self, folder: Path, wanted: Mapping[str, Sequence[Example]]) -> Mapping[str, Logits]:
-        """Return the logits that onnxruntime computes, in joint batches."""
-        return open_tasks(folder, read_json(folder / EXPORTED_BANK)).logits(wanted)
+    def bank_logits(
+        self, folder: Path, wanted: Mapping[str, Sequence[Example]], apart: bool = False
+    ) -> Mapping[str, Logits]:
+        """Return the logits that onnxruntime computes, in joint batches, or for each task `apart`."""
+        opened = open_tasks(folder, read_json(folder / EXPORTED_BANK))
+        if not apart:
+            return opened.logits(wanted)
+        return {name: opened.logits({name: own})[name] for name, own in wanted.items()}
 
     def bank_parts(self, folder: Path, tests: Mapping[str, Sequence[Example]]) -> tuple[Any, Mapping[str, Any]]:
         """Return the parts of the graph, and each task's: digests of tokens, thresholds, head and adapters."""
