@@ -16,6 +16,7 @@ import pytest
 
 from graftwork.bank import bank as bank_module
 from graftwork.bank.bank import Bank, BankChanges
+from graftwork.bank.task_version import Failure
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import read_json, write_json
 from graftwork.module import task_module
@@ -322,13 +323,13 @@ def test_failures_that_threads_find_at_once_are_all_told(bank: Bank, monkeypatch
     opened = Bank.open(bank.path)
     other = threading.Thread(target=opened.load_all, args=(["lora"],))
 
-    def message(error: Exception) -> str:
+    def kept(digest: str, error: Exception) -> Failure:
         if threading.current_thread() is not other:
             other.start()  # between reading what has failed and recording one more
             other.join(timeout=0.5)
-        return str(error)
+        return Failure(digest, str(error))
 
-    monkeypatch.setattr("graftwork.bank.bank._message", message)
+    monkeypatch.setattr(Failure, "of", kept)
     opened.load_all(["probe"])
     other.join(timeout=10)
     assert opened.failed.keys() == {"lora", "probe"}
