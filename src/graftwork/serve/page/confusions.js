@@ -81,8 +81,8 @@ function rowsOf(truth, said, found) {
   const first = ordered.slice(0, MOST_ROWS);
   return [element("h3", {}, `${truth}, answered ${said}`),
     element("ul", { class: "rows" }, first.map(({ line, cells, probability }) => element("li", { dir: "auto" },
-      element("span", { class: "caption" }, `Line ${line}`, probability !== undefined && `, ${chance(probability)}`, " "),
-      cells.join(" · ")))),
+      element("span", { class: "caption" }, `Line ${line}`, probability !== undefined && `, ${chance(probability)}`),
+      " ", cells.join(" · ")))),
     found.length > MOST_ROWS && element("p", { class: "caption" },
       `${count(found.length - MOST_ROWS)} more stand in the file.`)].filter(Boolean);
 }
