@@ -13,11 +13,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftwork.core import length_buckets
+from graftwork.core import near_lengths as rule
 from graftwork.core.backbone import Encoded
 from graftwork.core.example import Example
-from graftwork.core.length_buckets import AT_LEAST, SPARED, buckets_of, near_lengths, positions_of, states_in_buckets
+from graftwork.core.length_buckets import buckets_of, positions_of, states_in_buckets
 from graftwork.core.method import Setting, Tally
+from graftwork.core.near_lengths import AT_LEAST, SPARED, near_lengths
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.full import Full
 from graftwork.methods.top_layers import TopLayers
@@ -52,13 +53,13 @@ INPUTS = BACKBONE.collate(ENCODED, ENCODED.sequences(range(len(EXAMPLES))))
 
 @pytest.fixture
 def uncut(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(length_buckets, "AT_LEAST", 1 << 30)
+    return lambda: monkeypatch.setattr(rule, "AT_LEAST", 1 << 30)
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of tests are small."""
-    monkeypatch.setattr(length_buckets, "AT_LEAST", 8)
+    monkeypatch.setattr(rule, "AT_LEAST", 8)
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=80), st.sampled_from([1, 2]))
@@ -70,7 +71,7 @@ def test_every_sequence_is_in_one_bucket_and_every_cut_spares_enough(sizes: list
     ends = [(int(lengths[bucket].min()), int(lengths[bucket].max())) for bucket in buckets]
     assert all(before[1] <= after[0] for before, after in pairwise(ends))
     taken, whole = sum(len(bucket) * int(lengths[bucket].max()) for bucket in buckets), len(sizes) * max(sizes)
-    assert taken <= whole - (len(buckets) - 1) * length_buckets.AT_LEAST
+    assert taken <= whole - (len(buckets) - 1) * rule.AT_LEAST
     if towers == 1:
         assert len(buckets) == 1
 
@@ -81,7 +82,7 @@ def test_no_cut_that_is_worth_it_is_left(sizes: list[int]) -> None:
     for bucket in near_lengths(lengths, 2):
         own = np.sort(lengths[bucket])
         spared = max((k * (own[-1] - own[k - 1]) for k in range(1, len(own))), default=0)
-        assert spared < max(length_buckets.AT_LEAST, SPARED * len(own) * own[-1])
+        assert spared < max(rule.AT_LEAST, SPARED * len(own) * own[-1])
 
 
 def test_near_equal_lengths_stay_together() -> None:

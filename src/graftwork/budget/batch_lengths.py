@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, Encoded
-from graftwork.core.length_buckets import near_lengths
+from graftwork.core.near_lengths import near_lengths
 from graftwork.core.task import Split
 from graftwork.data.splits.batch_order import bucket
 from graftwork.train.answer_order import batches

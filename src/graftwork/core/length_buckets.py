@@ -10,35 +10,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Features, Inputs
+from graftwork.core.near_lengths import Places, near_lengths
 from graftwork.nn.tracing import being_traced
-
-Places = NDArray[np.int64]  # indices of sequences in a batch
-SPARED = 0.1  # minimum share of a bucket's positions that a cut into two must save,
-AT_LEAST = 128  # and minimum number: another forward pass has a cost of its own
-
-
-def near_lengths(sizes: Places, towers: int) -> list[Places]:
-    """Divide sequences of these lengths (S,) into buckets, shortest first; each index once, ascending within a bucket.
-
-    One bucket if `towers` is 1: batches are of near-equal lengths then. A pure function of the lengths.
-    """
-    if towers == 1:
-        return [np.arange(len(sizes))]
-    return [np.sort(bucket) for bucket in _cut(sizes, np.argsort(sizes, kind="stable"))]
-
-
-def _cut(sizes: Places, order: Places) -> list[Places]:
-    """Cut `order`, indices by ascending size, recursively where it saves most padding, while it saves enough."""
-    ordered = sizes[order]
-    spared = np.arange(1, len(order)) * (ordered[-1] - ordered[:-1])  # positions saved by a cut after 1, 2, …
-    best = int(spared.argmax()) if len(spared) else 0
-    if not len(spared) or spared[best] < max(AT_LEAST, SPARED * len(order) * int(ordered[-1])):
-        return [order]
-    return _cut(sizes, order[: best + 1]) + _cut(sizes, order[best + 1 :])
 
 
 def positions_of(encoded: Encoded, examples: Sequence[int]) -> int:

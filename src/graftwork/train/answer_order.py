@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import Encoded
-from graftwork.core.length_buckets import near_lengths
 from graftwork.core.method import THRESHOLDS_FACT, Logits
+from graftwork.core.near_lengths import near_lengths
 from graftwork.core.ragged import added
 from graftwork.machine.memory import answers_in_halves
 from graftwork.train.batches import by_length
