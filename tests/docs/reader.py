@@ -25,6 +25,8 @@ TOLD_BY = {
 }
 LESS = (  # what a test changes, so that a page takes seconds
     (r"--(epochs|seeds|draws|head-steps) \d+", r"--\1 1"),
+    (r"--sizes \S+", "--sizes 8/class,16/class"),
+    (r"--reference-sizes \S+", "--reference-sizes 10%"),
     (r"--(budget \w+|steps \d+|tokens \d+|batch \d+|length \d+|short-length \d+|vocabulary \d+|no-transfer)", ""),
 )
 FEW_STEPS = ("--steps", "3", "--batch", "8", "--length", "32")
@@ -126,7 +128,7 @@ def cheaper(line: str) -> list[str]:
         words += ["--epochs", "1"]
     if words[0] == "curve":
         words += ["--draws", "1"] if "--draws" not in words else []
-        words += ["--sizes", "8/class,100%"] if "--sizes" not in words else []
+        words += ["--sizes", "8/class,16/class"] if "--sizes" not in words else []
     few = ("--tokens", "2000") if "word_vectors" in line else FEW_STEPS
     return [*words, *few] if words[0] == "pretrain" else words
 
@@ -134,6 +136,7 @@ def cheaper(line: str) -> list[str]:
 def cheaper_python(text: str) -> str:
     """Python of a page, with fewer seeds, draws, epochs and steps."""
     text = re.sub(r"(seeds|draws)=\d+", r"\1=1", text)
+    text = re.sub(r"(steps, epochs = .*), \d+$", r"\1, 1", text, flags=re.MULTILINE)
     few = "tokens=2000" if "word_vectors" in text else 'steps=3, recipe={"batch": 8, "length": 32}'
     text = re.sub(r'budget="\w+"(, recipe=\{.*?\})?', few, text)
     text = re.sub(r"(gw\.(?:train|compare|stream)\(.*)\)$", r"\1, epochs=1)", text, flags=re.MULTILINE)

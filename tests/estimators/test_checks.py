@@ -99,6 +99,7 @@ def test_as_they_are(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([ClassifierOfNumbers("tfidf_svm"), RegressorOfNumbers("tfidf_svm")])
 def test_on_numbers_as_texts(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

@@ -209,6 +209,7 @@ def test_a_long_body_before_a_head_in_two_parts(serving: Any) -> None:
     assert heard.count(b"HTTP/1.1 200") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "raw",
     [

@@ -56,6 +56,7 @@ def test_a_line_a_request_without_texts(running: Any) -> None:
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "taken"),
     [
