@@ -146,7 +146,7 @@ def test_a_language_that_is_told_is_heard(
     [
         ("many languages", Instruction("klingon"), ("no tag", "klingon", "de, en, fr")),
         ("many languages", Instruction("de", "fr"), ("Whisper writes", "target_language de or en")),
-        ("many languages", Instruction(None, "de"), ("has to be told", "without source_language")),
+        ("many languages", Instruction(None, "de"), ("needs the language tags", "without source_language")),
         ("many languages", Instruction(source_prefix="so: "), ("reads sounds", "leave source_prefix out")),
         ("english", Instruction("en"), ("takes no language tags",)),
     ],

@@ -457,8 +457,9 @@ def test_a_version_answers_under_its_own_name(bank: Bank, elsewhere: Bank, modul
     assert bank.module("probe@1").task.name == "probe@1" and bank.by_version["probe@1"].version == 1
     elsewhere.refresh()
     assert elsewhere.predict([("probe@1", "good film")]) == before
-    with pytest.raises(UnknownName, match="probe@3"):
+    with pytest.raises(UnknownName, match="probe@3") as raised:
         bank.predict([("probe@3", "good film")])
+    assert "probe@2" in raised.value.message
     bank.remove("probe")
     with pytest.raises(UnknownName):
         bank.predict([("probe@1", "good film")])

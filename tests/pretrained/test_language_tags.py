@@ -137,9 +137,9 @@ def test_what_is_told_changes_what_is_read_and_no_other_that_shares_the_network(
         (("eng_Latn", "french"), ("no tag", "target_language 'french'", "fra_Latn", "--target-language fra_Latn")),
         (("eng_Latn", "klingon"), ("no tag", "'klingon'", "one of its 3 tags: eng_Latn, deu_Latn", "name one of them")),
         (("eng_Latn", "</s>"), ("no tag", "'</s>'")),
-        ((None, None), ("has to be told", "neither of them", "two of its 3 tags", "--target-language")),
-        ((None, "deu_Latn"), ("has to be told", "target_language 'deu_Latn' without source_language")),
-        (("deu_Latn", None), ("has to be told", "source_language 'deu_Latn' without target_language")),
+        ((None, None), ("needs the language tags", "neither of them", "two of its 3 tags", "--target-language")),
+        ((None, "deu_Latn"), ("needs the language tags", "target_language 'deu_Latn' without source_language")),
+        (("deu_Latn", None), ("needs the language tags", "source_language 'deu_Latn' without target_language")),
     ],
 )
 def test_languages_that_it_cannot_be_told_are_refused(

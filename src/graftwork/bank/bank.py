@@ -39,7 +39,7 @@ class Bank:
         self._backbone: Backbone | None = None
         self._state = BankState()
         self._entries: Mapping[str, TaskEntry] = {}  # replaced as a whole, never mutated
-        self._by_version: Mapping[str, TaskEntry] | None = None  # None: not read yet
+        self._by_version: tuple[BankState | None, Mapping[str, TaskEntry]] = (None, {})  # of a state
         self._failed: Mapping[str, Failure] = {}  # replaced as a whole too
         self._identity: tuple[str, str] | None = None  # revision and precision of the open backbone
         self._loaded: dict[str, str] = {}  # task -> digest of the version that answers
@@ -86,9 +86,10 @@ class Bank:
     @property
     def by_version(self) -> Mapping[str, TaskEntry]:
         """Every stored version as `TASK@VERSION`, a name that answers as the tasks' names do. Raises `StorageError`."""
-        if self._by_version is None:
-            self._by_version = self._folder.by_version(self._state, self._entries)
-        return MappingProxyType(self._by_version)
+        state, known = self._state, self._by_version  # another thread may replace either meanwhile
+        if known[0] is not state:
+            known = self._by_version = state, self._folder.by_version(state, self._entries)
+        return MappingProxyType(known[1])
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -305,7 +306,7 @@ class Bank:
             for name in (*removed, *(name for name in self._loaded if "@" in name)):
                 self._mixture.drop(name)
                 self._loaded.pop(name, None)
-            self._entries, self._state, self._failed, self._by_version = entries, state, failed, None
+            self._entries, self._state, self._failed = entries, state, failed
         changed = [name for name in entries if before.get(name) is not entries[name]]
         added = tuple(name for name in changed if name not in before)
         updated = tuple(name for name in changed if name in before)
@@ -381,13 +382,11 @@ class Bank:
         return examples
 
     def _entry(self, name: str) -> TaskEntry:
-        entries = self._entries
+        entries = self.by_version if "@" in name else self._entries
         if name in entries:
             return entries[name]
         if name in self._failed:
             raise self._unopened(name)
-        if "@" in name and name in self.by_version:
-            return self.by_version[name]
         raise unknown_task(name, entries, self.path)
 
     def _unopened(self, name: str) -> IncompatibleModule:

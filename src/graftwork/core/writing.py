@@ -39,7 +39,7 @@ class TextSearch:
 
 @dataclass(frozen=True)
 class Instruction:
-    """What a network is told beside the texts: settings of a task whose answers are texts."""
+    """The source and target language and the prefix of the source, from the settings of a task that writes texts."""
 
     source_language: str | None = None  # a tag of its tokenizer
     target_language: str | None = None
@@ -143,7 +143,7 @@ def no_tags(name: str, given: Instruction) -> ConfigError:
         where=name,
         got=given.languages,
         expected="a translator with tags, such as mBART-50, M2M100 or NLLB",
-        do='leave both languages out; a T5 is told by words: --source-prefix "translate English to German: "',
+        do='leave both languages out; T5 takes a prefix instead: --source-prefix "translate English to German: "',
     )
 
 

@@ -136,7 +136,7 @@ def half_told(given: Instruction, expected: str, example: str, backbone: str) ->
     """Return the error of a backbone that has to be told the languages of source and target, and was not told both."""
     lacking = "target_language" if given.target_language is None else "source_language"
     return ConfigError(
-        "this backbone has to be told by tags which language it reads and which it writes",
+        "this backbone needs the language tags of source and target",
         where=backbone,
         got=f"{given.languages or 'neither of them'}{f' without {lacking}' if given.languages else ''}",
         expected=f"source_language and target_language, {expected}",

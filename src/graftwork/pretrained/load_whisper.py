@@ -71,7 +71,7 @@ def _as_encoder(opened: ChainedBackbone, module: nn.Module) -> ChainedBackbone:
 
 @dataclass(frozen=True)
 class Speaks:
-    """What a Whisper is told of a sound by tokens."""
+    """The tokens by which Whisper is told the language of a sound and whether to translate it."""
 
     special: SpecialTokens  # without them
     folder: Path

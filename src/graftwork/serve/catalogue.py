@@ -71,7 +71,7 @@ class Catalogue:
                 do="ask whoever runs the server to repair it; other tasks still answer",
                 retry_after=60,
             )
-        raise unknown_task(name, self.tasks, where)
+        raise unknown_task(name, self.by_version if "@" in name else self.tasks, where)
 
 
 def unknown_task(name: str, known: Collection[str], where: str) -> HttpRefusal:

@@ -29,9 +29,10 @@ export function fileForm(asked) {
     try {
       const question = asked();
       const { header, rows, all } = await answered(file, question, signal, (text) => { told.textContent = text; });
-      const answers = all.map((row) => row.answers[question.task]);
-      result.replaceChildren(...[download(withAnswers(header, rows, all), `answered-${file.name}`),
-        question.tasks === 1 && confusionView(header, rows, answers)].filter(Boolean));
+      const compared = question.tasks === 1
+        && confusionView(header, rows, all.map((row) => row.answers[question.task]));
+      result.replaceChildren(...[download(withAnswers(header, rows, all), `answered-${file.name}`), compared]
+        .filter(Boolean));
     } catch (error) {
       if (signal.aborted) return;
       told.textContent = "";
