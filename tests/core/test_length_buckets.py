@@ -18,7 +18,7 @@ from graftwork.core.backbone import Encoded
 from graftwork.core.example import Example
 from graftwork.core.length_buckets import buckets_of, positions_of, states_in_buckets
 from graftwork.core.method import Setting, Tally
-from graftwork.core.near_lengths import AT_LEAST, SPARED, near_lengths
+from graftwork.core.near_lengths import AT_LEAST, SPARED, near_lengths, tower_buckets
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.full import Full
 from graftwork.methods.top_layers import TopLayers
@@ -65,7 +65,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=80), st.sampled_from([1, 2]))
 def test_every_sequence_is_in_one_bucket_and_every_cut_spares_enough(sizes: list[int], towers: int) -> None:
     lengths = np.array(sizes)
-    buckets = near_lengths(lengths, towers)
+    buckets = tower_buckets(lengths, towers)
     assert sorted(np.concatenate(buckets).tolist()) == list(range(len(sizes)))
     assert all((np.diff(bucket) > 0).all() for bucket in buckets)
     ends = [(int(lengths[bucket].min()), int(lengths[bucket].max())) for bucket in buckets]
@@ -79,15 +79,15 @@ def test_every_sequence_is_in_one_bucket_and_every_cut_spares_enough(sizes: list
 @given(st.lists(st.integers(1, 300), min_size=2, max_size=60))
 def test_no_cut_that_is_worth_it_is_left(sizes: list[int]) -> None:
     lengths = np.array(sizes)
-    for bucket in near_lengths(lengths, 2):
+    for bucket in near_lengths(lengths):
         own = np.sort(lengths[bucket])
         spared = max((k * (own[-1] - own[k - 1]) for k in range(1, len(own))), default=0)
         assert spared < max(rule.AT_LEAST, SPARED * len(own) * own[-1])
 
 
 def test_near_equal_lengths_stay_together() -> None:
-    assert len(near_lengths(np.array([30, 29, 28, 30] * 16), 2)) == 1
-    assert AT_LEAST > 1 and len(near_lengths(np.array([10, 150] * 32), 2)) == 2
+    assert len(near_lengths(np.array([30, 29, 28, 30] * 16))) == 1
+    assert AT_LEAST > 1 and len(near_lengths(np.array([10, 150] * 32))) == 2
 
 
 def test_questions_and_passages_go_through_apart() -> None:

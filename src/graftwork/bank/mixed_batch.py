@@ -7,6 +7,7 @@ hidden states below them. A text is tokenised once, and runs once for all tasks 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,8 +37,9 @@ from graftwork.registry import kinds
 from graftwork.train.answer import states_up_to
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
-from graftwork.train.batches import by_length
+from graftwork.train.batches import with_little_padding
 
+SPARED = {torch.float32: 256, torch.bfloat16: 512}  # positions whose padding takes a CPU longer than another pass
 Window = Sequence[tuple[str, Example]]  # a task's name and an example, for each row
 
 
@@ -194,7 +196,9 @@ class _Round:
     @torch.inference_mode()
     def run(self) -> Iterator[tuple[str, Logits]]:
         """Yield each task's logits, in the order of its examples."""
-        for batch in by_length(self.tokens.sizes, self.mixture.tokens_at_once, EXAMPLES_AT_ONCE):
+        weights = next(self.backbone.module.parameters())
+        least = SPARED.get(weights.dtype, math.inf) if weights.device.type == "cpu" else math.inf
+        for batch in with_little_padding(self.tokens.sizes, self.mixture.tokens_at_once, EXAMPLES_AT_ONCE, least):
             for answered in in_halves(sorted(batch.tolist()), self._answer):
                 for name, (part, units) in answered.items():
                     self.parts[name].append(part)

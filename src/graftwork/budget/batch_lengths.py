@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, Encoded
-from graftwork.core.near_lengths import near_lengths
+from graftwork.core.near_lengths import tower_buckets
 from graftwork.core.task import Split
 from graftwork.data.splits.batch_order import bucket
 from graftwork.train.answer_order import batches
@@ -51,7 +51,7 @@ class Lengths:
         """Return S x T of a batch of these examples, summed over the length buckets that it is computed in."""
         sequences = np.array(encoded.sequences(rows))
         sizes = np.array([len(encoded.ids[number]) for number in sequences])
-        buckets = near_lengths(sizes, encoded.towers)
+        buckets = tower_buckets(sizes, encoded.towers)
         return sum(len(some) * self.padded(encoded, int(sequences[some[sizes[some].argmax()]])) for some in buckets)
 
     def padded(self, encoded: Encoded, longest: int) -> int:

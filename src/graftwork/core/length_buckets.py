@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Features, Inputs
-from graftwork.core.near_lengths import Places, near_lengths
+from graftwork.core.near_lengths import Places, near_lengths, tower_buckets
 from graftwork.nn.tracing import being_traced
 
 
 def positions_of(encoded: Encoded, examples: Sequence[int]) -> int:
     """Return the number of positions of a batch of these examples, padding included."""
     sizes = np.array([len(encoded.ids[number]) for number in encoded.sequences(examples)])
-    return sum(len(bucket) * int(sizes[bucket].max()) for bucket in near_lengths(sizes, encoded.towers))
+    return sum(len(bucket) * int(sizes[bucket].max()) for bucket in tower_buckets(sizes, encoded.towers))
 
 
 def buckets_of(mask: Tensor, towers: int) -> list[tuple[Places, int]]:
@@ -28,7 +28,7 @@ def buckets_of(mask: Tensor, towers: int) -> list[tuple[Places, int]]:
     if towers == 1:
         return [(np.arange(len(mask)), mask.shape[1])]
     sizes = np.array(mask.sum(dim=1).tolist(), dtype=np.int64)
-    return [(bucket, int(sizes[bucket].max())) for bucket in near_lengths(sizes, towers)]
+    return [(bucket, int(sizes[bucket].max())) for bucket in near_lengths(sizes)]
 
 
 def read_in_buckets(backbone: Backbone, inputs: Inputs, start: int, entering: Tensor | None, towers: int) -> Features:

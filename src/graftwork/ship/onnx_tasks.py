@@ -24,7 +24,7 @@ from graftwork.pretrained.tokenising import TextReader
 from graftwork.ship.onnx_runtime import GRAPH, open_reader, open_session
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
-from graftwork.train.batches import by_length
+from graftwork.train.batches import with_little_padding
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -35,6 +35,7 @@ HEAD = (WEIGHT, BIAS, SHARES)
 SCALE_OF = "|scale"  # ends the name of what each row or column of a matrix of 8-bit integers is multiplied by
 TASKS = "tasks"  # the folder of the tasks' files: NAME.json and NAME.safetensors
 TYPES = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(int8)": np.int8}
+SPARED = 256  # positions whose padding takes longer than another pass of the graph
 TINY = 1e-12  # smallest length that a feature is divided by, as torch's `normalize`
 
 
@@ -131,7 +132,7 @@ class GraphOfTasks:
         tokens = tokens_of(self.reader, wanted, {name: one.roles for name, one in tasks.items()}, routes)
         parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
         order: dict[str, list[int]] = {name: [] for name in wanted}  # units answered by each part
-        for batch in by_length(tokens.sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE):
+        for batch in with_little_padding(tokens.sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE, SPARED):
             units = [tokens.units[number] for number in sorted(batch.tolist())]
             for name, (found, answered) in self._answer(tokens, units).items():
                 parts[name].append(found)

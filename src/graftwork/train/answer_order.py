@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Encoded
 from graftwork.core.method import THRESHOLDS_FACT, Logits
-from graftwork.core.near_lengths import near_lengths
 from graftwork.core.ragged import added
 from graftwork.machine.memory import answers_in_halves
-from graftwork.train.batches import by_length
+from graftwork.train.batches import by_length, with_little_padding
 
 TOKENS_AT_ONCE = 2048  # padding counted: short texts form large batches; one of long texts still fits the CPU caches
 EXAMPLES_AT_ONCE = 512
@@ -30,8 +29,7 @@ def in_batches(
     With `buckets` a batch is divided where that spares much padding; so is one for which memory runs out.
     """
     found: dict[int, R] = {}
-    whole = by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
-    parts = [batch[part] for batch in whole for part in near_lengths(sizes[batch], towers=2 if buckets else 1)]
+    parts = (with_little_padding if buckets else by_length)(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
     for rows in (part.tolist() for part in parts):
         found |= zip(rows, chain.from_iterable(answers_in_halves(rows, work)), strict=True)
     return [found[row] for row in range(len(sizes))]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.near_lengths import near_lengths
+
 
 def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = None) -> list[NDArray[np.int64]]:
     """Batch every index of `lengths` (N,) once, the longest first: what is too big for memory fails at once.
@@ -20,3 +22,14 @@ def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = No
         batches.append(order[start : start + size])
         start += size
     return batches
+
+
+def with_little_padding(
+    lengths: NDArray[np.int64], tokens: int, examples: int | None = None, at_least: float | None = None
+) -> list[NDArray[np.int64]]:
+    """Batch as `by_length`, and divide a batch where that spares much padding, as it does for few mixed lengths.
+
+    `at_least` is the number of positions that another forward pass must spare (default: that of `near_lengths`).
+    """
+    whole = by_length(lengths, tokens, examples)
+    return [batch[part] for batch in whole for part in near_lengths(lengths[batch], at_least)]
