@@ -21,7 +21,7 @@ from graftwork.io.json_limits import MODULE
 from graftwork.io.number_arrays import load_arrays
 from graftwork.io.plain_files import inside
 from graftwork.pretrained.tokenising import TextReader
-from graftwork.ship.onnx_runtime import GRAPH, open_reader, open_session
+from graftwork.ship.onnx_runtime import GRAPH, SPARED, open_reader, open_session
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import with_little_padding
@@ -35,7 +35,6 @@ HEAD = (WEIGHT, BIAS, SHARES)
 SCALE_OF = "|scale"  # ends the name of what each row or column of a matrix of 8-bit integers is multiplied by
 TASKS = "tasks"  # the folder of the tasks' files: NAME.json and NAME.safetensors
 TYPES = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(int8)": np.int8}
-SPARED = 256  # positions whose padding takes longer than another pass of the graph
 TINY = 1e-12  # smallest length that a feature is divided by, as torch's `normalize`
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Encoded
 from graftwork.core.method import THRESHOLDS_FACT, Logits
+from graftwork.core.near_lengths import AT_LEAST
 from graftwork.core.ragged import added
 from graftwork.machine.memory import answers_in_halves
-from graftwork.train.batches import by_length, with_little_padding
+from graftwork.train.batches import with_little_padding
 
 TOKENS_AT_ONCE = 2048  # padding counted: short texts form large batches; one of long texts still fits the CPU caches
 EXAMPLES_AT_ONCE = 512
@@ -29,20 +31,23 @@ def in_batches(
     With `buckets` a batch is divided where that spares much padding; so is one for which memory runs out.
     """
     found: dict[int, R] = {}
-    parts = (with_little_padding if buckets else by_length)(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+    parts = with_little_padding(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE, AT_LEAST if buckets else math.inf)
     for rows in (part.tolist() for part in parts):
         found |= zip(rows, chain.from_iterable(answers_in_halves(rows, work)), strict=True)
     return [found[row] for row in range(len(sizes))]
 
 
-def batches(encoded: Encoded, rows: NDArray[np.int64] | None = None) -> list[NDArray[np.int64]]:
+def batches(
+    encoded: Encoded, rows: NDArray[np.int64] | None = None, at_least: float = math.inf
+) -> list[NDArray[np.int64]]:
     """Return the example numbers of every batch: each of `rows` (default: all) once, the longest first.
 
     A batch's longest sequence x its sequences is at most `TOKENS_AT_ONCE`; a longer example is a batch by itself.
+    A batch is divided where that spares `at_least` positions of padding.
     """
     rows = np.arange(len(encoded)) if rows is None else rows
     sizes = encoded.lengths[rows] * encoded.sequences_of[rows]
-    parts = by_length(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
+    parts = with_little_padding(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE, at_least)
     return [rows[part] for part in parts]
 
 

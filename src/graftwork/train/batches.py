@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.near_lengths import near_lengths
+from graftwork.core.near_lengths import AT_LEAST, near_lengths
 
 
 def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = None) -> list[NDArray[np.int64]]:
@@ -25,11 +25,11 @@ def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = No
 
 
 def with_little_padding(
-    lengths: NDArray[np.int64], tokens: int, examples: int | None = None, at_least: float | None = None
+    lengths: NDArray[np.int64], tokens: int, examples: int | None = None, at_least: float = AT_LEAST
 ) -> list[NDArray[np.int64]]:
     """Batch as `by_length`, and divide a batch where that spares much padding, as it does for few mixed lengths.
 
-    `at_least` is the number of positions that another forward pass must spare (default: that of `near_lengths`).
+    `at_least` is the number of positions that another forward pass must spare (infinite: no batch is divided).
     """
     whole = by_length(lengths, tokens, examples)
     return [batch[part] for batch in whole for part in near_lengths(lengths[batch], at_least)]
