@@ -23,11 +23,13 @@ TOLD_BY = {
     "compare": r"graft predict runs/(\w{12})",
     "train": r"graft predict runs/(\w{12})",
 }
+FEW = "majority,tfidf_svm,linear_probe,adapter"  # where another page compares them all
 LESS = (  # what a test changes, so that a page takes seconds
     (r"--(epochs|seeds|draws|head-steps) \d+", r"--\1 1"),
     (r"--sizes \S+", "--sizes 8/class,16/class"),
     (r"--reference-sizes \S+", "--reference-sizes 10%"),
     (r"^graft curve (?!.*--methods)", "graft curve --methods tfidf_svm,linear_probe "),
+    (r"^graft compare (?!.*--methods)(?=tasks/|sms\.csv|.*--backbone runs/)", f"graft compare --methods {FEW} "),
     (r"--(budget \w+|steps \d+|tokens \d+|batch \d+|length \d+|short-length \d+|vocabulary \d+|no-transfer)", ""),
 )
 FEW_STEPS = ("--steps", "3", "--batch", "8", "--length", "32")
