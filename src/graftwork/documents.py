@@ -1,4 +1,4 @@
-"""Where the pages of the documentation are: in the installed package, or in the checkout."""
+"""Locations of the documentation's pages: in the installed package, or in the checkout."""
 
 from __future__ import annotations
 

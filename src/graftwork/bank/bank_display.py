@@ -1,4 +1,4 @@
-"""What Python shows of a bank: its backbone and its tasks."""
+"""Display of a bank in Python and notebooks: its backbone and its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What killed writers leave in the folder of a bank: temporary files and folders, and versions of no task."""
+"""Leftovers of killed writers in a bank's folder: temporary files and folders, and versions that belong to no task."""
 
 from __future__ import annotations
 

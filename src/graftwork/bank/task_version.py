@@ -60,7 +60,7 @@ class TaskEntry:
         return tuple(self.description["roles"])
 
     def told(self) -> dict[str, Any]:
-        """Return what lists of tasks tell of it, as JSON."""
+        """Return the entry of this version in a list of tasks, as JSON."""
         described = self.description
         return {
             "name": self.name,

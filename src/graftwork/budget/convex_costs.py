@@ -1,4 +1,4 @@
-"""What convex fits on frozen features cost on all rows, from what they cost on a few.
+"""Forecast of the cost of convex fits on frozen features: on all rows, from fits on a few.
 
 The number of evaluations of the loss hardly depends on the rows; the time of each does.
 """

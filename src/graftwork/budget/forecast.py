@@ -164,12 +164,12 @@ class Forecaster:
 
     @cached_property
     def convex(self) -> ConvexCosts:
-        """What fits on frozen features cost."""
+        """The costs of fits on frozen features."""
         return ConvexCosts(self.lengths, self.setting, self.session.dataset.train, self.clock)
 
     @cached_property
     def writing(self) -> WritingCosts | None:
-        """What texts cost; None where answers are none."""
+        """The costs of writing texts; None for a task without written answers."""
         backbone = self.session.backbone
         if backbone is None or not backbone.card.writes or not isinstance(self.kind, WritesTexts):
             return None

@@ -1,4 +1,4 @@
-"""What texts cost: positions of targets in training, and the time of writing token by token, known before a run.
+"""Costs of generated texts, known before a run: target positions in training, and the time of writing token by token.
 
 A batch is written until its longest text has ended, so it takes as many steps of the decoder as that has tokens; a step
 takes a + b x rows. How long texts become is seen by writing a batch on trial.

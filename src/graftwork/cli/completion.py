@@ -1,4 +1,4 @@
-"""What a shell completes for a value: files, names of parts, runs, tasks of a bank. Imports nothing that is slow."""
+"""Shell completion of values: files, names of parts, runs, tasks of a bank. Imports nothing that is slow."""
 
 from __future__ import annotations
 

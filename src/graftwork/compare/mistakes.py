@@ -1,4 +1,4 @@
-"""What goes wrong on test: confusions, the rows of every class, and the examples with every method's answer.
+"""Mistakes on test: confusions, the rows of every class, and the examples with every method's answer.
 
 Answers are those of the first successful run of each method, whose counts can be looked up example by example.
 """

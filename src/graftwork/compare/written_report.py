@@ -1,4 +1,4 @@
-"""What the methods of a board wrote, beside its references: the worst and the median texts, and what no metric sees."""
+"""Texts written by a board's methods, beside their references: the worst, the median, and faults no metric sees."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class SettlesTogether(Protocol):
 
 
 class TrainingLoss(Protocol):
-    """What a network with logits is trained by: the loss of a kind, or one with further targets beside it."""
+    """The loss that a network with logits is trained with: that of its kind, or one with further targets."""
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Compute the loss of (B, C) logits and targets, a scalar: the mean over B."""

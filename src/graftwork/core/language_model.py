@@ -27,7 +27,7 @@ class KeptKeys:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What has been read before: a key-value cache in pieces, never changed, so that many may go on from it."""
+    """The tokens read so far: a key-value cache in pieces, never changed, so that many texts can continue from it."""
 
     pieces: tuple[KeptKeys, ...]
 
@@ -56,7 +56,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """What is read to score answers to one prompt: N tokens as nodes, those with which several answers begin once.
+    """The tokens that score the answers to one prompt, as a tree of N nodes: a common beginning is read once.
 
     Nodes are numbered from 1, parents first; 0 is the prompt. The last token of an answer is scored and not read.
     """
@@ -164,7 +164,7 @@ class NextTokenModel(PromptReader, Protocol):
 
 @dataclass(frozen=True)
 class ReadPrompts:
-    """What an encoder-decoder has made of B prompts, once for all answers to them."""
+    """An encoder-decoder's hidden states of B prompts, computed once for all answers to them."""
 
     states: Tensor  # (B, T, D)
     mask: Tensor  # (B, T)

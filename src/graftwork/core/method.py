@@ -262,7 +262,7 @@ class Hangs(Protocol):
 
 
 class Baseline:
-    """What baselines share: no backbone, and an entry on every board, ladder and curve where no methods are named."""
+    """A baseline: it has no backbone, and runs on every board, ladder and curve for which no methods are named."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False

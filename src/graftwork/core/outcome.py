@@ -19,5 +19,5 @@ class Outcome(NamedTuple):
 
     @property
     def told(self) -> str:
-        """What was found, with the note."""
+        """The finding, with the note."""
         return f"{self.found}, {self.note}" if self.note else self.found

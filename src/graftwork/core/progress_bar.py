@@ -1,4 +1,4 @@
-"""Where progress is shown: a bar on a terminal or in a notebook's cell, nothing elsewhere."""
+"""Display of progress: a bar on a terminal or in a notebook's cell, nothing elsewhere."""
 
 from __future__ import annotations
 

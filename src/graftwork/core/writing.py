@@ -23,7 +23,7 @@ NOTHING = -100  # in place of a token, where a shorter text of a batch has none
 
 @dataclass(frozen=True)
 class TextSearch:
-    """How a text is searched for: settings of a task whose answers are texts."""
+    """The search for a text: settings of a task whose answers are texts."""
 
     beams: int  # 1: the likeliest token each time
     length_penalty: float  # power of the length that a beam's log-probability is divided by
@@ -74,7 +74,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class WrittenTokens:
-    """What was written for one sequence."""
+    """The tokens written for one sequence."""
 
     tokens: list[int]  # with the end's, if it ended
     ended: bool  # False: it was cut at the longest length

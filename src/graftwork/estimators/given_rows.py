@@ -1,4 +1,4 @@
-"""What an estimator is given: texts, pairs of texts or lists of words, checked row by row, and made a task."""
+"""Input of an estimator: texts, pairs of texts or lists of words, checked row by row and made into a task."""
 
 from __future__ import annotations
 

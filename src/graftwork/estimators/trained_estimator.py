@@ -1,4 +1,4 @@
-"""What the estimators share: their parameters, the run that a fit makes, and the module that answers afterwards."""
+"""Base of the estimators: their parameters, the run of a fit, and the module that predicts afterwards."""
 
 from __future__ import annotations
 

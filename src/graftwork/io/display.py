@@ -1,4 +1,4 @@
-"""What Python shows of a result: a card in HTML for notebooks, one table for all cards, and data frames."""
+"""Display of results in Python: HTML cards for notebooks, with one table format for all, and data frames."""
 
 from __future__ import annotations
 

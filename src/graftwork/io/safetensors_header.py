@@ -39,7 +39,7 @@ class TensorPlace:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file's header says of it."""
+    """The content of a file's header."""
 
     numbers: Mapping[str, int]  # tensor -> its number of elements, in the order of their bytes
     about: Mapping[str, str]  # `__metadata__`, for people

@@ -26,7 +26,7 @@ BEST_GUESS = "best_guess"
 
 @dataclass(frozen=True)
 class Abstaining:
-    """Which answers are withheld: those of a probability below `below`, or below what reaches `precision`.
+    """The rule for withheld answers: a probability below `below`, or below the threshold that reaches `precision`.
 
     Raises `ConfigError` for both, and for what is no probability.
     """

@@ -1,4 +1,4 @@
-"""What the objectives of encoder-decoders share: padded rows, the loss of what is written, the folder."""
+"""Common parts of the objectives of encoder-decoders: padded rows, the loss of the written tokens, the folder."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Seq2SeqLayout:
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """What a decoder begins and ends texts with."""
+    """The tokens with which a decoder begins and ends texts."""
 
     start: tuple[int, ...]  # enter the decoder before the first token of a text, one or more
     first: tuple[int, ...]  # begin every text, none or one: the start of a sentence, or a language
@@ -80,7 +80,7 @@ class KeysOfInput(DynamicCache):
 
 @dataclass
 class TokenStreamer:
-    """What `generate` puts the tokens of S texts into as it chooses them: it tells each text that has grown."""
+    """Receiver of the tokens of S texts as `generate` chooses them: it passes on each text that has grown."""
 
     tell: TellTokens
     ends: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""How the weights of a network that was written here are stored: as they are, in 16 bits, or as int8 with scales."""
+"""Storage formats of the weights of a network written here: unchanged, in 16 bits, or as int8 with scales."""
 
 from __future__ import annotations
 

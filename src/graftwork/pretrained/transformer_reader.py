@@ -42,7 +42,7 @@ class Head:
 
 @dataclass(frozen=True)
 class HeadPlace:
-    """Where the head of a network is found: in its folder, or, where it is tied, in its token embedding."""
+    """Place of a network's head: in its folder or, if it is tied, in its token embedding."""
 
     folder: Path | None  # None: tied
     name: str

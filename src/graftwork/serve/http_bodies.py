@@ -98,7 +98,7 @@ class AnsweredRows(BaseModel):
 
 
 class ErrorParts(BaseModel):
-    """What is wrong and where, what was sent and is expected, and what to do."""
+    """The parts of an error: what is wrong and where, what was sent, what is expected, and what to do."""
 
     what: str
     where: str = ""

@@ -129,7 +129,7 @@ class _Written:
         return told
 
     def sealed(self) -> dict[str, Any]:
-        """Return the self-test of each task; that of the text that is too long is apart."""
+        """Return the self-test of each task, without that of the overlong text."""
         (own, long), (of_own, of_long) = self.tests, self.logits
         return {
             name: self_test_of(one, own[name], of_own[name].tolist())

@@ -1,4 +1,4 @@
-"""What an export to ONNX was made of, recorded in its self-test: where that fails, it tells which part has changed.
+"""Hashes of the parts of an export to ONNX, recorded in its self-test: if that fails, they tell which part has changed.
 
 Imports no torch.
 """

@@ -1,4 +1,4 @@
-"""What answers in a folder exported to ONNX: the tokenizer and onnxruntime. Imports no torch."""
+"""Prediction from a folder exported to ONNX, by its tokenizer and onnxruntime. Imports no torch."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class PricedRow:
 
 @dataclass(frozen=True)
 class PricedSource:
-    """What one folder holds: its rows, what could not be priced and why, and the search behind them."""
+    """The content of one folder: its rows, those that could not be priced and why, and the search behind them."""
 
     rows: tuple[PricedRow, ...]
     left_out: tuple[tuple[str, str], ...] = ()  # name, reason

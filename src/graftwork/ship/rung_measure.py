@@ -1,4 +1,4 @@
-"""What a compressed module is measured by: its loss of score, shown on validation, its speed, its bytes, its energy."""
+"""Measures of a compressed module: its loss of score, shown on validation, its speed, its bytes, its energy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ANSWERS = 15  # single ones that are timed
 
 @dataclass(frozen=True)
 class ScoreLoss:
-    """What a compression costs in score, as fractions: positive where the compressed module is worse."""
+    """The loss of score by a compression, as fractions: positive if the compressed module is worse."""
 
     score: float  # of the compressed module
     mean: float  # the module's score less it

@@ -25,7 +25,7 @@ KEPT = 8  # lists of examples whose answers are kept: those of a few modules and
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked, known by its content, and how it is answered."""
+    """Examples, identified by their content, and the way to answer them."""
 
     key: str
     work: Callable[[], Numbers] = field(compare=False)

@@ -40,7 +40,7 @@ ONLY_HERE = "students"  # the data's name in a store of frozen passes that one f
 
 @dataclass(frozen=True)
 class Teaching:
-    """How a student is taught."""
+    """The settings of distillation."""
 
     epochs: int  # passes over labelled, unlabelled and invented texts
     learning_rate: float  # peak of the schedule

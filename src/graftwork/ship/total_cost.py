@@ -32,7 +32,7 @@ UNITS: Mapping[str, str] = {"seconds": "s", "energy": "J", "co2e": "g"}  # that 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is asked: so many predictions, over so long, on which machine and at which prices."""
+    """The question: how many predictions, over how long, on which machine, at which prices."""
 
     predictions: float  # in all
     years: float  # that the module is stored

@@ -1,4 +1,4 @@
-"""What the answers of a classification cost, and the check that costs and weights name the labels of the task."""
+"""Costs of the answers of a classification, and the check that costs and weights name the labels of the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kinds share whose head is one linear layer on pooled features."""
+"""Base of the kinds whose head is one linear layer on pooled features."""
 
 from __future__ import annotations
 

@@ -83,12 +83,12 @@ class Template:
 
     @property
     def lead(self) -> str:
-        """What of the answer stands in the prompt: of a text to be written what stands before it, without blanks."""
+        """The part of the answer in the prompt: for a text to be written, the words before it, without blanks."""
         return self.answer.format(answer=_MARK).partition(_MARK)[0].rstrip() if self.is_free else ""
 
     @property
     def tail(self) -> str:
-        """What stands behind a text to be written, within the answer."""
+        """The words after a text to be written, within the answer."""
         return self.answer.format(answer=_MARK).partition(_MARK)[2] if self.is_free else ""
 
     def opening(self, words: Sequence[str]) -> str:

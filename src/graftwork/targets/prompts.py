@@ -27,12 +27,12 @@ class Prompts:
 
     @property
     def end(self) -> str:
-        """What stands behind every answer of a shot."""
+        """The text after every answer of a shot."""
         return self.template.tail + self.template.separator
 
     @property
     def before(self) -> str:
-        """What stands in front of every question: the instruction and the shots."""
+        """The text before every question: the instruction and the shots."""
         opening = self.template.opening(self.words)
         return self.template.separator.join(part for part in (opening, *self.shots) if part)
 

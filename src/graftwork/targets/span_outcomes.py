@@ -1,4 +1,4 @@
-"""Which span of a target each span of an answer stands for: right, of another type or borders, missed, made up."""
+"""Matching of an answer's spans to a target's: right, of another type or other borders, missed, invented."""
 
 from __future__ import annotations
 

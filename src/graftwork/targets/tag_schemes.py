@@ -26,7 +26,7 @@ Part = tuple[str, str]  # letter and type of a tag; ("O", "") outside
 
 @dataclass(frozen=True)
 class TagScheme:
-    """How the tags of one data set mark spans."""
+    """The scheme by which the tags of a data set mark spans."""
 
     name: str  # a key of `SCHEMES`
     parts: Mapping[str, Part]  # tag -> letter, as in BIOES, and type
@@ -34,7 +34,7 @@ class TagScheme:
 
     @property
     def told(self) -> str:
-        """What is read as what, for the data report."""
+        """The reading of the tags, for the data report."""
         changed = [tag for tag in self.parts if self.written(tag) != tag]
         pairs = ", ".join(f"{tag!r} as {self.written(tag)!r}" for tag in changed[:MOST_SHOWN])
         types = "" if self.typed else " without types"

@@ -1,4 +1,4 @@
-"""How likely a network that writes is to write each of some answers: logits without writing anything."""
+"""Log-probabilities that a generating network gives to fixed answers: logits without writing anything."""
 
 from __future__ import annotations
 

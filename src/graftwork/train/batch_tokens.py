@@ -17,7 +17,7 @@ Roles = tuple[str, ...]
 
 
 class Encodes(Protocol):
-    """What tokenises: a backbone, or its reader alone."""
+    """A tokenising part: a backbone, or its reader alone."""
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise."""

@@ -1,4 +1,4 @@
-"""How likely texts go on in given ways: what all share is read once, what each has of its own once, and then the ways.
+"""Log-probabilities of given continuations of texts: the common beginning is read once, then each text, then its ends.
 
 The ways are a tree: tokens with which several begin are read once, and all of one context are one row behind it.
 """

@@ -141,7 +141,7 @@ def restore_by_attaching(
 
 
 class Aim(Protocol):
-    """What a training step is taken towards: targets, a loss, and how well the model does on validation."""
+    """The objective of training: targets, a loss, and the score on validation."""
 
     targets: Tensor  # (N, …), (W, …) of the train split, on the model's device
 
@@ -158,7 +158,7 @@ class Aim(Protocol):
         """Return how good the model is on validation; higher is better."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what the receipt tells of it."""
+        """Return the facts for the receipt."""
 
 
 class LogitAim:

@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What was written for an example, over all of its parts."""
+    """The texts written for an example, over all of its parts."""
 
     span: Span | None  # where the likeliest of the texts that were found stands, or what is most alike
     chance: float  # the log-probability of that text, plus the logarithm of the likeness

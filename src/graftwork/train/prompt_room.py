@@ -1,4 +1,4 @@
-"""What fits into the context of a language model: how many shots, and how much of a long text."""
+"""The room in a language model's context: for how many shots, and for how much of a long text."""
 
 from __future__ import annotations
 

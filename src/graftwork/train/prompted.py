@@ -1,4 +1,4 @@
-"""What prompting leaves: a language model with a prompt, which scores given answers or writes."""
+"""The result of prompting: a language model with a prompt, which scores given answers or writes."""
 
 from __future__ import annotations
 

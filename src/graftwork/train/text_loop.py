@@ -1,4 +1,4 @@
-"""What is otherwise in training where a network writes: targets are tokens, the loss is theirs, and texts are written.
+"""Training of networks that write: targets are tokens, the loss is theirs, and validation writes texts.
 
 The best epoch is that of the least loss on the first references of validation: to write them after every epoch, token
 by token, would cost more than the training. Texts are written once, at the end.
@@ -45,7 +45,7 @@ def padded_tokens(rows: Sequence[Sequence[int]]) -> Tensor:
 
 
 class TextAim:
-    """What a network that writes is trained towards: the first reference of each example. An `Aim`."""
+    """The objective of a network that writes: the first reference of each example. An `Aim`."""
 
     def __init__(self, model: Model, bench: Workbench):
         writer, self.search = writer_of(model), TextSearch.of(bench.setting.task)
@@ -92,7 +92,7 @@ class TextAim:
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return what the receipt tells of the targets."""
+        """Return the facts of the targets for the receipt."""
         return {
             "validation_is": "minus the mean loss of a token",
             "cut_targets": self.cut,

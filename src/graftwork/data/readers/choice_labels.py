@@ -1,4 +1,4 @@
-"""Which choice a label means: by its column's name, its text, its number, its letter, or the name in its row."""
+"""Matching of labels to choices: by a column's name, a text, a number, a letter, or a name in the row."""
 
 from __future__ import annotations
 

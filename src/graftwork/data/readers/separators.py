@@ -19,7 +19,7 @@ _SAID = re.compile(r'"?sep=(\\t|[^\w"\s]|\t)\1*"?', re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Separation:
-    """How the columns of a CSV or TSV file are separated."""
+    """The separator and quoting of a CSV or TSV file's columns."""
 
     mark: str
     quoted: bool  # whether a cell may stand in quotes, as in CSV

@@ -1,4 +1,4 @@
-"""What a cell must hold where each word of a text has an answer."""
+"""Checks of cells in tables in which each word of a text has an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was trained is written into the weights of the network: no answer changes, and nothing runs beside the network
+"""The trained weights are merged into those of the network: no answer changes, and nothing runs beside the network
 (for LoRA: Hu et al. 2021, arXiv:2106.09685, section 4.1)."""
 
 from __future__ import annotations
