@@ -21,7 +21,7 @@ from graftwork.io.files import canonical, read_json
 from graftwork.module.task_module import TaskModule
 from graftwork.receipts.file_integrity import id_of, read_spec, record_differences
 from graftwork.run.store import read_predictions
-from graftwork.train.prefix_store import PrefixStore, Wanted
+from graftwork.train.prefix_store import PassSpec, PrefixStore
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = "67f1161c0145"
@@ -78,7 +78,7 @@ def test_a_ladder_has_the_keys_that_it_had(tmp_path: Path, one_thread: None) -> 
 
 
 def test_a_cached_pass_is_found_under_the_name_that_it_had() -> None:
-    wanted = Wanted(
+    wanted = PassSpec(
         key={"format": 2, "backbone": "a"}, name="tiny", depth=1, blocks=1, sequences=3, features=3, tokens=5,
         widths=(2, 2), width=2, dtype=torch.float32,
     )  # fmt: skip

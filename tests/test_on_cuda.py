@@ -22,7 +22,7 @@ from graftwork.bank.mixed_batch import Mixture
 from graftwork.core.backbone import Backbone, device_of
 from graftwork.core.media import MEDIA
 from graftwork.core.method import Setting, unfit
-from graftwork.core.named_methods import Named, parse_method
+from graftwork.core.named_methods import ConfiguredMethod, parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
 from graftwork.data.readers.word_vector_folder import write_folder
@@ -76,7 +76,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
         yield made
 
 
-def fitted(made: Named, data: Dataset, backbone: Backbone, folder: Path, kill_at: int | None = None) -> Any:
+def fitted(made: ConfiguredMethod, data: Dataset, backbone: Backbone, folder: Path, kill_at: int | None = None) -> Any:
     """Fit, going on from what an attempt in the same folder left; with `kill_at` it is killed after so many steps."""
     bench, steps = tiny_bench(data, backbone, epochs=1), 0
 

@@ -17,7 +17,7 @@ from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain.corpus_tokens import tokenise
 from graftwork.pretrain.objective import AtOnce
 from graftwork.pretrain.start_point import parse_objective
-from graftwork.pretrain.validation_loss import Held, validate
+from graftwork.pretrain.validation_loss import HeldOut, validate
 from graftwork.pretrained.open_backbone import open_backbone
 
 HERE = Path(__file__).parent
@@ -122,7 +122,7 @@ def scored(run: str, rung: Rung, length: int, texts: Path, work: Path) -> Result
     opened = objective.opened(work / "runs" / run / "backbone", 0)
     tokens = tokenise(open_corpus([texts], validation=1.0), opened.vocabulary, work / "cache" / "tokens").validation
     rows = objective.packed(tokens, length, opened.vocabulary)
-    held = Held(rows, tokens, min(32, len(rows)), length)
+    held = HeldOut(rows, tokens, min(32, len(rows)), length)
     return dict(validate(objective, opened.network, opened.vocabulary, held, "cpu").as_json(tokens))
 
 

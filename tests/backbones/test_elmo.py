@@ -17,7 +17,7 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import check_backbone, check_method
 from graftwork.testing.tiny_networks import tiny_bilm
 from graftwork.train.frozen_pass import batches_of_pass
-from graftwork.train.prefix_store import Wanted
+from graftwork.train.prefix_store import PassSpec
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_pass_is_known_by_its_words(folder: Path) -> None:
     keys = []
     for text in ("a play", "a plaz", "a play"):
         encoded = backbone.encode([Example("x/1", {"text": text})])
-        keys.append(Wanted.of(backbone, encoded, None, batches_of_pass(encoded, None), {}).key)
+        keys.append(PassSpec.of(backbone, encoded, None, batches_of_pass(encoded, None), {}).key)
     assert keys[0] == keys[2] != keys[1]
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from graftwork.budget import climber as climbing
-from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, Offer, kept
+from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, PossibleRun, kept
 from graftwork.budget.forecast import Forecast
-from graftwork.budget.purse import Budget, Purse
+from graftwork.budget.purse import Budget, BudgetAccount
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Setting, Workbench
-from graftwork.core.named_methods import Named, named_from_config, parse_method
+from graftwork.core.named_methods import ConfiguredMethod, named_from_config, parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
@@ -108,10 +108,10 @@ class Foreseen:
     epochs: int = 0  # of every run
     measured: list[str] = field(default_factory=list)
 
-    def operations(self, method: Named) -> float:
+    def operations(self, method: ConfiguredMethod) -> float:
         return self.looks_like.get(method.label, float(method.config["seconds"]))
 
-    def forecast(self, method: Named) -> Forecast:
+    def forecast(self, method: ConfiguredMethod) -> Forecast:
         WATCH.seconds += 0.1
         self.measured.append(method.label)
         if method.label == self.broken:
@@ -138,7 +138,7 @@ class Climb:
 
     def climber(self, budget: float, forecasts: Foreseen | None = None, worth: float = 0.005) -> Climber:
         """That has not begun."""
-        purse = Purse(Budget(budget, "s"), Prices(), WATCH)
+        purse = BudgetAccount(Budget(budget, "s"), Prices(), WATCH)
         known = Foreseen() if forecasts is None else forecasts
         return Climber(self.session, purse, known, self.recipe, 0, lambda done, text: None, worth)
 
@@ -171,7 +171,7 @@ def climb(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> Climb:
     """`climb(budget, {method: score})`."""
     made, really = Climb(open_tiny()), execute
 
-    def timed(session: Session, method: Named, *rest: Any) -> tuple[RunResult, bool]:
+    def timed(session: Session, method: ConfiguredMethod, *rest: Any) -> tuple[RunResult, bool]:
         result, reused = really(session, method, *rest)
         seconds = float(method.config["seconds"])
         costs = {**result.costs, "train_seconds": Cost(seconds, "s", "meter")}
@@ -261,7 +261,7 @@ def test_where_a_whole_run_is_not_affordable_a_part_of_it_is_made(
     asked: list[Recipe] = []
     timed = climbing.execute
 
-    def noted(session: Session, method: Named, recipe: Recipe, *rest: Any) -> tuple[RunResult, bool]:
+    def noted(session: Session, method: ConfiguredMethod, recipe: Recipe, *rest: Any) -> tuple[RunResult, bool]:
         asked.append(recipe)
         return timed(session, method, recipe, *rest)
 
@@ -279,9 +279,9 @@ def test_a_part_of_a_run_is_offered_for_a_part_of_its_gain(climb: Climb) -> None
     rung = offered.first[Arm.of(parse_method("tuned:seconds=60"))]
     rung.forecast = Forecast({"steps": 60.0}, epochs=6)
     arm = Arm.of(rung.method)
-    assert offered._offer(arm, 60.0, 1.0) == Offer(60.0, 1.0)
-    assert offered._offer(arm, 47.0, 1.0) == Offer(45.0, kept(0.75))
-    assert offered._offer(arm, 11.0, 1.0) == Offer(60.0, 1.0)  # not even a fifth
+    assert offered._offer(arm, 60.0, 1.0) == PossibleRun(60.0, 1.0)
+    assert offered._offer(arm, 47.0, 1.0) == PossibleRun(45.0, kept(0.75))
+    assert offered._offer(arm, 11.0, 1.0) == PossibleRun(60.0, 1.0)  # not even a fifth
     assert 0.5 < kept(1 / 3) < kept(2 / 3) < kept(1.0) == 1.0
 
 
@@ -481,7 +481,7 @@ def test_ctrl_c_while_measuring_leaves_what_there_is(climb: Climb, monkeypatch: 
     forecasts = Foreseen()
     measure = forecasts.forecast
 
-    def interrupted(method: Named) -> Forecast:
+    def interrupted(method: ConfiguredMethod) -> Forecast:
         if method.label == "tuned:seconds=5":
             raise KeyboardInterrupt
         return measure(method)
@@ -555,7 +555,7 @@ def test_a_result_is_there_before_operations_are_counted_and_counting_is_stopped
     """Counting each takes a third of the budget."""
 
     class Slow(Foreseen):
-        def operations(self, method: Named) -> float:
+        def operations(self, method: ConfiguredMethod) -> float:
             WATCH.seconds += 0.0 if method.label.startswith("paid") else 4.0
             return super().operations(method)
 

@@ -17,7 +17,7 @@ from graftwork.budget.forecast import Forecast
 from graftwork.budget.ladder import climb
 from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.errors import ConfigError, GraftworkError, StorageError
 
 Write = Callable[..., Path]
@@ -47,10 +47,10 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, *session: Any, **clock: Any):
             pass
 
-        def operations(self, method: Named) -> float:
+        def operations(self, method: ConfiguredMethod) -> float:
             return 0.0
 
-        def forecast(self, method: Named) -> Forecast:
+        def forecast(self, method: ConfiguredMethod) -> Forecast:
             return Forecast({"fit": 0.001 if method.label == "majority" else 0.002})
 
     monkeypatch.setattr(ladder, "Forecaster", Foreseen)

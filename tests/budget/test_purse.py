@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graftwork.budget import purse as budget
-from graftwork.budget.purse import Budget, OverBudget, Purse, hard_stop, parse_budget
+from graftwork.budget.purse import Budget, BudgetAccount, OverBudget, hard_stop, parse_budget
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.errors import ConfigError
@@ -68,7 +68,7 @@ def test_a_budget_that_cannot_be_kept_is_no_budget(words: str, prices: Prices, m
 )
 def test_what_is_spent(unit: str, prices: Prices, spent: float, grade: str) -> None:
     watch = FakeWatch()
-    purse = Purse(Budget(10_000, unit), prices, watch)
+    purse = BudgetAccount(Budget(10_000, unit), prices, watch)
     watch.phase = Phase(100, 150)
     assert purse.spent() == pytest.approx(spent)
     assert purse.grade == grade
@@ -77,7 +77,7 @@ def test_what_is_spent(unit: str, prices: Prices, spent: float, grade: str) -> N
 
 def test_laps_add_up_whatever_is_asked_when() -> None:
     watch = FakeWatch()
-    purse = Purse(Budget(1, "J"), Prices(), watch)
+    purse = BudgetAccount(Budget(1, "J"), Prices(), watch)
     for seconds in (1, 59, 200, 201, 500):
         watch.phase = Phase(seconds, 2 * seconds)
         assert purse.spent() == pytest.approx(20 * seconds)
@@ -85,7 +85,7 @@ def test_laps_add_up_whatever_is_asked_when() -> None:
 
 def test_a_lap_that_the_timer_closes_meanwhile_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     watch, real, asked = FakeWatch(), budget.read_costs, []
-    purse = Purse(Budget(1, "J"), Prices(), watch)
+    purse = BudgetAccount(Budget(1, "J"), Prices(), watch)
 
     def interrupted(*given: Any) -> Any:
         asked.append(given)
@@ -102,19 +102,19 @@ def test_a_lap_that_the_timer_closes_meanwhile_counts_once(monkeypatch: pytest.M
 
 def test_a_price_goes_by_what_the_machine_is_doing_now() -> None:
     watch = FakeWatch()
-    purse = Purse(Budget(1, "J"), Prices(watts_per_core=10), watch)
+    purse = BudgetAccount(Budget(1, "J"), Prices(watts_per_core=10), watch)
     watch.phase = Phase(10, 1)  # idle
     assert purse.price(100) == pytest.approx(100)
     purse.start_rating()
     assert purse.price(100) == pytest.approx(100)  # nothing is known of the new work yet
     watch.phase = Phase(12, 5)  # two cores at work
     assert purse.price(100) == pytest.approx(2_000)
-    assert Purse(Budget(1, "s"), Prices(), watch).price(100) == 100
+    assert BudgetAccount(Budget(1, "s"), Prices(), watch).price(100) == 100
 
 
 def test_the_check_stops_what_goes_step_by_step() -> None:
     watch = FakeWatch()
-    purse = Purse(Budget(10, "s"), Prices(), watch)
+    purse = BudgetAccount(Budget(10, "s"), Prices(), watch)
     with pytest.raises(OverBudget), hard_stop(purse, 10) as check:
         for second in range(100):
             watch.phase = Phase(second, second)
@@ -125,7 +125,7 @@ def test_the_check_stops_what_goes_step_by_step() -> None:
 
 def test_what_has_no_steps_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "LOOK_SECONDS", 0.01)
-    purse = Purse(Budget(0.05, "s"), Prices(), Stopwatch())
+    purse = BudgetAccount(Budget(0.05, "s"), Prices(), Stopwatch())
     began, cleaned = time.perf_counter(), False
     with pytest.raises(OverBudget), hard_stop(purse, 0.05):
         try:
@@ -138,7 +138,7 @@ def test_what_has_no_steps_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_stop_outlives_its_block_and_other_threads_have_the_check() -> None:
-    purse = Purse(Budget(0.01, "s"), Prices(), Stopwatch())
+    purse = BudgetAccount(Budget(0.01, "s"), Prices(), Stopwatch())
     with hard_stop(purse, 1e9):
         pass
     raised: list[bool] = []

@@ -11,7 +11,7 @@ import pytest
 
 from graftwork.budget import climber
 from graftwork.budget.ladder_lines import ladder_lines
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
 from graftwork.run.session import Session
 
@@ -189,7 +189,7 @@ def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
 def test_ctrl_c_leaves_the_best_choice_so_far(graft: Graft, tickets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     execute = climber.execute
 
-    def stopped(session: Session, method: Named, *rest: Any) -> tuple[RunResult, bool]:
+    def stopped(session: Session, method: ConfiguredMethod, *rest: Any) -> tuple[RunResult, bool]:
         if method.label == "linear_probe":
             raise KeyboardInterrupt
         return execute(session, method, *rest)

@@ -18,7 +18,7 @@ from graftwork.core.ragged import flat
 from graftwork.core.task import Split, Task
 from graftwork.registry import kinds, methods
 from graftwork.testing.tiny_data import tiny_bench, tiny_dataset
-from graftwork.train.linear_fit import Standardised, fit_linear
+from graftwork.train.linear_fit import StandardisedFeatures, fit_linear
 
 CLASSES = ["a"] * 6 + ["b"] * 3 + ["c"]
 LABELLED = [("x",), ("x", "y"), (), ("x",), ("y",), ("x",)]
@@ -72,7 +72,7 @@ def test_the_linear_probe_finds_the_optimum_of_scikit_learn() -> None:
     random = np.random.default_rng(0)
     _, found, encoded = weights("classification", CLASSES * 6, "balanced")
     features = random.normal(size=(60, 4)) + encoded[:, None]
-    scaled = Standardised.of(torch.from_numpy(features).float())
+    scaled = StandardisedFeatures.of(torch.from_numpy(features).float())
     fit = fit_linear(scaled, torch.from_numpy(encoded), found, 3, 0.1)
     model = LogisticRegression(C=1 / (0.1 * 60), class_weight="balanced", tol=1e-8, max_iter=2000)
     model.fit(scaled.inputs.numpy(), encoded)

@@ -7,7 +7,7 @@ import pytest
 
 from graftwork.decision.choice import choose, parse_worth
 from graftwork.decision.next_run import assumed, best_next, expected_gain
-from graftwork.decision.posterior import TOP, Look, Posterior, expected, posterior
+from graftwork.decision.posterior import TOP, Posterior, RunScore, expected, posterior
 from graftwork.decision.prior import LEVEL, Belief, Sizes
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm
 from graftwork.errors import ConfigError
@@ -27,11 +27,11 @@ def belief(means: tuple[float, ...] = (0.3, 0.8, 0.82, 0.83), own: float = 0.02)
     return Belief(ARMS, np.array(means), covariance)
 
 
-def look(arm: Arm, score: float, seed: int = 0, deviation: float = 0.015) -> Look:
-    return Look(arm, score, score + np.random.default_rng(seed).normal(0, deviation, 500))
+def look(arm: Arm, score: float, seed: int = 0, deviation: float = 0.015) -> RunScore:
+    return RunScore(arm, score, score + np.random.default_rng(seed).normal(0, deviation, 500))
 
 
-def joined(looks: list[Look], own: float = 0.02, rows: int = ROWS) -> Posterior:
+def joined(looks: list[RunScore], own: float = 0.02, rows: int = ROWS) -> Posterior:
     return posterior(belief(own=own), looks, rows, SPREAD, Sizes())
 
 
@@ -64,7 +64,7 @@ def test_a_shortfall_is_what_the_best_of_each_draw_scores_above() -> None:
 
 def test_no_score_is_above_the_top() -> None:
     """A method that is right on every row leaves little to gain, whatever a dearer one gained elsewhere."""
-    right = [Look(FLOOR_ARM, 0.5, np.full(500, 0.5)), Look(PROBE, 1.0, np.ones(500))]
+    right = [RunScore(FLOOR_ARM, 0.5, np.full(500, 0.5)), RunScore(PROBE, 1.0, np.ones(500))]
     there = joined(right, rows=1000)
     assert there.mean[3] > 1.02 and there.draws.max() == TOP
     assert there.shortfall(PROBE)[0] < 0.003 and there.gain(FULL, PROBE)[0] < 0.003
@@ -80,7 +80,7 @@ def test_expected_scores_are_those_of_draws() -> None:
 
 
 def test_rows_that_all_answer_alike_are_no_certainty() -> None:
-    alike = [Look(PROBE, 1.0, np.ones(500)), Look(FULL, 1.0, np.ones(500))]
+    alike = [RunScore(PROBE, 1.0, np.ones(500)), RunScore(FULL, 1.0, np.ones(500))]
     there = joined(alike, rows=30)
     low, high = there.gain(FULL, PROBE)[1:]
     assert high - low > 0.01
@@ -168,7 +168,7 @@ def test_intervals_of_a_shortfall_hold_the_truth_as_often_as_they_say() -> None:
         deviation = np.sqrt(SPREAD**2 / ROWS)
         shared = random.normal(0, deviation * np.sqrt(sizes.paired), 500)
         draws = [score + shared + random.normal(0, deviation * np.sqrt(1 - sizes.paired), 500) for score in shown]
-        there = posterior(belief(), list(map(Look, ARMS, shown, draws)), ROWS, SPREAD, sizes)
+        there = posterior(belief(), list(map(RunScore, ARMS, shown, draws)), ROWS, SPREAD, sizes)
         low, high = there.gain(FULL, PROBE)[1:]
         inside += low <= truth[3] - truth[1] <= high
     assert 0.85 < inside / 400 < 0.95

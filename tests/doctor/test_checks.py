@@ -18,7 +18,7 @@ import torch
 from packaging.requirements import Requirement
 
 from graftwork.doctor import places
-from graftwork.doctor.check import Finding, Intended
+from graftwork.doctor.check import Finding, IntendedUse
 from graftwork.doctor.checks import (
     accelerator,
     backbone,
@@ -43,7 +43,7 @@ from graftwork.io.cache_folder import cache_folder
 from graftwork.io.files import write_json
 from graftwork.io.locks import holding
 from graftwork.machine import environment
-from graftwork.machine.faster_precision import Weighed, place_of
+from graftwork.machine.faster_precision import MeasuredRates, place_of
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.run.store import RunStore
 
@@ -56,7 +56,7 @@ def looked(tmp_path: Path) -> Looked:
 
     def look(check: Any, **asked: Any) -> list[Finding]:
         settings = {"runs": tmp_path / "runs", "cache": str(tmp_path / "cache"), "seconds": 0.0} | asked
-        return list(check.look(Intended(**settings)))
+        return list(check.look(IntendedUse(**settings)))
 
     return look
 
@@ -195,7 +195,7 @@ def test_a_kept_choice_is_measured_again(
     monkeypatch.setattr(environment, "built_with_onednn", lambda: True)
     several_threads = {"fp32": 9e9, "bf16": 1e9}  # as where others take the cores: it decides nothing
     monkeypatch.setattr(matrix_rate, "product_rates", lambda *_: several_threads)
-    monkeypatch.setattr(matrix_rate, "measured", lambda: Weighed.of({"fp32": 1e9, "bf16": now * 1e9}))
+    monkeypatch.setattr(matrix_rate, "measured", lambda: MeasuredRates.of({"fp32": 1e9, "bf16": now * 1e9}))
     assert bad(looked(matrix_rate, seconds=1.0)) == []  # nothing is kept yet: the first run will measure
     place = keep(kept, {"fp32": 1e9, "bf16": 1e9})
     assert bad(looked(matrix_rate, seconds=1.0)) == ([("slow", "bf16 is 3.0 times as fast")] if slow else [])

@@ -12,7 +12,7 @@ import pytest
 
 import graftwork as gw
 from graftwork.doctor import examine
-from graftwork.doctor.check import GROUPS, Check, Finding, Intended
+from graftwork.doctor.check import GROUPS, Check, Finding, IntendedUse
 from graftwork.errors import StorageError
 from graftwork.registry import checks
 
@@ -45,7 +45,7 @@ def test_a_missing_backbone_is_not_well(tmp_path: Path) -> None:
 
 
 def test_a_check_that_breaks_is_told_and_stops_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def torn(asked: Intended) -> Iterator[Finding]:
+    def torn(asked: IntendedUse) -> Iterator[Finding]:
         yield Finding("half")
         raise ImportError("libtorch.so: cannot open shared object file")
 
@@ -58,7 +58,7 @@ def test_a_check_that_breaks_is_told_and_stops_no_other(monkeypatch: pytest.Monk
 
 
 def test_an_error_of_ours_is_told_by_its_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(asked: Intended) -> Iterator[Finding]:
+    def refuse(asked: IntendedUse) -> Iterator[Finding]:
         raise StorageError("permission denied", where="/there", expected="a folder", do="ask for it")
 
     monkeypatch.setitem(checks._parts, "cache", Check("folders", refuse))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graftwork.io.cache_folder import BeingFilled, CacheEntry, CacheFolder, cache_folder
+from graftwork.io.cache_folder import CacheEntry, CacheFolder, EntryBeingWritten, cache_folder
 from graftwork.io.locks import try_lock
 
 NAME = f"{'0' * 63}%d-pooled.safetensors"
@@ -62,7 +62,7 @@ def test_what_another_process_is_writing_counts_and_stays(tmp_path: Path) -> Non
         with CacheFolder(tmp_path, 320).room_for(130, PLACE) as free:
             assert not free and other.exists()  # nothing is thrown away for what has no room beside the part
         other.unlink()
-        with pytest.raises(BeingFilled), CacheFolder(tmp_path, 320).room_for(1, tmp_path / (NAME % 1)):
+        with pytest.raises(EntryBeingWritten), CacheFolder(tmp_path, 320).room_for(1, tmp_path / (NAME % 1)):
             pass
     with CacheFolder(tmp_path, 320).room_for(130, tmp_path / (NAME % 1)) as free:  # it was killed
         assert free and not part.exists()

@@ -13,9 +13,9 @@ import pytest
 
 from graftwork.errors import StorageError
 from graftwork.machine import faster_precision as module
-from graftwork.machine.faster_precision import Weighed, faster_precision, kept, place_of
+from graftwork.machine.faster_precision import MeasuredRates, faster_precision, kept, place_of
 
-FP32, BF16 = Weighed("fp32", {"fp32": 2e9, "bf16": 1e9}), Weighed("bf16", {"fp32": 1e9, "bf16": 2e9})
+FP32, BF16 = MeasuredRates("fp32", {"fp32": 2e9, "bf16": 1e9}), MeasuredRates("bf16", {"fp32": 1e9, "bf16": 2e9})
 MACHINE = {"processor": "one of its own", "torch": "9.9"}
 
 
@@ -25,7 +25,7 @@ class Measuring:
     def __init__(self) -> None:
         self.finds, self.asked = FP32, 0
 
-    def __call__(self) -> Weighed:
+    def __call__(self) -> MeasuredRates:
         self.asked += 1
         return self.finds
 
@@ -46,7 +46,7 @@ def another_process() -> None:
     [(2.0, 1.0, "fp32"), (1.15, 1.0, "fp32"), (1.14, 1.0, "bf16"), (1.0, 1.0, "bf16"), (1.0, 2.0, "bf16")],
 )
 def test_fp32_must_be_clearly_faster(fp32: float, bf16: float, faster: str) -> None:
-    assert Weighed.of({"fp32": fp32, "bf16": bf16}).precision == faster
+    assert MeasuredRates.of({"fp32": fp32, "bf16": bf16}).precision == faster
 
 
 def test_it_is_measured_once_for_all_processes(measuring: Measuring) -> None:

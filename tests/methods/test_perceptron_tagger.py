@@ -17,7 +17,14 @@ from graftwork.core.method import Setting
 from graftwork.core.ragged import flat
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.methods.most_frequent_tag import MostFrequentTag
-from graftwork.methods.perceptron_tagger import PerceptronTagger, _Averaged, _blank, _still_rises, features, shape
+from graftwork.methods.perceptron_tagger import (
+    PerceptronTagger,
+    _AveragedWeights,
+    _blank,
+    _still_rises,
+    features,
+    shape,
+)
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 
@@ -70,7 +77,7 @@ def test_context_is_learnt(rows: list[list[tuple[str, str]]]) -> None:
 
 def test_the_average_is_over_every_word_seen() -> None:
     data = tiny_dataset("tagging", rows=6)
-    averaged = _Averaged(_blank(data.train.examples, len(data.task.labels)))
+    averaged = _AveragedWeights(_blank(data.train.examples, len(data.task.labels)))
     words, history = averaged.now.numbers(data.train.examples), []
     real = averaged.now.weights
     for numbers, tags in zip(words, data.train.targets, strict=True):
@@ -161,7 +168,7 @@ class Dense:
 def test_pairs_that_occur_answer_as_all_pairs_did(data: Dataset) -> None:
     """Bit for bit, after every pass; and a module that holds all pairs is read."""
     outputs = len(data.task.labels)
-    averaged = _Averaged(_blank(data.train.examples, outputs))
+    averaged = _AveragedWeights(_blank(data.train.examples, outputs))
     numbers = averaged.now.numbers(data.train.examples)
     dense = Dense(len(averaged.now.weights), outputs)
     for _ in range(3):

@@ -8,7 +8,7 @@ import torch
 
 from graftwork.core.method import Setting
 from graftwork.methods import scalar_mix
-from graftwork.methods.scalar_mix import Mixed, ScalarMix
+from graftwork.methods.scalar_mix import MixHead, ScalarMix
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
@@ -25,7 +25,7 @@ def test_stored_and_restored_it_answers_and_counts_alike() -> None:
     restored = ScalarMix(epochs=1).restore(setting, fitted.delta(), fitted.facts)
     assert np.array_equal(restored.logits(data.test.examples), fitted.logits(data.test.examples))
     start = LinearFit(fitted.weight, fitted.bias, 1.0, 0)
-    learnt = sum(one.numel() for one in Mixed(torch.ones_like(fitted.shares), start).parameters())
+    learnt = sum(one.numel() for one in MixHead(torch.ones_like(fitted.shares), start).parameters())
     wide, outputs = BACKBONE.card.width, 2
     assert fitted.trained_parameters == restored.trained_parameters == learnt
     assert learnt == (wide + 1) * outputs + BACKBONE.card.blocks + 2

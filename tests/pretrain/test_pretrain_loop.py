@@ -17,9 +17,9 @@ from graftwork.pretrain.objective import Batch, ByGradient
 from graftwork.pretrain.objectives.causal import Causal
 from graftwork.pretrain.objectives.masked import Masked
 from graftwork.pretrain.objectives.replaced_token import ReplacedToken
-from graftwork.pretrain.pretrain_folder import Reached
+from graftwork.pretrain.pretrain_folder import PretrainProgress
 from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
-from graftwork.pretrain.validation_loss import Held
+from graftwork.pretrain.validation_loss import HeldOut
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.loop import Diverged
@@ -32,7 +32,7 @@ def training(
 ) -> PretrainState:
     recipe = replace(objective.recipe, batch=8, length=24, **changes)
     rows = objective.packed(tokens.train, 24, vocabulary)
-    held = Held(objective.packed(tokens.validation, 24, vocabulary), tokens.validation, 8, 24)
+    held = HeldOut(objective.packed(tokens.validation, 24, vocabulary), tokens.validation, 8, 24)
     course = PretrainPlan(objective, vocabulary, recipe, 0, {24: rows}, {"validation": held})
     return PretrainState(course, objective.network(objective.sizes["tiny"] | size, vocabulary, 24, 0))
 
@@ -58,14 +58,14 @@ def test_a_restored_training_goes_on_exactly(
     for step in range(3):
         assert first.step(step, STEPS) == lines[step]
     checkpoints = Checkpoints(tmp_path, "run", dict)
-    checkpoints.write(Reached(3, STEPS).checkpoint(first.tensors()))
+    checkpoints.write(PretrainProgress(3, STEPS).checkpoint(first.tensors()))
     first.step(3, STEPS)  # what comes after the checkpoint is lost
     torch.manual_seed(99)
     found = checkpoints.read()
     assert found is not None
     second = training(tokens, vocabulary, objective, size)
     second.restore(found.tensors)
-    assert [second.step(step, STEPS) for step in range(Reached.of(found).step, STEPS)] == lines[3:]
+    assert [second.step(step, STEPS) for step in range(PretrainProgress.of(found).step, STEPS)] == lines[3:]
     expected = weights(whole)
     for name, weight in weights(second).items():
         assert torch.equal(weight, expected[name]), name
@@ -102,7 +102,7 @@ def test_it_learns_and_counts(tokens: TokenisedCorpus, vocabulary: Vocabulary) -
     assert flops > 6 * 8 * 23 * vocabulary.size * 128  # the output map alone
     assert seconds > 0
     logged: list[dict[str, Any]] = []
-    progress = Reached(steps=STEPS)
+    progress = PretrainProgress(steps=STEPS)
     nothing = LoopHooks(
         lambda line: logged.append(dict(line)), lambda p, t, now: None, lambda p, loss: None, lambda: False
     )
@@ -131,7 +131,7 @@ def test_a_trial_pass_is_timed_to_its_end(
 
 
 def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
-    made, progress = training(tokens, vocabulary, Masked(), {}), Reached(steps=STEPS)
+    made, progress = training(tokens, vocabulary, Masked(), {}), PretrainProgress(steps=STEPS)
     go_on(made, progress, 3, LoopHooks(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
     assert (progress.step, progress.steps, progress.planned) == (1, 1, STEPS)
     assert "1 of 6 steps" in progress.facts["stopped"]
@@ -140,7 +140,7 @@ def test_a_budget_that_is_spent_ends_it(tokens: TokenisedCorpus, vocabulary: Voc
 def test_a_budget_that_is_spent_by_the_last_step_stopped_nothing(
     tokens: TokenisedCorpus, vocabulary: Vocabulary
 ) -> None:
-    made, progress = training(tokens, vocabulary, Masked(), {}), Reached(steps=1)
+    made, progress = training(tokens, vocabulary, Masked(), {}), PretrainProgress(steps=1)
     go_on(made, progress, 3, LoopHooks(lambda line: None, lambda p, t, now: None, lambda p, loss: None, lambda: True))
     assert (progress.step, progress.steps, progress.planned) == (1, 1, 1)
     assert "stopped" not in progress.facts
@@ -158,13 +158,13 @@ def test_a_loss_that_is_no_number(tokens: TokenisedCorpus, vocabulary: Vocabular
 def test_a_signal_waits_for_the_end_of_a_step_and_its_checkpoint(
     number: int, tokens: TokenisedCorpus, vocabulary: Vocabulary
 ) -> None:
-    made, progress, kept = training(tokens, vocabulary, Masked(), {}), Reached(steps=STEPS), dict[int, bool]()
+    made, progress, kept = training(tokens, vocabulary, Masked(), {}), PretrainProgress(steps=STEPS), dict[int, bool]()
 
-    def tell(progress: Reached, loss: float) -> None:
+    def tell(progress: PretrainProgress, loss: float) -> None:
         if progress.step == 3:
             signal.raise_signal(number)
 
-    def keep(progress: Reached, tensors: Any, now: bool) -> None:
+    def keep(progress: PretrainProgress, tensors: Any, now: bool) -> None:
         kept[progress.step] = now
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -181,13 +181,13 @@ def test_a_signal_in_a_validation_gives_it_up_and_it_comes_anew(
     tokens: TokenisedCorpus, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone_through(
-        made: PretrainState, progress: Reached, lines: list[Any]
-    ) -> list[tuple[Reached, dict[str, Any], Any]]:
-        kept: list[tuple[Reached, dict[str, Any], Any]] = []
+        made: PretrainState, progress: PretrainProgress, lines: list[Any]
+    ) -> list[tuple[PretrainProgress, dict[str, Any], Any]]:
+        kept: list[tuple[PretrainProgress, dict[str, Any], Any]] = []
 
-        def keep(progress: Reached, tensors: Any, now: bool) -> None:
+        def keep(progress: PretrainProgress, tensors: Any, now: bool) -> None:
             if now:
-                kept.append((Reached.of(progress.checkpoint({})), clones(tensors()), list(lines)))
+                kept.append((PretrainProgress.of(progress.checkpoint({})), clones(tensors()), list(lines)))
 
         with suppress(KeyboardInterrupt):
             go_on(made, progress, 3, LoopHooks(lines.append, keep, lambda p, loss: None, lambda: False))
@@ -202,12 +202,12 @@ def test_a_signal_in_a_validation_gives_it_up_and_it_comes_anew(
         return validated(self)
 
     whole: list[Any] = []
-    assert gone_through(training(tokens, vocabulary, Causal(), {}), Reached(steps=STEPS), whole) == []
+    assert gone_through(training(tokens, vocabulary, Causal(), {}), PretrainProgress(steps=STEPS), whole) == []
     monkeypatch.setattr(PretrainState, "validated", interrupted)
     for number, step in ((1, 0), (2, 3), (3, STEPS)):
         until[0], lines = number, list[Any]()
         [(progress, tensors, so_far)] = gone_through(
-            training(tokens, vocabulary, Causal(), {}), Reached(steps=STEPS), lines
+            training(tokens, vocabulary, Causal(), {}), PretrainProgress(steps=STEPS), lines
         )
         assert (progress.step, progress.owes_validation, so_far) == (step, True, lines)
         again = training(tokens, vocabulary, Causal(), {})

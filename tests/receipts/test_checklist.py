@@ -13,7 +13,7 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.data.readers import hub_datasets as hub
 from graftwork.receipts.checklist import RunGroup, checklist, paragraph
-from graftwork.receipts.verify import EQUAL, Moved, verifier
+from graftwork.receipts.verify import EQUAL, MovedInputs, verifier
 from graftwork.run.execute import execute
 from graftwork.run.receipt import read_receipt
 from graftwork.run.receipt_fields import missing, problems
@@ -64,7 +64,7 @@ def test_only_what_a_set_of_the_hub_lacks_is_drawn(tmp_path: Path, monkeypatch: 
     with verifier() as executing:
         assert executing.verify(session.store.root / result.id).verdict == EQUAL
     (tmp_path / "films").rename(tmp_path / "moved")
-    with verifier(Moved(data=f"hub:{tmp_path / 'moved'}")) as executing:
+    with verifier(MovedInputs(data=f"hub:{tmp_path / 'moved'}")) as executing:
         assert executing.verify(session.store.root / result.id).verdict == EQUAL
     before = deepcopy(receipt)
     del before["data"]["files"]["validation"]

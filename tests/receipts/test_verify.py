@@ -26,7 +26,17 @@ from graftwork.machine.memory import Cut
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.receipts import verify
 from graftwork.receipts.checklist import RunGroup, paragraph
-from graftwork.receipts.verify import DIFFERENT, EQUAL, HERE, IN_BAND, IN_TOLERANCE, Moved, Verification, keep, verifier
+from graftwork.receipts.verify import (
+    DIFFERENT,
+    EQUAL,
+    HERE,
+    IN_BAND,
+    IN_TOLERANCE,
+    MovedInputs,
+    Verification,
+    keep,
+    verifier,
+)
 from graftwork.run.execute import execute
 from graftwork.run.receipt import sealed
 from graftwork.run.session import Session
@@ -48,7 +58,7 @@ def lora(kept_session: OpenSession, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "runs" / kept.name))
 
 
-def verified(folder: Path, moved: Moved = HERE) -> Verification:
+def verified(folder: Path, moved: MovedInputs = HERE) -> Verification:
     with verifier(moved) as executing:
         return executing.verify(folder)
 
@@ -573,7 +583,7 @@ def test_data_that_is_gone_is_missed_with_its_hash_and_found_where_it_was_moved(
     with pytest.raises(StorageError, match="the train data of this run is missing") as caught:
         verified(folder)
     assert read_json(folder / "receipt.json")["data"]["files"]["train"]["sha256"] in str(caught.value)
-    assert verified(folder, Moved(data=str(moved))).verdict == EQUAL
+    assert verified(folder, MovedInputs(data=str(moved))).verdict == EQUAL
 
 
 def test_a_receipt_that_is_missing_or_not_whole_is_an_error(open_tiny: OpenSession) -> None:
@@ -633,5 +643,5 @@ def test_a_name_in_a_receipt_starts_no_download(open_tiny: OpenSession, fetched:
         verified(folder)
     assert fetched == []
     with pytest.raises(StorageError, match="cannot be loaded"):
-        verified(folder, Moved(data="hub:somebody/set"))
+        verified(folder, MovedInputs(data="hub:somebody/set"))
     assert fetched == ["somebody/set"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from graftwork.core.hidden_states import Seen
+from graftwork.core.hidden_states import BatchStates
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.ship.onnx_graph import TracedTask, write_graph
 from graftwork.ship.onnx_runtime import open_session
@@ -36,5 +36,5 @@ def test_every_architecture_gives_its_logits(architecture: str, tmp_path: Path) 
         batch = backbone.collate(encoded, rows)
         found = session.run(None, {one.name: batch[one.name].numpy() for one in session.get_inputs()})[0]
         with torch.no_grad():
-            expected = probe.read(Seen(backbone, batch, backbone.states(batch), 1)).numpy()
+            expected = probe.read(BatchStates(backbone, batch, backbone.states(batch), 1)).numpy()
         assert np.abs(found - expected).max() < 1e-5

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from graftwork.targets.fluency import Known, fluency
+from graftwork.targets.fluency import KnownTriples, fluency
 
 
 def test_new_and_repeated_are_counted() -> None:
-    trained = Known.of(["the red house stands", "in 1999"])
+    trained = KnownTriples.of(["the red house stands", "in 1999"])
     found = fluency(
         ["A cat, 12 kg, sat there.", "nothing"], ["a cat 12 kg 1999 and 7.5 the red house the red house", " "], trained
     )
@@ -17,4 +17,4 @@ def test_new_and_repeated_are_counted() -> None:
 
 
 def test_letters_of_unspaced_scripts_are_words() -> None:
-    assert fluency(["我很好"], ["我很好吗"], Known.of([]))["new_triples"] == 1
+    assert fluency(["我很好"], ["我很好吗"], KnownTriples.of([]))["new_triples"] == 1

@@ -14,7 +14,7 @@ from torch import Tensor
 from graftwork.core.kind import Kind
 from graftwork.registry import kinds
 from graftwork.train import linear_fit
-from graftwork.train.linear_fit import STRENGTHS, LinearFit, Standardised, fit_best_linear, fit_linear
+from graftwork.train.linear_fit import STRENGTHS, LinearFit, StandardisedFeatures, fit_best_linear, fit_linear
 
 N, P, C = 60, 8, 3
 
@@ -43,7 +43,7 @@ def objective(kind: Kind, logits: Tensor, targets: Tensor, weight: Tensor, stren
 @pytest.mark.parametrize("strength", [0.001, 0.1])
 def test_classes_as_logistic_regression(strength: float) -> None:
     kind, targets, inputs = kinds.get("classification"), scores().argmax(1), standardised(features())
-    fit = fit_linear(Standardised.of(features()), targets, kind, C, strength)
+    fit = fit_linear(StandardisedFeatures.of(features()), targets, kind, C, strength)
     theirs = LogisticRegression(C=1 / (strength * N), tol=1e-10, max_iter=10_000).fit(inputs, targets.numpy())
     logits = torch.from_numpy(theirs.decision_function(inputs))
     own = fit.logits(features()).double()
@@ -58,7 +58,7 @@ def test_classes_as_logistic_regression(strength: float) -> None:
 @pytest.mark.parametrize("strength", [0.001, 0.1])
 def test_labels_as_one_logistic_regression_each(strength: float) -> None:
     kind, targets, inputs = kinds.get("multilabel"), (scores() > 0).float(), standardised(features())
-    fit = fit_linear(Standardised.of(features()), targets, kind, C, strength)
+    fit = fit_linear(StandardisedFeatures.of(features()), targets, kind, C, strength)
     columns = []
     for column in targets.numpy().T:
         theirs = LogisticRegression(C=1 / (strength * N * C), tol=1e-10, max_iter=10_000).fit(inputs, column)
@@ -70,7 +70,7 @@ def test_labels_as_one_logistic_regression_each(strength: float) -> None:
 @pytest.mark.parametrize("strength", [0.001, 0.1])
 def test_numbers_as_ridge(strength: float) -> None:
     kind, targets, inputs = kinds.get("regression"), scores()[:, 0], standardised(features())
-    fit = fit_linear(Standardised.of(features()), targets, kind, 1, strength)
+    fit = fit_linear(StandardisedFeatures.of(features()), targets, kind, 1, strength)
     theirs = Ridge(alpha=strength * N / 2).fit(inputs, targets.numpy())
     found, expected = fit.logits(features()).squeeze(1).double().numpy(), theirs.predict(inputs)
     np.testing.assert_allclose(found, expected, atol=0.005 * np.abs(expected).max())
@@ -78,29 +78,29 @@ def test_numbers_as_ridge(strength: float) -> None:
 
 def test_a_warm_start_ends_at_the_same_optimum_sooner() -> None:
     kind, targets = kinds.get("classification"), scores().argmax(1)
-    cold = fit_linear(Standardised.of(features()), targets, kind, C, 0.01)
-    near = fit_linear(Standardised.of(features()), targets, kind, C, 0.012)
-    warm = fit_linear(Standardised.of(features()), targets, kind, C, 0.01, near)
+    cold = fit_linear(StandardisedFeatures.of(features()), targets, kind, C, 0.01)
+    near = fit_linear(StandardisedFeatures.of(features()), targets, kind, C, 0.012)
+    warm = fit_linear(StandardisedFeatures.of(features()), targets, kind, C, 0.01, near)
     assert warm.evaluations < cold.evaluations
     torch.testing.assert_close(warm.logits(features()), cold.logits(features()), atol=0.05, rtol=0.01)
 
 
 def test_a_constant_feature_does_no_harm() -> None:
     inputs = torch.cat([features(), torch.full((N, 1), 3.0)], dim=1)
-    fit = fit_linear(Standardised.of(inputs), scores().argmax(1), kinds.get("classification"), C, 0.01)
+    fit = fit_linear(StandardisedFeatures.of(inputs), scores().argmax(1), kinds.get("classification"), C, 0.01)
     assert fit.weight.isfinite().all() and fit.weight[:, -1].abs().max() == 0
 
 
 def test_features_are_standardised_in_place() -> None:
     given = features()
-    found = Standardised.of(given)
+    found = StandardisedFeatures.of(given)
     assert found.inputs.data_ptr() == given.data_ptr()
     np.testing.assert_allclose(found.inputs.numpy(), standardised(features()), atol=1e-5)
 
 
 def test_the_same_bits_again() -> None:
     one, two = (
-        fit_linear(Standardised.of(features()), scores().argmax(1), kinds.get("classification"), C, 0.01)
+        fit_linear(StandardisedFeatures.of(features()), scores().argmax(1), kinds.get("classification"), C, 0.01)
         for _ in range(2)
     )
     assert torch.equal(one.weight, two.weight) and torch.equal(one.bias, two.bias)

@@ -35,7 +35,7 @@ from graftwork.run.settings import RunSettings
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import frozen_pass, prefix_store
 from graftwork.train.frozen_pass import FrozenStore, Pass
-from graftwork.train.prefix_store import PrefixStore, Wanted
+from graftwork.train.prefix_store import PassSpec, PrefixStore
 
 DATA = tiny_dataset()
 BACKBONE = open_backbone("tiny_text", precision="bf16")
@@ -200,7 +200,7 @@ def wanted(**changes: Any) -> str:
         "batches": [np.array([1, 0])],
         "numerics": NUMERICS,
     }
-    return prefix_store.digest(dict(Wanted.of(**(parts | changes)).key))
+    return prefix_store.digest(dict(PassSpec.of(**(parts | changes)).key))
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_a_pass_that_another_process_computes_is_waited_for(
     drafts: list[Any] = []
     obtain = PrefixStore.obtain
 
-    def first(self: PrefixStore, wanted: Wanted, wait: Callable[[], None]) -> Any:
+    def first(self: PrefixStore, wanted: PassSpec, wait: Callable[[], None]) -> Any:
         if not drafts:
             drafts.append(obtain(other, wanted, wait))  # its lock is another process's: locks go by open file
         return obtain(self, wanted, wait)

@@ -22,7 +22,7 @@ from graftwork.registry import kinds
 
 
 @dataclass(frozen=True)
-class Noted:
+class VersionRecord:
     """The recorded state of one version of a task."""
 
     version: int
@@ -40,7 +40,7 @@ class Witness:
         `IncompatibleModule` for a task that differs from its record, or that can't be opened.
         """
         self.store, self.device, self._backbone = store, device, backbone
-        self._seen = {name: Noted(**note) for name, note in noted.items()}
+        self._seen = {name: VersionRecord(**note) for name, note in noted.items()}
         self.compare()
 
     @property
@@ -68,7 +68,7 @@ class Witness:
             compared += known is not None and name != added
         return compared
 
-    def _look(self, name: str, placed: PlacedTask, known: Noted | None) -> Noted:
+    def _look(self, name: str, placed: PlacedTask, known: VersionRecord | None) -> VersionRecord:
         """Return the current state of a task. Raises where it differs from the record `known`."""
         folder = self.store.folder(name, placed.version)
         require_digest(folder, placed.digest)
@@ -81,7 +81,7 @@ class Witness:
                 expected=f"sha256 {known.logits[:16]}…",
                 do=f"see graft bank check {self.store.root}; the stream stopped here",
             )
-        return Noted(placed.version, placed.digest, logits)
+        return VersionRecord(placed.version, placed.digest, logits)
 
     def open(self, folder: Path) -> TaskModule:
         """Open a module and run its self-test. Raises `IncompatibleModule`."""

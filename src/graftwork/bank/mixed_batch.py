@@ -22,9 +22,9 @@ from torch import nn
 from graftwork.bank.stacked_adapters import Chunks, Shelf, Stretch, hung, shape_of
 from graftwork.core.backbone import Backbone, Features
 from graftwork.core.example import Example
-from graftwork.core.hidden_states import BatchPart, Rows, Seen
+from graftwork.core.hidden_states import BatchPart, BatchStates, Rows
 from graftwork.core.kind import Kind
-from graftwork.core.method import Fitted, Hangs, Logits, ReadsStates, WritesAloud
+from graftwork.core.method import AdapterFitted, Fitted, Logits, ReadsStates, WritesAloud
 from graftwork.core.model import Stacks
 from graftwork.core.task import Task
 from graftwork.core.writing import Tell
@@ -147,9 +147,9 @@ class Mixture:
         like = partial(Resident, module.task, kind, module.roles, fitted.facts, temperature)
         if backbone is None or not isinstance(fitted, ReadsStates):
             return like(fitted=fitted)
-        hanging = fitted.adapters if isinstance(fitted, Hangs) else {}
+        hanging = fitted.adapters if isinstance(fitted, AdapterFitted) else {}
         adapters = {site: adapter for site, adapter in hanging.items() if isinstance(adapter, Stacks)}
-        if isinstance(fitted, Hangs) and adapters and len(adapters) == len(hanging) and backbone.rows_apart:
+        if isinstance(fitted, AdapterFitted) and adapters and len(adapters) == len(hanging) and backbone.rows_apart:
             return like(place=self._placed(adapters, backbone), head=fitted.head)
         return like(fitted=fitted) if fitted.depth is None else like(reader=fitted, depth=fitted.depth)
 
@@ -219,7 +219,7 @@ class _Round:
         starts = np.cumsum([0, *map(len, sequences)]).tolist()
         inputs = self.backbone.collate(tokens.merged, [sequence for own in sequences for sequence in own])
         with hung(self.mixture._sites, starts[-1], self._stretches(units, starts)):
-            seen = Seen(self.backbone, inputs, states_up_to(self.backbone, inputs, self._depth(units)), 1)
+            seen = BatchStates(self.backbone, inputs, states_up_to(self.backbone, inputs, self._depth(units)), 1)
         asked: dict[str, list[int]] = {}
         for place, unit in enumerate(units):
             for name in unit.tasks:

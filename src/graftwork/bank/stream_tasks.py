@@ -11,7 +11,7 @@ from typing import Any
 
 from graftwork.core.in_memory import beside
 from graftwork.core.kind_settings import kind_settings
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
 from graftwork.documents import document
@@ -48,7 +48,7 @@ class StreamTask:
 class How:
     """The settings that every task is trained with, as in `train`."""
 
-    method: Named
+    method: ConfiguredMethod
     given: GivenSettings  # for all tasks; override the settings in their files
     setup: RunSettings
     seed: int

@@ -17,7 +17,7 @@ from graftwork.io.files import digest, file_digest, storage_errors, writing
 
 
 @dataclass(frozen=True)
-class Written:
+class ConvertedTask:
     """A task of a suite with its converted files."""
 
     official: OfficialTask
@@ -26,7 +26,7 @@ class Written:
     broken: int  # rows that are malformed in the official labelled files themselves
 
 
-def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Written:
+def write_task(official: OfficialTask, folder: Path, limit: int | None) -> ConvertedTask:
     """Write `train.jsonl` and a file per other set into `folder`, at most `limit` rows each, chosen by content hash.
 
     Raises `DataError` with file:line of the official file, or for a file without rows.
@@ -51,7 +51,7 @@ def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Writt
         metrics=official.metrics,
         settings={} if official.positive is None else {"positive": official.positive},
     )
-    return Written(official, task, tests, broken)
+    return ConvertedTask(official, task, tests, broken)
 
 
 def _write(source: Source, path: Path, limit: int | None) -> int:

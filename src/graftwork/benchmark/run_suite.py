@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.benchmark.official import Written, write_task
+from graftwork.benchmark.official import ConvertedTask, write_task
 from graftwork.benchmark.published_scores import PublishedEntry, best_on_validation, of_published, over_tasks, spread
 from graftwork.compare.leaderboard import SEEDS, choose_methods, compare
 from graftwork.compare.leaderboard_display import Leaderboard
@@ -150,7 +150,7 @@ def _columns(task: OfficialTask) -> list[str]:
     return [f"{test} {metric}" for test in task.tests for metric in task.metrics]
 
 
-def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
+def _described(task: ConvertedTask, board: Leaderboard) -> dict[str, Any]:
     return {
         "columns": _columns(task.official),
         "positive": task.official.positive,
@@ -162,14 +162,14 @@ def _described(task: Written, board: Leaderboard) -> dict[str, Any]:
     }
 
 
-def _entries(rows: Sequence[Mapping[str, Any]], task: Written, runs: Path, device: str) -> list[PublishedEntry]:
+def _entries(rows: Sequence[Mapping[str, Any]], task: ConvertedTask, runs: Path, device: str) -> list[PublishedEntry]:
     """Return the entries of a board's rows; failed runs count as the majority class, as in the board's ranking."""
     floor = next((_entry(row, task, runs, device, None) for row in rows if row["method"] == MAJORITY), None)
     return [_entry(row, task, runs, device, floor) for row in rows]
 
 
 def _entry(
-    row: Mapping[str, Any], task: Written, runs: Path, device: str, floor: PublishedEntry | None
+    row: Mapping[str, Any], task: ConvertedTask, runs: Path, device: str, floor: PublishedEntry | None
 ) -> PublishedEntry:
     """Return the entry of a board's row, its modules scored on further test sets; failed runs score as `floor`."""
     if not row["scores"]:
@@ -224,7 +224,7 @@ def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str,
 
 
 def _submission(
-    suite: Suite, tasks: Sequence[Written], best: Mapping[str, PublishedEntry], runs: Path, device: str, out: Path
+    suite: Suite, tasks: Sequence[ConvertedTask], best: Mapping[str, PublishedEntry], runs: Path, device: str, out: Path
 ) -> dict[str, Any] | None:
     """Predict the unlabelled files with the first run of each task's choice; None if the suite has no submission."""
     if suite.hand_in is None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
-from graftwork.budget.purse import OverBudget, Purse, hard_stop
+from graftwork.budget.purse import BudgetAccount, OverBudget, hard_stop
 from graftwork.budget.rung import Rung
 from graftwork.core.method import unfit
-from graftwork.core.named_methods import Named, named
+from graftwork.core.named_methods import ConfiguredMethod, named
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.decision.choice import WORTH
@@ -44,15 +44,15 @@ def kept(part: float) -> float:
 class Forecasts(Protocol):
     """A source of forecasts of run times, such as `Forecaster`."""
 
-    def operations(self, method: Named) -> float:
+    def operations(self, method: ConfiguredMethod) -> float:
         """Estimate the FLOPs of the method's fit."""
 
-    def forecast(self, method: Named) -> Forecast:
+    def forecast(self, method: ConfiguredMethod) -> Forecast:
         """Forecast the seconds of a run of the method, measured on a sample."""
 
 
 @dataclass(frozen=True)
-class Offer:
+class PossibleRun:
     """The next possible run of a method: its expected seconds, and the share of the gain that it keeps."""
 
     seconds: float
@@ -65,7 +65,7 @@ class Climber:
     def __init__(
         self,
         session: Session,
-        purse: Purse,
+        purse: BudgetAccount,
         forecasts: Forecasts,
         recipe: Recipe,
         seed: int,
@@ -83,12 +83,12 @@ class Climber:
         self.seconds_per_flop = SECONDS_PER_FLOP
         self.measuring = 0.0  # measuring time of a method that trains the network, as a multiple of its run time
 
-    def unfit(self, method: Named, backbone: bool = True) -> str:
+    def unfit(self, method: ConfiguredMethod, backbone: bool = True) -> str:
         """Return why a method can't be tried here, or an empty string; without `backbone` what the task forbids."""
         card = self.session.backbone.card if self.session.backbone and backbone else None
         return unfit(method.method, self.session.dataset.task, card)
 
-    def climb(self, methods: Sequence[Named], keep: Callable[[], object] = lambda: None) -> None:
+    def climb(self, methods: Sequence[ConfiguredMethod], keep: Callable[[], object] = lambda: None) -> None:
         """Execute the runs that are worth most, each measured first; call `keep` after every run.
 
         A method without a backbone runs before anything is estimated of the others, so that there is soon a result.
@@ -108,7 +108,7 @@ class Climber:
             self.stopped = INTERRUPTED
         self._leave()
 
-    def _open(self, methods: Sequence[Named]) -> None:
+    def _open(self, methods: Sequence[ConfiguredMethod]) -> None:
         """Add these methods as candidates."""
         for method in methods:
             arm, rung = Arm.of(method), Rung(method, self.seed)
@@ -207,7 +207,7 @@ class Climber:
             return rung.result.spent.wall_seconds
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
 
-    def _offer(self, arm: Arm, left: float, hope: float) -> Offer:
+    def _offer(self, arm: Arm, left: float, hope: float) -> PossibleRun:
         """Return a method's next run, or a part of it where the whole does not fit into the `left` seconds.
 
         For a method that was never measured this is a guess, which counts as affordable unless it needs `hope` times
@@ -216,15 +216,15 @@ class Climber:
         expected, rung = self._expected(arm), self.first[arm]
         can_be_cut = self.recipe.epochs is None and arm.sort == TUNED
         if self.standing.begun[arm]:
-            return Offer(expected, kept(rung.part))
+            return PossibleRun(expected, kept(rung.part))
         if rung.forecast is not None:
             there = rung.forecast.within(left) if can_be_cut else rung.forecast
-            return Offer(there.seconds, kept(there.part))
+            return PossibleRun(there.seconds, kept(there.part))
         measuring = self.measuring * expected
         least = LEAST_PART / PARTS if can_be_cut else 1.0
         part = min(1.0, max(least, (left - measuring) / max(expected, 1e-9)))
         seconds = measuring + part * expected
-        return Offer(seconds if seconds > hope * left else min(seconds, left), kept(part))
+        return PossibleRun(seconds if seconds > hope * left else min(seconds, left), kept(part))
 
     def _ready(self, rung: Rung) -> bool:
         """Return whether the run can start now; False after measuring a method that had no forecast."""

@@ -30,7 +30,7 @@ from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.kind import WritesTexts
 from graftwork.core.method import Fitted, NetworkMethod, Setting
 from graftwork.core.model import Model
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
@@ -94,7 +94,7 @@ class Forecaster:
         task = session.dataset.task
         self.kind = kinds.get(task.kind)
         self.setting = Setting(task, self.kind, session.backbone)
-        self.planned: Sequence[Named] = ()  # methods that may run, until their frozen pass is settled
+        self.planned: Sequence[ConfiguredMethod] = ()  # methods that may run, until their frozen pass is settled
 
     @cached_property
     def _shortest(self) -> tuple[int, Inputs, tuple[Tensor, ...], float]:
@@ -105,7 +105,7 @@ class Forecaster:
         with torch.no_grad():
             return row, inputs, *counted(lambda: self.backbone.states(inputs))
 
-    def operations(self, method: Named) -> float:
+    def operations(self, method: ConfiguredMethod) -> float:
         """Estimate the FLOPs of the fit from one short example: enough to order methods before they are timed."""
         if not method.method.uses_backbone:
             return 0.0
@@ -133,7 +133,7 @@ class Forecaster:
         flops += forward * (tokens("train", depth) + tokens("validation", depth))
         return flops / inputs["attention_mask"].numel()
 
-    def first_start(self, methods: Sequence[Named]) -> int | None:
+    def first_start(self, methods: Sequence[ConfiguredMethod]) -> int | None:
         """Return the lowest block that any of these methods starts training from; None if none freezes blocks."""
         starts = []
         for below in (innermost(item.method) for item in methods):
@@ -142,7 +142,7 @@ class Forecaster:
                     starts.append(build_model(below, self.setting, self.lengths.encoded["train"].towers).prefix)
         return min((start for start in starts if start), default=None)
 
-    def forecast(self, method: Named) -> Forecast:
+    def forecast(self, method: ConfiguredMethod) -> Forecast:
         """Forecast a run of `method` from a timed sample. Errors of its fit are raised unchanged."""
         if not method.method.uses_backbone:
             return self._from_rows(method)
@@ -261,7 +261,7 @@ class Forecaster:
 
     # One forecast per type of method
 
-    def _from_rows(self, method: Named) -> Forecast:
+    def _from_rows(self, method: ConfiguredMethod) -> Forecast:
         """Forecast a method without a backbone from fits to a share of the rows and to twice that share."""
         data = self.session.dataset
         total = len(data.train.examples)
@@ -280,7 +280,7 @@ class Forecaster:
         evaluation = per_row * (len(data.validation.examples) + len(data.test.examples))
         return Forecast({"fit": fit} | self._afterwards(fitted, evaluation, self._one(fitted)))
 
-    def _from_features(self, method: Named) -> Forecast:
+    def _from_features(self, method: ConfiguredMethod) -> Forecast:
         """Forecast a method on frozen features.
 
         The number of evaluations of a convex fit hardly depends on the rows; the time of each does.
@@ -298,7 +298,7 @@ class Forecaster:
         after = self._after_backbone(fitted, checked, deepest=self.backbone.card.blocks)
         return Forecast({"prefix": self._prefix(None), "fit": fits} | after)
 
-    def _from_steps(self, method: Named) -> Forecast:
+    def _from_steps(self, method: ConfiguredMethod) -> Forecast:
         """Forecast a method trained by gradient: timed steps, a validation, and the work before the first step."""
         recipe = self._recipe(method)
         rows, batches, sizes = self._sample(recipe)
@@ -333,10 +333,12 @@ class Forecaster:
             return self.writing.validated() / self.writing.validated(checked)
         return self.lengths.of_answers("validation") / self.lengths.of_answers("validation", checked)
 
-    def _recipe(self, method: Named) -> Mapping[str, Any]:
+    def _recipe(self, method: ConfiguredMethod) -> Mapping[str, Any]:
         return self.session.resolved(method, self.recipe)
 
-    def _pilot(self, method: Named, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()) -> tuple[Fitted, Trace]:
+    def _pilot(
+        self, method: ConfiguredMethod, rows: Rows, checked: Rows, batches: Sequence[Rows] = ()
+    ) -> tuple[Fitted, Trace]:
         spec = self.session.spec(method, self.recipe, self.seed)
         return fit_pilot(self.session, method, spec, self.clock, rows, checked, batches)
 

@@ -10,12 +10,12 @@ from typing import Any, Unpack
 from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber
 from graftwork.budget.forecast import Forecaster
 from graftwork.budget.ladder_lines import answer_lines, ladder_lines
-from graftwork.budget.purse import Clock, Purse, parse_budget
+from graftwork.budget.purse import BudgetAccount, Clock, parse_budget
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
 from graftwork.core.in_memory import beside
 from graftwork.core.meter import Stopwatch
-from graftwork.core.named_methods import Named, of_a, parse_method
+from graftwork.core.named_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress
 from graftwork.core.progress_bar import shown
@@ -103,7 +103,7 @@ def climb(
     watch = watch or Stopwatch()
     setup, fraction = RunSettings.of(given), parse_worth(worth)
     listed = Prices.from_file(setup.prices)
-    purse = Purse(parse_budget(budget, listed), listed, watch)
+    purse = BudgetAccount(parse_budget(budget, listed), listed, watch)
     task = Task.from_data(task, folder=beside(setup.runs))
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     folder = Path(out) if out is not None else Path("ladders") / task.name
@@ -132,7 +132,7 @@ def climb(
     return Ladder(content, folder, run)
 
 
-def _content(climber: Climber, unfit: Sequence[Named]) -> dict[str, Any]:
+def _content(climber: Climber, unfit: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the content of `ladder.json`. It is a file format: keys are added, never removed or changed."""
     task, chosen, budget = climber.session.dataset.task, climber.chosen(), climber.purse.budget
     spent = climber.purse.spent()

@@ -13,7 +13,7 @@ from torch import Tensor
 from graftwork.budget.batch_lengths import Rows
 from graftwork.core.kind import Kind
 from graftwork.core.method import Fitted, FrozenPass, FrozenPasses, Logits, Scorer, Setting, Workbench
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.run import RunSpec
 from graftwork.core.task import Split
 from graftwork.core.writing import reading_part
@@ -66,7 +66,7 @@ class Trace:
         return self.marks[-1][1]
 
 
-class _Heard:
+class _ReportingKind:
     """A kind that reports every call of its loss."""
 
     def __init__(self, kind: Kind, tell: Callable[[], None]):
@@ -81,7 +81,7 @@ class _Heard:
 
 
 @dataclass(frozen=True)
-class _HeardPasses:
+class _ReportingPasses:
     """Frozen passes that report when one is asked for and given."""
 
     passes: FrozenPasses
@@ -96,7 +96,7 @@ class _HeardPasses:
 
 def fit_pilot(
     session: Session,
-    method: Named,
+    method: ConfiguredMethod,
     spec: RunSpec,
     clock: Clock,
     rows: Rows,
@@ -110,7 +110,7 @@ def fit_pilot(
     """
     task, trace = session.dataset.task, Trace(clock)
     train, validation = _part(session.dataset.train, rows), _part(session.dataset.validation, checked)
-    kind = cast(Kind, _Heard(kinds.get(task.kind), lambda: trace.mark("loss")))
+    kind = cast(Kind, _ReportingKind(kinds.get(task.kind), lambda: trace.mark("loss")))
     backbone = session.backbone if method.method.uses_backbone else None
     passes = FrozenStore().of(reading_part(backbone), f"sample of {session.dataset.digest}") if backbone else None
     setting = Setting(task, kind, backbone)
@@ -131,7 +131,7 @@ def fit_pilot(
         seed=spec.seed,
         recipe={**spec.recipe, "epochs": 1, "steps": len(batches)},
         order=lambda lengths, epoch: list(batches),
-        passes=_HeardPasses(passes, trace) if passes else None,
+        passes=_ReportingPasses(passes, trace) if passes else None,
         score=reached,
         log=logged,
         progress=lambda done, text: trace.mark("went on"),

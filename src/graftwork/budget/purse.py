@@ -69,7 +69,7 @@ class _Lap:
     marks: Mapping[str, Any]
 
 
-class Purse:
+class BudgetAccount:
     """The account of a budget since the start of `watch`.
 
     Energy is measured as in a price tag: by the processor's counters, else estimated from processor seconds.
@@ -127,7 +127,7 @@ class Purse:
 
 
 @contextmanager
-def hard_stop(purse: Purse, limit: float) -> Iterator[Callable[[], None]]:
+def hard_stop(purse: BudgetAccount, limit: float) -> Iterator[Callable[[], None]]:
     """Yield a check that raises `OverBudget`, once, when more than `limit` is spent.
 
     The caller calls it at every step; in the main thread, on systems with timers, a signal calls it as well, so that a

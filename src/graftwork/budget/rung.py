@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftwork.budget.forecast import Forecast
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
 from graftwork.run.score_interval import Evidence
 
@@ -14,7 +14,7 @@ from graftwork.run.score_interval import Evidence
 class Rung:
     """A rung: one run, its forecast and its outcome."""
 
-    method: Named
+    method: ConfiguredMethod
     seed: int = 0
     operations: float = 0.0
     part: float = 1.0  # share of its recipe's steps; below 1 where the budget does not pay for all

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Banked:
+class BankAddition:
     """The result of adding a module, to be printed."""
 
     lines: list[str]
@@ -34,12 +34,12 @@ class PlaceInBank:
     backbone: str
     precision: str
 
-    def add(self, module: Path) -> Banked:
+    def add(self, module: Path) -> BankAddition:
         """Add the module, creating the bank if it does not exist. Raises as `Bank.add`; the module's folder is kept."""
         from graftwork.module.inputs import asking
 
         if self.bank is None:
-            return Banked([f"Use it:      {asking(read_json(module / 'module.json')['roles'], module)}"])
+            return BankAddition([f"Use it:      {asking(read_json(module / 'module.json')['roles'], module)}"])
         from graftwork.bank.bank import Bank
 
         known = (self.bank / "bank.json").is_file()
@@ -95,7 +95,7 @@ def place_in_bank(
     return PlaceInBank(folder, name, backbone or own or DEFAULT_BACKBONE, own_precision)
 
 
-def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> Banked:
+def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> BankAddition:
     """Add a module to a bank and return the lines to print."""
     from graftwork.module.inputs import asking
 
@@ -108,7 +108,7 @@ def added(bank: Bank, module: Path, task: str | None, board: Path | None = None)
     if old is not None and not again:
         lines.append(f"Go back:     graft bank rollback {bank.path} {entry.name}")
     lines.append(f"Use it:      {asking(entry.roles, bank.path, entry.name)}")
-    return Banked(
+    return BankAddition(
         lines, {"bank": {"path": str(bank.path), "task": entry.name, "version": entry.version, "new": not again}}
     )
 

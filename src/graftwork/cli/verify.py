@@ -55,12 +55,12 @@ def command(
     Exit code 0: bitwise equal, or within the range of other seeds if libraries, processor or code differ. 1: different.
     2: something is missing.
     """
-    from graftwork.receipts.verify import Moved, keep, runs_of_board, verifier
+    from graftwork.receipts.verify import MovedInputs, keep, runs_of_board, verifier
 
     board = (Path(what) / "leaderboard.json").is_file()
     folders = [Path(runs) / run for run in runs_of_board(Path(what))] if board else [run_folder(what, runs)]
     found: list[tuple[Path, Verification | GraftworkError]] = []
-    with verifier(Moved(data, validation, test, backbone)) as executing:
+    with verifier(MovedInputs(data, validation, test, backbone)) as executing:
         for folder in folders:
             verdict = _verified(executing, folder, board)
             if record and not isinstance(verdict, GraftworkError):

@@ -36,7 +36,7 @@ from graftwork.units import several
 
 OUT = Path("boards") / "tasks"
 
-Asked = tuple[Task, Mapping[str, Any]]  # a task, and the arguments of `compare` for it
+TaskWithSettings = tuple[Task, Mapping[str, Any]]  # a task, and the arguments of `compare` for it
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,7 +96,7 @@ def compare_tasks(
 
 
 def compare_each(
-    asked: Sequence[Asked],
+    asked: Sequence[TaskWithSettings],
     *,
     against: str | None = None,
     out: str | Path | None = None,
@@ -126,7 +126,7 @@ def compare_each(
     return TasksBoard(content, folder, boards)
 
 
-def _check(listed: Sequence[Asked], against: str | None) -> None:
+def _check(listed: Sequence[TaskWithSettings], against: str | None) -> None:
     """Raise `GraftworkError` for errors that can be detected before any run."""
     if not listed:
         raise ConfigError("no task is named", expected="two data files or task files, or more")
@@ -166,7 +166,7 @@ def _require_apart(key: str, paths: Mapping[str, str | Path]) -> None:
             )
 
 
-def _named_apart(asked: Sequence[Asked]) -> list[Asked]:
+def _named_apart(asked: Sequence[TaskWithSettings]) -> list[TaskWithSettings]:
     """Prefix the names of tasks that share a name (`train` in several folders) with their folder's name.
 
     Raises `ConfigError` if names are still equal.

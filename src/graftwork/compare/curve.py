@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from graftwork.compare.curve_content import Lesson, content_of, transfers
+from graftwork.compare.curve_content import CurveRun, content_of, transfers
 from graftwork.compare.curve_page import curve_chart, write_page
 from graftwork.compare.curve_table import cells, header, saving_lines, title
 from graftwork.compare.leaderboard import require_each_once
@@ -18,7 +18,7 @@ from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.in_memory import beside
 from graftwork.core.method import unfit
-from graftwork.core.named_methods import Named, of_a, parse_method
+from graftwork.core.named_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress
 from graftwork.core.progress_bar import shown
@@ -66,10 +66,10 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Way:
+class CurveMethod:
     """A method of the curve, on pretrained or on fresh weights."""
 
-    item: Named
+    item: ConfiguredMethod
     fresh: bool
 
     @property
@@ -83,7 +83,7 @@ class SizeRuns:
     """A training set size and the methods that run at it."""
 
     size: Size
-    ways: Sequence[Way]
+    ways: Sequence[CurveMethod]
 
 
 @takes_settings
@@ -138,7 +138,7 @@ def curve(
     return Curves(content, folder, reused, len(lessons) - reused)
 
 
-def _sessions(session: Session, ways: Sequence[Way]) -> list[Session]:
+def _sessions(session: Session, ways: Sequence[CurveMethod]) -> list[Session]:
     """Return the session on the backbone and, if some method needs it, one on the same backbone with fresh weights."""
     if not any(way.fresh for way in ways):
         return [session]
@@ -148,13 +148,13 @@ def _sessions(session: Session, ways: Sequence[Way]) -> list[Session]:
     return [session, reopened(session, replace(session.opened_by, methods=named, setup=setup))]
 
 
-def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
+def _ways(words: str | Sequence[str] | None, backbone: str) -> list[CurveMethod]:
     """Return the named methods, or the default ones. Raises `UnknownName`, or `ConfigError` for one named twice."""
     if words is None:
-        usual = [Way(item, False) for item in sorted(of_a("CURVE"), key=lambda item: item.method.uses_backbone)]
-        return usual + ([] if backbone.startswith(FRESH) else [Way(parse_method(FROM_FRESH), True)])
+        usual = [CurveMethod(item, False) for item in sorted(of_a("CURVE"), key=lambda item: item.method.uses_backbone)]
+        return usual + ([] if backbone.startswith(FRESH) else [CurveMethod(parse_method(FROM_FRESH), True)])
     listed = [word.strip() for word in split_words(words) if word.strip()]
-    ways = [Way(parse_method(word.removeprefix(FRESH)), word.startswith(FRESH)) for word in listed]
+    ways = [CurveMethod(parse_method(word.removeprefix(FRESH)), word.startswith(FRESH)) for word in listed]
     require_each_once([way.label for way in ways])
     for way in ways:
         if way.fresh and not way.item.method.uses_backbone:
@@ -171,7 +171,7 @@ def _ways(words: str | Sequence[str] | None, backbone: str) -> list[Way]:
     return ways
 
 
-def _fitting(ways: Sequence[Way], session: Session, asked: bool) -> list[Way]:
+def _fitting(ways: Sequence[CurveMethod], session: Session, asked: bool) -> list[CurveMethod]:
     """Return the methods that fit the task and the backbone. Raises `ConfigError` if an `asked` method does not."""
     task, card = session.dataset.task, _card(session)
     reasons = {way.label: unfit(way.item.method, task, card) for way in ways}
@@ -183,7 +183,7 @@ def _fitting(ways: Sequence[Way], session: Session, asked: bool) -> list[Way]:
 
 def _courses(
     sessions: Sequence[Session],
-    ways: Sequence[Way],
+    ways: Sequence[CurveMethod],
     sizes: Sequence[Size],
     apart: Sequence[Size],
     draws: int,
@@ -243,7 +243,7 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
 
 def _run(
     sessions: Sequence[Session], courses: Sequence[SizeRuns], recipe: Recipe, draws: int, seed: int, progress: Progress
-) -> tuple[list[Lesson], int]:
+) -> tuple[list[CurveRun], int]:
     """Execute the runs draw by draw, so that an interrupted curve compares all methods on its finished draws."""
     asked = [
         (way, drawn)
@@ -277,7 +277,7 @@ def _run(
             results[place], parts[place] = result, 1.0
             reused += known
     lessons = [
-        Lesson(way.label, way.item, _card(sessions[way.fresh]), drawn, results[place])
+        CurveRun(way.label, way.item, _card(sessions[way.fresh]), drawn, results[place])
         for place, (way, drawn) in enumerate(asked)
     ]
     return lessons, reused

@@ -17,9 +17,9 @@ from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.savings import savings
 from graftwork.compare.statistics import FEWEST_RUNS, RowSample, bootstrap
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
-from graftwork.data.splits.draws import Drawn
+from graftwork.data.splits.draws import SubsetDraw
 from graftwork.machine.environment import environment
 from graftwork.registry import metrics
 from graftwork.run.session import Session
@@ -37,23 +37,23 @@ Statistics = Mapping[str, NDArray[np.float64]]  # metric -> (N, K) on the test s
 
 
 @dataclass(frozen=True)
-class Lesson:
+class CurveRun:
     """One run of the curve: a method on a draw."""
 
     label: str
-    item: Named
+    item: ConfiguredMethod
     card: BackboneCard | None  # card of its backbone
-    drawn: Drawn
+    drawn: SubsetDraw
     result: RunResult
 
 
-def transfers(item: Named, card: BackboneCard | None) -> bool:
+def transfers(item: ConfiguredMethod, card: BackboneCard | None) -> bool:
     """Return whether the method starts from pretrained weights, on a backbone with this `card`."""
     return item.method.uses_backbone and beginning(item.method, card)["pretrained"]
 
 
 def content_of(
-    session: Session, lessons: Sequence[Lesson], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
+    session: Session, lessons: Sequence[CurveRun], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
 ) -> dict[str, Any]:
     """Return the content of `curve.json`. Scores are fractions. It is a file format: keys are only ever added."""
     task = session.dataset.task
@@ -100,7 +100,7 @@ def content_of(
     }
 
 
-def _size(word: str, lessons: Sequence[Lesson]) -> dict[str, Any]:
+def _size(word: str, lessons: Sequence[CurveRun]) -> dict[str, Any]:
     drawn = {lesson.drawn.number: lesson.drawn for lesson in lessons}.values()
     return {
         "size": word,
@@ -111,7 +111,7 @@ def _size(word: str, lessons: Sequence[Lesson]) -> dict[str, Any]:
 
 
 def _points(
-    lessons: Mapping[str, Sequence[Lesson]], size: str, session: Session, names: Sequence[str]
+    lessons: Mapping[str, Sequence[CurveRun]], size: str, session: Session, names: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return a point per method at one size, and the differences of all pairs in the headline metric."""
     done = {label: [lesson for lesson in listed if lesson.result.status == "ok"] for label, listed in lessons.items()}
@@ -157,7 +157,7 @@ def _points(
     return points, [asdict(pair) for pair in compared.differences()]
 
 
-def _counted(lesson: Lesson, known: Mapping[str, Statistics]) -> Statistics:
+def _counted(lesson: CurveRun, known: Mapping[str, Statistics]) -> Statistics:
     """Return a run's statistics for the verdicts: a failed run counts as the majority class of its draw."""
     return known[lesson.result.id] if lesson.result.status == "ok" else floor_of(lesson.drawn.dataset).test
 

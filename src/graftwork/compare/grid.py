@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.compare.workers import Crew, RunOrder, one_by_one
 from graftwork.core.meter import Cost, Phase
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.part_settings import BY
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
@@ -30,7 +30,7 @@ from graftwork.run.store import read_logits
 class MethodRuns:
     """A method and its finished runs."""
 
-    item: Named
+    item: ConfiguredMethod
     arm: Arm
     candidate: bool = True  # False: it wraps another method (one text of a pair, random weights) and is never chosen
     runs: list[RunResult] = field(default_factory=list)  # in the order of their seeds
@@ -62,7 +62,7 @@ Ended = Callable[[MethodRuns], None]  # callback after a run of the method
 class Runner:
     """An executor of runs that keeps their results, each id once."""
 
-    def __init__(self, session: Session, chosen: Sequence[Named], recipe: Recipe, crew: Crew | None = None):
+    def __init__(self, session: Session, chosen: Sequence[ConfiguredMethod], recipe: Recipe, crew: Crew | None = None):
         self.session, self.recipe = session, recipe
         self.crew = crew or partial(one_by_one, Sessions(session))
         self.entries = [MethodRuns(item, Arm.of(item), BY not in item.config) for item in chosen]

@@ -29,7 +29,7 @@ from graftwork.core.in_memory import beside
 from graftwork.core.meter import Cost
 from graftwork.core.method import unfit
 from graftwork.core.metric import signatures
-from graftwork.core.named_methods import Named, named, of_a, parse_method
+from graftwork.core.named_methods import ConfiguredMethod, named, of_a, parse_method
 from graftwork.core.part_settings import BY, split_words
 from graftwork.core.progress import Progress
 from graftwork.core.run import RunResult
@@ -123,7 +123,7 @@ def _require_place(session: Session, folder: Path, ship: bool) -> None:
         require_shippable(session, folder)
 
 
-def choose_methods(words: str | Sequence[str] | None) -> list[Named]:
+def choose_methods(words: str | Sequence[str] | None) -> list[ConfiguredMethod]:
     """Return the requested methods (one string: separated by commas), or all methods of a board.
 
     Raises `UnknownName`, or `ConfigError` for one named twice.
@@ -146,7 +146,7 @@ def require_each_once(labels: Sequence[str]) -> None:
         )
 
 
-def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list[Named]:
+def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list[ConfiguredMethod]:
     """Return `choose_methods`, and with `no_transfer` those that use a backbone once more, on random weights.
 
     Raises like `choose_methods`, and `ConfigError` if no method uses a backbone.
@@ -165,11 +165,13 @@ def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list
     return [*chosen, *(item for item in added if item.label not in known)]
 
 
-def _starts_from_backbone(item: Named) -> bool:
+def _starts_from_backbone(item: ConfiguredMethod) -> bool:
     return item.method.uses_backbone and BY not in item.config
 
 
-def _fitting(chosen: Sequence[Named], session: Session, asked: bool) -> tuple[list[Named], tuple[str, ...]]:
+def _fitting(
+    chosen: Sequence[ConfiguredMethod], session: Session, asked: bool
+) -> tuple[list[ConfiguredMethod], tuple[str, ...]]:
     """Return the methods that fit the task and the backbone, and a note on each that fits the task only.
 
     Raises `ConfigError` if an `asked` method does not fit.

@@ -34,7 +34,7 @@ LEAST = 20  # rows of a bin of the reliability plot, about
 
 
 @dataclass(frozen=True)
-class Judged:
+class MethodAnswers:
     """The answers of one method to all test rows."""
 
     method: str
@@ -88,7 +88,7 @@ def mistakes_content(
 
 def _examples(
     dataset: Dataset,
-    judged: Sequence[Judged],
+    judged: Sequence[MethodAnswers],
     targets: Sequence[str],
     pairs: Sequence[Mapping[str, Any]],
     suspects: Mapping[int, Mapping[str, Any]],
@@ -128,11 +128,13 @@ def _above(board: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     return [method for method in methods if means[method] > board["majority"]] or list(methods)
 
 
-def _judged(method: str, run: str, dataset: Dataset, store: Path, expected: Sequence[Mapping[str, Any]]) -> Judged:
+def _judged(
+    method: str, run: str, dataset: Dataset, store: Path, expected: Sequence[Mapping[str, Any]]
+) -> MethodAnswers:
     task, kind = dataset.task, kinds.get(dataset.task.kind)
     assert isinstance(kind, NamesMistakes)
     answers = kind.decode(tempered_logits(store / run, kind), task, dataset.test.examples)
-    return Judged(
+    return MethodAnswers(
         method,
         run,
         [kind.brief(answer) for answer in answers],
@@ -141,7 +143,7 @@ def _judged(method: str, run: str, dataset: Dataset, store: Path, expected: Sequ
     )
 
 
-def _confusions(of: Judged, order: Sequence[str]) -> list[dict[str, Any]]:
+def _confusions(of: MethodAnswers, order: Sequence[str]) -> list[dict[str, Any]]:
     """Return every pair of what is true and what was found, with its count, the most frequent mistakes first."""
     counts = Counter((one.true, one.told, one.right) for outcomes in of.outcomes for one in outcomes)
     listed = sorted(counts.items(), key=lambda item: (item[0][2], -item[1], item[0]))
@@ -172,7 +174,7 @@ def _table(pairs: Sequence[Mapping[str, Any]], order: Sequence[str]) -> dict[str
     return {"founds": founds, "lines": lines}
 
 
-def _classes(judged: Sequence[Judged], order: Sequence[str]) -> list[dict[str, Any]]:
+def _classes(judged: Sequence[MethodAnswers], order: Sequence[str]) -> list[dict[str, Any]]:
     """Return precision, recall with its interval, and F1 of every class, and the recall of the runner-up."""
     first, second = _counts(judged[0]), _counts(judged[1]) if len(judged) > 1 else None
     names = [name for name in order if first["true"][name] or first["found"][name]]
@@ -190,7 +192,7 @@ def _classes(judged: Sequence[Judged], order: Sequence[str]) -> list[dict[str, A
     return listed
 
 
-def _counts(of: Judged) -> dict[str, Counter[str]]:
+def _counts(of: MethodAnswers) -> dict[str, Counter[str]]:
     listed = [outcome for outcomes in of.outcomes for outcome in outcomes]
     return {
         "true": Counter(one.true for one in listed if one.true != NOTHING),
@@ -220,7 +222,7 @@ def tempered_logits(folder: Path, kind: Kind) -> Logits:
     return at_temperature(read_logits(folder, "test", kind), temperature)
 
 
-def _reliability(of: Judged) -> list[dict[str, Any]]:
+def _reliability(of: MethodAnswers) -> list[dict[str, Any]]:
     """Return the bins of the answers' probabilities, each with the 95 % interval of its share of right answers."""
     sure = [value for value in of.confidence if value is not None]
     right = [of.right(row) for row, value in enumerate(of.confidence) if value is not None]

@@ -63,7 +63,7 @@ def shipped(board: Board, session: Session, folder: Path, watch: Listener) -> di
     """
     clock, dataset, target = Stopwatch(), session.dataset, folder / FOLDER
     decision = board["decision"] or {"chosen": None, "worth": 0.0}
-    found = _Shipped(decision["worth"], decision["chosen"])
+    found = _ShippedModules(decision["worth"], decision["chosen"])
     with workplace(target) as work:
         for row in _candidates(board):
             if len(found.originals) == MOST:
@@ -104,7 +104,7 @@ def _candidates(board: Board) -> list[Mapping[str, Any]]:
     return sorted(rows, key=lambda row: bool(row["method"] != chosen))
 
 
-class _Shipped:
+class _ShippedModules:
     """The compressed modules found so far."""
 
     def __init__(self, worth: float, chosen: str | None):
@@ -146,7 +146,10 @@ class _Shipped:
             place.mkdir()
         data = CompressionData(dataset.train, dataset.validation)
         search, clock = RungSearch(opened, data, math.inf, "speed", 0, place), Stopwatch()
-        before, kept = evidence(dataset.task, dataset.validation, search.before)[0].score, _Kept(row, board, dataset)
+        before, kept = (
+            evidence(dataset.task, dataset.validation, search.before)[0].score,
+            _KeptRungs(row, board, dataset),
+        )
         for label, compression in rungs:
             search.climb(label, compression, silent)
             last = search.tried[-1]
@@ -165,7 +168,7 @@ class _Shipped:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptRungs:
     """The rungs that a module has climbed."""
 
     of: Mapping[str, Any]  # the row of its method
@@ -174,9 +177,9 @@ class _Kept:
     rungs: tuple[str, ...] = ()
     exact: bool = True  # no rung so far changes an answer
 
-    def climbed(self, rung: str, exact: bool) -> _Kept:
+    def climbed(self, rung: str, exact: bool) -> _KeptRungs:
         """Return it one rung higher."""
-        return _Kept(self.of, self.board, self.dataset, (*self.rungs, rung), self.exact and exact)
+        return _KeptRungs(self.of, self.board, self.dataset, (*self.rungs, rung), self.exact and exact)
 
     def row(self, search: RungSearch, last: RungTried, seconds: float, worth: float) -> Row:
         """Return the row of the module that the search has reached, of the same form as the rows of methods."""

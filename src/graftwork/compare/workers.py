@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.errors import ConfigError, GraftworkError
@@ -51,7 +51,7 @@ class RunOrder:
     """An order for a run."""
 
     label: str  # label of the method on the board
-    item: Named
+    item: ConfiguredMethod
     recipe: Recipe
     seed: int
     stage: str

@@ -14,7 +14,7 @@ from graftwork.core.kind import WritesTexts
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
 from graftwork.run.store import read_logits
-from graftwork.targets.fluency import Known, fluency
+from graftwork.targets.fluency import KnownTriples, fluency
 from graftwork.units import percent
 
 SHOWN = 3  # worst texts, and median ones, of a method
@@ -31,7 +31,7 @@ def written_content(dataset: Dataset, rows: Sequence[RowRuns], store: Path, head
     if not isinstance(kinds.get(dataset.task.kind), WritesTexts):
         return None
     examples = dataset.test.examples
-    trained = Known.of(example.target[0] for example in dataset.train.examples)
+    trained = KnownTriples.of(example.target[0] for example in dataset.train.examples)
     sources = [" ".join(map(text_of, example.inputs.values())) for example in examples]
     found = []
     for row in (row for row in rows if row.scored):

@@ -13,7 +13,7 @@ from graftwork.core.model import join_towers
 Rows = slice | list[int]  # indices of sequences in a batch
 
 
-class Seen:
+class BatchStates:
     """A batch: its inputs, each (S, T), and its states (S, T, D) at depths 0, 1, … up to the deepest one needed.
 
     The inputs have "words" if the batch is read word by word.
@@ -62,7 +62,7 @@ class Seen:
 class BatchPart:
     """Some sequences of a batch. Their features are computed together with those of the whole batch."""
 
-    def __init__(self, whole: Seen, rows: Rows, towers: int, words: bool):
+    def __init__(self, whole: BatchStates, rows: Rows, towers: int, words: bool):
         self.whole, self.rows, self.towers, self.words = whole, rows, towers, words
 
     @cached_property
@@ -77,11 +77,11 @@ class BatchPart:
         return self.whole.mask[self.rows]
 
     def state(self, depth: int) -> Tensor:
-        """Return (S, T, D), as `Seen.state`."""
+        """Return (S, T, D), as `BatchStates.state`."""
         return self.whole.state(depth)[self.rows]
 
     def joined(self, block: int) -> Tensor:
-        """Return (B, P), or (W, P) for words, as `Seen.joined`."""
+        """Return (B, P), or (W, P) for words, as `BatchStates.joined`."""
         if self.towers == 1:
             return self.whole.read(block, self.words, 1)[self._words if self.words else self.rows]
         return join_towers(self.whole.read(block, False, 0)[self.rows], self.towers)  # adjacent only within this part

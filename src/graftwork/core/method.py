@@ -28,7 +28,7 @@ from graftwork.registry import kinds, metrics
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from graftwork.core.hidden_states import BatchPart, Seen
+    from graftwork.core.hidden_states import BatchPart, BatchStates
     from graftwork.core.model import Model
 
 LATER: Mapping[str, Any] = {"later": True}
@@ -244,12 +244,12 @@ class ReadsStates(Protocol):
     def depth(self) -> int | None:
         """The deepest state read, at most L; None: no states, its own blocks start at the embeddings."""
 
-    def read(self, seen: Seen | BatchPart) -> Tensor:
+    def read(self, seen: BatchStates | BatchPart) -> Tensor:
         """Return the logits (B, C) of one batch with at least `depth + 1` states computed; for words (W, C)."""
 
 
 @runtime_checkable
-class Hangs(Protocol):
+class AdapterFitted(Protocol):
     """A `Fitted` made of adapters on a frozen backbone and a head: its rows can share a batch with those of others."""
 
     @property

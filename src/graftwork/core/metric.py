@@ -52,7 +52,7 @@ class OfSample(Protocol):
 
 
 @runtime_checkable
-class Signed(Protocol):
+class HasSignature(Protocol):
     """A metric of another library, whose scores are quoted with its signature."""
 
     def signature(self, targets: Numbers) -> str:
@@ -61,7 +61,7 @@ class Signed(Protocol):
 
 def signatures(names: Iterable[str], targets: Numbers) -> dict[str, str]:
     """Return the signature of each of these metrics that has one, by name."""
-    signed = {name: found for name in names if isinstance(found := metrics.get(name), Signed)}
+    signed = {name: found for name in names if isinstance(found := metrics.get(name), HasSignature)}
     return {name: metric.signature(targets) for name, metric in signed.items()}
 
 

@@ -18,7 +18,7 @@ CELL = "cell"  # key of an identity: the hash of the cell that defines the metho
 
 
 @dataclass(frozen=True)
-class Named:
+class ConfiguredMethod:
     """A method with its hyper-parameters resolved."""
 
     label: str  # as shown on the board: the name and the non-default settings
@@ -47,12 +47,12 @@ def cell_of(part: type) -> str:
     return digest(cells)[:12] if any(cells) else ""
 
 
-def parse_method(words: str) -> Named:
+def parse_method(words: str) -> ConfiguredMethod:
     """Parse a method. Raises `UnknownName` for an unknown method or hyper-parameter, `ConfigError` for a bad value."""
     return named(*chosen_settings(words, methods))
 
 
-def named(name: str, settings: Mapping[str, Any]) -> Named:
+def named(name: str, settings: Mapping[str, Any]) -> ConfiguredMethod:
     """Return the method with this name and these non-default settings."""
     make = cast(Any, methods.get(name))
     method = make(**settings)
@@ -62,10 +62,10 @@ def named(name: str, settings: Mapping[str, Any]) -> Named:
     label = ":".join([name, *(f"{key}={resolved[key]}" for key in told)])
     kept = [item.name for item in fields(make) if "later" not in item.metadata or item.name in changed]
     config = {"name": name, "version": method.VERSION} | {key: resolved[key] for key in kept}
-    return Named(label, cast(Method, method), config, frozenset(settings))
+    return ConfiguredMethod(label, cast(Method, method), config, frozenset(settings))
 
 
-def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
+def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[ConfiguredMethod]:
     """Return the default methods of a board, ladder or curve: each method once per entry it declares for it.
 
     A method without a declaration is on boards once with its defaults, and on no ladder or curve.
@@ -75,13 +75,13 @@ def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[Named]:
     return [named(name, settings) for name, settings in entries]
 
 
-def named_from_config(config: Mapping[str, Any]) -> Named:
-    """Return the method that `Named.config` describes, every hyper-parameter given, as this version interprets it."""
+def named_from_config(config: Mapping[str, Any]) -> ConfiguredMethod:
+    """Return the method of a `ConfiguredMethod.config` with every hyper-parameter, as this version interprets it."""
     return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version", CELL)})
 
 
 def method_from_config(config: Mapping[str, Any]) -> Method:
-    """Return the method that `Named.config` describes. Raises `ConfigError` if its version differs from this one's."""
+    """Return the method of a `ConfiguredMethod.config`. Raises `ConfigError` if its version differs from this one's."""
     made = named_from_config(config)
     if made.config["version"] != config["version"]:
         raise ConfigError(

@@ -32,7 +32,7 @@ TOP = 1.0  # the highest score of every metric
 
 
 @dataclass(frozen=True)
-class Look:
+class RunScore:
     """The validation score of one run."""
 
     arm: Arm
@@ -93,7 +93,7 @@ def expected(mean: Floats, deviation: Floats) -> Floats:
     return np.asarray(TOP - deviation * (room * norm.cdf(room) + norm.pdf(room)))
 
 
-def posterior(belief: Belief, looks: Sequence[Look], rows: int, spread: float, sizes: Sizes) -> Posterior:
+def posterior(belief: Belief, looks: Sequence[RunScore], rows: int, spread: float, sizes: Sizes) -> Posterior:
     """Condition `belief` on the runs' scores on `rows` validation rows; `spread` is the task's (`prior.spread_of`)."""
     count = len(belief.arms)
     luck = luck_covariance(belief.arms, looks, rows, spread, sizes)
@@ -113,7 +113,7 @@ def posterior(belief: Belief, looks: Sequence[Look], rows: int, spread: float, s
     return Posterior(belief.arms, mean, (covariance + covariance.T) / 2, seeds, ran)
 
 
-def luck_covariance(arms: Sequence[Arm], looks: Sequence[Look], rows: int, spread: float, sizes: Sizes) -> Floats:
+def luck_covariance(arms: Sequence[Arm], looks: Sequence[RunScore], rows: int, spread: float, sizes: Sizes) -> Floats:
     """Return the covariance (M, M) of the methods' luck with the validation rows, without most of its shared part."""
     typical = spread**2 / max(1, rows)
     luck = np.eye(len(arms)) * typical * (1 - sizes.paired)
@@ -129,7 +129,7 @@ def luck_covariance(arms: Sequence[Arm], looks: Sequence[Look], rows: int, sprea
     return luck
 
 
-def _seed_variance(arms: Sequence[Arm], looks: Sequence[Look], spread: float, sizes: Sizes) -> Floats:
+def _seed_variance(arms: Sequence[Arm], looks: Sequence[RunScore], spread: float, sizes: Sizes) -> Floats:
     """Return the variance (M,) over seeds of one run of each method: its own runs' pooled with a typical one."""
     found = []
     for arm in arms:

@@ -14,7 +14,7 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset
 from graftwork.decision.choice import WORTH, Decision, choose
 from graftwork.decision.next_run import LEAST_GAIN, assumed, best_next
-from graftwork.decision.posterior import Look, Posterior, posterior
+from graftwork.decision.posterior import Posterior, RunScore, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
 from graftwork.run.score_interval import Evidence
@@ -29,7 +29,7 @@ class Standing:
 
     def __init__(self, arms: Sequence[Arm], traits: Traits, rows: int, prior: Prior):
         self.arms, self.traits, self.rows, self.prior = tuple(arms), traits, rows, prior
-        self.looks: list[Look] = []
+        self.looks: list[RunScore] = []
         self.seconds: dict[Arm, list[float]] = {}  # training seconds, run by run
         self.begun: dict[Arm, int] = dict.fromkeys(self.arms, 0)  # finished and pending runs
         self._known: Posterior | None = None
@@ -51,7 +51,7 @@ class Standing:
 
     def add(self, arm: Arm, evidence: Evidence, seconds: float | None) -> None:
         """Record a successful run of a method."""
-        self.looks.append(Look(arm, evidence.score, evidence.draws))
+        self.looks.append(RunScore(arm, evidence.score, evidence.draws))
         if seconds is not None:
             self.seconds.setdefault(arm, []).append(seconds)
         self._known = None

@@ -10,7 +10,7 @@ from typing import Any
 from graftwork.core.example import text_of
 from graftwork.core.method import NetworkMethod
 from graftwork.core.metric import BelowZero
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
 from graftwork.train.wrapper_method import innermost
@@ -29,7 +29,7 @@ class Arm:
     sort: str  # FLOOR: the majority class; SIMPLE: no backbone; FROZEN: an unchanged backbone; TUNED: a changed one
 
     @classmethod
-    def of(cls, item: Named) -> Arm:
+    def of(cls, item: ConfiguredMethod) -> Arm:
         """Return the arm of a method."""
         name = str(item.config["name"])
         if name == MAJORITY:

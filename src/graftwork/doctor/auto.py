@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftwork.machine.environment import multiplying, numerics
-from graftwork.machine.faster_precision import Weighed, kept
+from graftwork.machine.faster_precision import MeasuredRates, kept
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Auto:
     device: str
     threads: int
     precision: str | None  # None: the first run will measure it
-    weighed: Weighed | None  # the stored measurement, if there is one
+    weighed: MeasuredRates | None  # the stored measurement, if there is one
 
 
 def auto() -> Auto:

@@ -14,7 +14,7 @@ GROUPS = ("machine", "speed", "software", "folders")  # in the order of the repo
 
 
 @dataclass(frozen=True)
-class Intended:
+class IntendedUse:
     """The backbone and folders that the user intends to use."""
 
     backbone: str = DEFAULT_BACKBONE
@@ -45,4 +45,4 @@ class Check:
     """A check, registered under its name; `look` makes no lasting changes."""
 
     group: str
-    look: Callable[[Intended], Iterable[Finding]]
+    look: Callable[[IntendedUse], Iterable[Finding]]

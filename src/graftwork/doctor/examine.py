@@ -9,7 +9,7 @@ from typing import Any
 
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.core.arguments import told_arguments
-from graftwork.doctor.check import GROUPS, Finding, Intended, refused
+from graftwork.doctor.check import GROUPS, Finding, IntendedUse, refused
 from graftwork.errors import GraftworkError
 from graftwork.registry import checks
 
@@ -30,14 +30,14 @@ def doctor(
     "fails"), `why` it matters, what to `do`, and the `facts` in SI units. `well` is true when nothing will fail. Every
     measurement takes `seconds`; 0 measures nothing. No folder is created, and nothing is downloaded.
     """
-    asked = Intended(backbone, Path(runs), None if cache is None else str(cache), seconds)
+    asked = IntendedUse(backbone, Path(runs), None if cache is None else str(cache), seconds)
     found = {name: examined(name, asked) for name in checks.names()}
     order = sorted(found, key=lambda name: GROUPS.index(found[name]["group"]))
     told = {name: found[name] for name in order}
     return {"format": FORMAT, "well": not advice(told, "fails"), "checks": told}
 
 
-def examined(name: str, asked: Intended) -> dict[str, Any]:
+def examined(name: str, asked: IntendedUse) -> dict[str, Any]:
     """Run one check. An exception becomes a finding of one line, so that a broken library stops no other check."""
     group = GROUPS[0]
     try:

@@ -6,14 +6,14 @@ import re
 import tempfile
 from pathlib import Path
 
-from graftwork.doctor.check import Intended
+from graftwork.doctor.check import IntendedUse
 from graftwork.io.cache_folder import cache_folder
 
 MOUNTS = Path("/proc/self/mounts")
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # a space is \040
 
 
-def places(asked: Intended) -> dict[str, Path]:
+def places(asked: IntendedUse) -> dict[str, Path]:
     """Return the folders of runs, the cache and temporary files."""
     return {"runs": asked.runs, "cache": cache_folder(asked.cache).parent, "tmp": Path(tempfile.gettempdir())}
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.backbone import Backbone, towers_of
 from graftwork.core.example import Example, text_of
-from graftwork.core.hidden_states import Seen
+from graftwork.core.hidden_states import BatchStates
 from graftwork.core.media import MEDIA
 from graftwork.module.task_module import TaskModule
 from graftwork.targets.words import TOKEN
@@ -51,7 +51,7 @@ def frozen_features(backbone: Backbone, examples: Sequence[Example]) -> NDArray[
     for rows in batches(encoded):
         inputs = backbone.collate(encoded, encoded.sequences(rows))
         states = frozen_states(backbone, inputs, last, encoded.towers)
-        read = Seen(backbone, inputs, states, encoded.towers).joined(last).double().cpu().numpy()
+        read = BatchStates(backbone, inputs, states, encoded.towers).joined(last).double().cpu().numpy()
         if found is None:
             found = np.zeros((len(listed), read.shape[1]))
         found[rows] = read

@@ -129,7 +129,7 @@ def _in_order(logits: Numbers, own: Sequence[str], labels: Sequence[str]) -> Num
 
 
 @dataclass
-class _Answered:
+class _TargetsAndAnswers:
     """Encoded targets and predictions of each module for the rows of a file."""
 
     targets: list[Numbers]
@@ -144,7 +144,7 @@ def _answers(
     overlaps: Sequence[Overlap] = (),
     progress: Progress = silent,
     coverage: Sequence[Coverage] = (),
-) -> _Answered:
+) -> _TargetsAndAnswers:
     """Predict window by window with the modules' `tasks`; only encoded targets and predictions are kept per row."""
     targets: list[list[Numbers]] = [[] for _ in modules]
     predictions: list[list[Numbers]] = [[] for _ in modules]
@@ -162,11 +162,11 @@ def _answers(
             overlap.count(window)
         cut, done = cut + longer, done + len(window)
         progress(done / source.rows, f"{done:,} of {source.rows:,} rows")
-    return _Answered([joined(parts) for parts in targets], [joined(parts) for parts in predictions], cut)
+    return _TargetsAndAnswers([joined(parts) for parts in targets], [joined(parts) for parts in predictions], cut)
 
 
 @dataclass(frozen=True)
-class _Scored:
+class _ScoredModule:
     """A module's predictions, with the evidence for every metric."""
 
     predictions: Numbers
@@ -181,7 +181,7 @@ class _Scored:
             for name, one in self.evidence.items()
         }
 
-    def gains_over(self, first: _Scored) -> dict[str, Any]:
+    def gains_over(self, first: _ScoredModule) -> dict[str, Any]:
         """Return metric -> this score minus the first one's, its interval, and the verdict on this one.
 
         Differing rows are those with different predictions and different statistics. For a correlation the statistics
@@ -202,7 +202,7 @@ class _Scored:
         return gains
 
 
-def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
+def _weighed(tasks: Sequence[Task], found: _TargetsAndAnswers) -> list[_ScoredModule]:
     """Compute the evidence of every module for every metric, the same for all tasks; rows are drawn once for all."""
     names = tasks[0].metrics
     tallies = [
@@ -211,7 +211,7 @@ def _weighed(tasks: Sequence[Task], found: _Answered) -> list[_Scored]:
     ]
     evidence = iter(weigh_together([(tally[name], metrics.get(name)) for tally in tallies for name in names]))
     return [
-        _Scored(predictions, tally, {name: next(evidence) for name in names})
+        _ScoredModule(predictions, tally, {name: next(evidence) for name in names})
         for predictions, tally in zip(found.predictions, tallies, strict=True)
     ]
 

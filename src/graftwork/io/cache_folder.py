@@ -26,7 +26,7 @@ PART = re.compile(r"\.[0-9a-f]{64}-.*\.part")  # an entry being written, or left
 PART_SECONDS = 3600.0  # where files can't be locked, older parts count as abandoned
 
 
-class BeingFilled(Exception):
+class EntryBeingWritten(Exception):
     """Another process is writing the same entry."""
 
 
@@ -76,13 +76,13 @@ class CacheFolder:
     def room_for(self, size: int, path: Path) -> Iterator[bool]:
         """Hold the folder's lock with `size` bytes free below the cap for the entry `path`, or yield False.
 
-        Raises `BeingFilled`, `OSError`.
+        Raises `EntryBeingWritten`, `OSError`.
         """
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         with held(self.root / ".lock") as can_lock:
             self._sweep()
             if can_lock and any(part.path.name.startswith(f".{path.name}.") for part in self._files(PART)):
-                raise BeingFilled
+                raise EntryBeingWritten
             yield self._evict(size)
 
     def clear(self, unused_seconds: float = 0.0) -> list[CacheEntry]:

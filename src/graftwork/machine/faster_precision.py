@@ -22,14 +22,14 @@ SECONDS = 0.08
 
 
 @dataclass(frozen=True)
-class Weighed:
+class MeasuredRates:
     """The rates measured on one thread, and the precision chosen from them."""
 
     precision: str  # "fp32" or "bf16"
     flop_per_second: Mapping[str, float]  # rates of both precisions
 
     @classmethod
-    def of(cls, rates: Mapping[str, float]) -> Weighed:
+    def of(cls, rates: Mapping[str, float]) -> MeasuredRates:
         """Choose the faster precision; where they are close, bf16, which takes half the memory."""
         return cls("fp32" if rates["fp32"] >= MUCH_FASTER * rates["bf16"] else "bf16", rates)
 
@@ -43,7 +43,7 @@ def faster_precision(machine: Mapping[str, Any]) -> str:
     return _weighed(place_of(machine), canonical(machine)).precision
 
 
-def kept(machine: Mapping[str, Any]) -> Weighed | None:
+def kept(machine: Mapping[str, Any]) -> MeasuredRates | None:
     """Return the stored result of this machine; None where it is not measured yet, or unreadable."""
     place = place_of(machine)
     return _read(place) if place is not None else None
@@ -60,13 +60,13 @@ def place_of(machine: Mapping[str, Any]) -> Path | None:
         return None
 
 
-def measured() -> Weighed:
+def measured() -> MeasuredRates:
     """Measure on one thread: where others use the cores, several wait for one another, which biases the rates."""
-    return Weighed.of(product_rates(SECONDS, shape=SHAPE, threads=1))
+    return MeasuredRates.of(product_rates(SECONDS, shape=SHAPE, threads=1))
 
 
 @functools.cache
-def _weighed(place: Path | None, machine: str) -> Weighed:
+def _weighed(place: Path | None, machine: str) -> MeasuredRates:
     """Read or measure the result; cached per process and file, so that a process has one answer."""
     found = _read(place) if place is not None else None
     if found is not None:
@@ -82,11 +82,11 @@ def _weighed(place: Path | None, machine: str) -> Weighed:
     return found or measured()
 
 
-def _read(place: Path) -> Weighed | None:
+def _read(place: Path) -> MeasuredRates | None:
     """Read a stored result; None if it is missing, truncated or foreign."""
     try:
         told = read_json(place)
         rates = {name: float(told["flop_per_second"][name]) for name in PRECISIONS}
-        return Weighed(told["precision"], rates) if told["precision"] in PRECISIONS else None
+        return MeasuredRates(told["precision"], rates) if told["precision"] in PRECISIONS else None
     except (StorageError, KeyError, TypeError, ValueError):
         return None

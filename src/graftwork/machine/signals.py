@@ -35,7 +35,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
-class _Ended(KeyboardInterrupt):
+class _EndSignal(KeyboardInterrupt):
     """A signal without a Python handler was received: it ends the process as soon as it is released."""
 
 
@@ -67,7 +67,7 @@ class Waiting:
             self._acting = bool(self._before)
             found = work()
             self._acting = False
-        except _Ended:
+        except _EndSignal:
             ended()
             raise
         except BaseException:
@@ -101,10 +101,10 @@ class Waiting:
             self._acting = True
 
     def _act(self, number: int, frame: FrameType | None) -> None:
-        """Call the signal's previous handler. Raises `_Ended` for one that would end the process immediately."""
+        """Call the signal's previous handler. Raises `_EndSignal` for one that would end the process immediately."""
         before = self._before[number]
         if not callable(before):
-            raise _Ended(number)
+            raise _EndSignal(number)
         before(number, frame)
 
 

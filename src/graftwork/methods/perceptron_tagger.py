@@ -135,7 +135,7 @@ class _Late(NamedTuple):
     after_two: dict[Pair, NDArray[np.float64]]  # the same pairs as in the weights
 
 
-class _Averaged:
+class _AveragedWeights:
     """The weights in training: their present values, and the sums that turn these into averages over all words."""
 
     def __init__(self, tagger: TrainedPerceptron):
@@ -224,7 +224,7 @@ class PerceptronTagger(Baseline):
     def fit(self, bench: Workbench) -> TrainedPerceptron:
         """Train by correcting mistakes, in an order drawn from the seed; keep the pass that is best on validation."""
         outputs = bench.setting.kind.outputs(bench.setting.task)
-        averaged = _Averaged(_blank(bench.train.examples, outputs))
+        averaged = _AveragedWeights(_blank(bench.train.examples, outputs))
         train, checked = (averaged.now.numbers(split.examples) for split in (bench.train, bench.validation))
         tags = [rows.tolist() for rows in bench.train.targets]
         random = np.random.default_rng(derive(bench.seed_of("order"), "order"))

@@ -20,7 +20,7 @@ from graftwork.io.files import file_digest
 from graftwork.registry import methods
 from graftwork.targets.prompt_templates import FORMS, Template, form_of, own_file, templates_for
 from graftwork.targets.prompts import Prompts, drawn_shots, right_word, worded
-from graftwork.train.asked import AskedModel, require_apart
+from graftwork.train.asked import PromptedModel, require_apart
 from graftwork.train.asked_model import WITH_DECODER, asked_model, asks_itself, no_model, opened_to_write
 from graftwork.train.flops import counted
 from graftwork.train.prompt_room import with_fitting_shots
@@ -144,7 +144,7 @@ class Prompt:
         return fitted
 
     def _over(
-        self, model: AskedModel, prompts: Prompts, numbers: tuple[float, ...], task: Task
+        self, model: PromptedModel, prompts: Prompts, numbers: tuple[float, ...], task: Task
     ) -> Prompted | PromptedWriter:
         """Return the model with a prompt, with what all prompts begin with noted."""
         letters = dict.fromkeys(FORMS[prompts.template.form], "A")

@@ -65,7 +65,7 @@ class ScalarMix:
 
     def _learn(
         self, bench: Workbench, train: FrozenPass, validation: FrozenPass, scale: Tensor, start: LinearFit
-    ) -> tuple[Mixed, float, int]:
+    ) -> tuple[MixHead, float, int]:
         """Train; return the network after its best epoch, its validation score, and the number of that epoch.
 
         Raises `Diverged` when no epoch has a validation score.
@@ -73,7 +73,7 @@ class ScalarMix:
         learns, targets = bench.learns, kept_targets(bench.train, train.encoded)
         features, held = (features_of_blocks(one, len(scale) - 1) for one in (train, validation))  # (N, L + 1, P) each
         score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
-        network = Mixed(scale, start)
+        network = MixHead(scale, start)
         optimiser = torch.optim.AdamW(
             [
                 {"params": [network.weight], "weight_decay": start.strength},
@@ -112,7 +112,7 @@ class ScalarMix:
         return restore_probe(setting, delta, facts)
 
 
-class Mixed(nn.Module):
+class MixHead(nn.Module):
     """A linear layer on a softmax-weighted mix of blocks: (N, L + 1, P) -> (N, C)."""
 
     def __init__(self, scale: Tensor, start: LinearFit):

@@ -26,7 +26,7 @@ LEAST = 1e-6  # of a similarity, so that it has a logarithm
 
 
 @dataclass
-class Remembered(LooksUp):
+class FittedMemory(LooksUp):
     """The training rows, their sources as TF-IDF vectors of length 1."""
 
     facts: Mapping[str, Any]  # sources, targets
@@ -70,12 +70,12 @@ class TranslationMemory(Baseline):
         """Return a reason unless the task writes a text of one text."""
         return without_one_text(task)
 
-    def fit(self, bench: Workbench) -> Remembered:
+    def fit(self, bench: Workbench) -> FittedMemory:
         """Keep the training rows."""
         rows = bench.train.examples
         sources, targets = [row.inputs["text"] for row in rows], [row.target[0] for row in rows]
-        return Remembered({"sources": sources, "targets": targets})
+        return FittedMemory({"sources": sources, "targets": targets})
 
-    def restore(self, setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Remembered:
+    def restore(self, setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> FittedMemory:
         """Rebuild the memory from the stored rows."""
-        return Remembered(facts)
+        return FittedMemory(facts)

@@ -12,7 +12,7 @@ from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
 from graftwork.data.readers.class_folder import files_in, media_of
-from graftwork.data.readers.embedded_media import Embedded, text_cell
+from graftwork.data.readers.embedded_media import EmbeddedFile, text_cell
 from graftwork.data.readers.rejects import Bad, DataRow, mapped
 from graftwork.data.readers.squad import questions
 from graftwork.data.readers.table import Table, open_table
@@ -301,7 +301,7 @@ class _File:
         def made(row: DataRow) -> Example:
             where = f"{table.path}:{row.line}"
             cell = row.cells[0]
-            given = cell if isinstance(cell, Embedded) else text_of(require_text(cell, where))
+            given = cell if isinstance(cell, EmbeddedFile) else text_of(require_text(cell, where))
             found = media_of(given, self.role, table.path, where)
             return Example(f"line/{row.line}", {self.role: found})
 

@@ -26,7 +26,7 @@ _SPACED = str.maketrans("\t\r\n", "   ")
 
 
 @dataclass
-class Answered:
+class RowCounts:
     """Row counts of an answered file."""
 
     rows: int = 0
@@ -44,7 +44,7 @@ def answer_file(
     columns: Mapping[str, str] | None = None,
     rejects: Path | None = None,
     abstaining: Abstaining = ANSWER_ALL,
-) -> Answered:
+) -> RowCounts:
     """Answer every row of `source`, into `out` (atomically) or line by line through `echo`.
 
     The first module's answers have their plain names, those of the others are prefixed with their task's name.
@@ -75,7 +75,7 @@ def answer_file(
     if rejects is not None:
         write_rejects(rejects, bad.found)
     bad.require_rows(source, total)
-    done = Answered(rejected=len(bad.found), unsure=[0] * len(modules))
+    done = RowCounts(rejected=len(bad.found), unsure=[0] * len(modules))
     found = answer_windows(modules, _good(read(), bad, source), abstaining)
     if out is None:
         for window in found:
@@ -152,7 +152,7 @@ def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> It
         raise DataError("the file changed while it was read", where=str(source), do="run the same command again")
 
 
-def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: Answered, placed: bool) -> list[str]:
+def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: RowCounts, placed: bool) -> list[str]:
     """Format a window's lines, after a header at the start of a delimited file; update the counts in `done`.
 
     If `placed`, each answer starts with the line number of its row, or the row's number if the file has no lines.

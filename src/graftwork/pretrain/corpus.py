@@ -12,7 +12,7 @@ from pathlib import Path
 from graftwork.errors import ConfigError, DataError, UnknownName
 from graftwork.io.files import digest, file_digest, storage_errors
 from graftwork.io.gzip_files import FORMATS
-from graftwork.pretrain.corpus_files import Skipped, find
+from graftwork.pretrain.corpus_files import SkippedFile, find
 from graftwork.pretrain.pair_files import columns_of, text_pairs
 from graftwork.pretrain.text_files import JSON_SUFFIXES, PAIR, UNITS, format_suffix, parts
 
@@ -39,7 +39,7 @@ class Corpus:
     """The files of a corpus in reading order; every call of `documents` reads them from the start."""
 
     files: tuple[Path, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
     validation: float = VALIDATION  # share of the documents in the validation split
     unit: str = "line"  # of a text file: "line", "paragraph" (separated by blank lines) or "file"; "pair": two columns
     field: str = "text"  # of a JSONL object that holds the text; of a table of pairs, two columns: "source,target"

@@ -26,14 +26,14 @@ MAGIC = {  # first bytes of binary formats that may have no NUL there
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedFile:
     """A file in a folder that is not read, and the reason."""
 
     path: Path
     why: str
 
 
-def find(paths: Sequence[Path], encoding: str) -> tuple[tuple[Path, ...], tuple[Skipped, ...]]:
+def find(paths: Sequence[Path], encoding: str) -> tuple[tuple[Path, ...], tuple[SkippedFile, ...]]:
     """Return the files to read in order, and the files in folders that are skipped.
 
     Paths keep the order given; the files of a folder are sorted by path. In a folder, files are read that hold text and
@@ -41,7 +41,7 @@ def find(paths: Sequence[Path], encoding: str) -> tuple[tuple[Path, ...], tuple[
     ignored. A file given by name is read whatever its suffix. Raises `DataError` if it holds no text.
     """
     files: list[Path] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFile] = []
     for path in paths:
         if not path.is_dir():
             if path.exists() and not path.is_file():
@@ -56,7 +56,7 @@ def find(paths: Sequence[Path], encoding: str) -> tuple[tuple[Path, ...], tuple[
         for inside in _walk(path):
             why = _reason(inside, encoding)
             if why:
-                skipped.append(Skipped(inside, why))
+                skipped.append(SkippedFile(inside, why))
             else:
                 files.append(inside)
     return tuple(dict.fromkeys(files)), tuple(skipped)

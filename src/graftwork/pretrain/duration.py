@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import asdict, dataclass
 
-from graftwork.budget.purse import Budget, Clock, Purse, parse_budget
+from graftwork.budget.purse import Budget, BudgetAccount, Clock, parse_budget
 from graftwork.config import Prices
 from graftwork.errors import ConfigError
 from graftwork.pretrain.objective import PretrainingRecipe
@@ -75,17 +75,17 @@ def paid_by(flop: float, each: float, before: float = 0.0) -> int:
     return int((flop - before) / each)
 
 
-def purse_of(extent: Extent, prices: Prices, watch: Clock) -> Purse | None:
+def purse_of(extent: Extent, prices: Prices, watch: Clock) -> BudgetAccount | None:
     """Return the purse of a budget of time, energy or money; None for other extents. Raises `ConfigError`."""
     if extent.budget is None or flop_of(extent.budget) is not None:
         return None
-    return Purse(parse_budget(extent.budget, prices), prices, watch)
+    return BudgetAccount(parse_budget(extent.budget, prices), prices, watch)
 
 
 class Allowance:
     """A budget of time, energy or money, part of which earlier attempts may have spent."""
 
-    def __init__(self, purse: Purse, before: float = 0.0):
+    def __init__(self, purse: BudgetAccount, before: float = 0.0):
         self.purse, self.budget = purse, purse.budget
         self.before = before  # seconds spent by earlier attempts
         purse.start_rating()  # training begins here, the pilot included

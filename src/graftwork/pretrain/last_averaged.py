@@ -14,7 +14,7 @@ INNER, KEPT, STEPS = "inner.", "kept.", "steps"
 RECENT = 0.1  # share of the steps so far that is averaged over: earlier weights of a short run would only hurt
 
 
-class LastAveraged:
+class AveragingOptimiser:
     """Implements `Optimiser` and `Averages`, around the optimiser that takes the steps.
 
     The answer is the mean of the weights now and those at the last validations, `count` in all, as far as they are of

@@ -15,7 +15,7 @@ from graftwork.machine.signals import waiting
 from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.objective import AtOnce, Bench
 from graftwork.pretrain.pretrain_facts import notes_of, text_of
-from graftwork.pretrain.pretrain_folder import Reached
+from graftwork.pretrain.pretrain_folder import PretrainProgress
 from graftwork.pretrain.pretrain_run import PretrainOrder, allowance_of, filling_of, finished, placed
 from graftwork.pretrain.training_text import Material
 from graftwork.pretrained.open_backbone import PRETRAINED
@@ -26,7 +26,7 @@ def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Materia
     objective = cast(AtOnce, order.learner.objective)
     loading, filling = order.session.watch.read(), filling_of(order, folder)
     found = filling.resume()
-    progress = found[0] if found else Reached()
+    progress = found[0] if found else PretrainProgress()
     allowance = allowance_of(order, progress)
 
     def resume(restore: Callable[[Mapping[str, Tensor]], None]) -> int:
@@ -75,7 +75,7 @@ def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Materia
 def _tokens(
     extent: Extent,
     allowance: Allowance | None,
-    progress: Reached,
+    progress: PretrainProgress,
     once: int,
     passes: int,
     flops: float,

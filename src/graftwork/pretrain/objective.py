@@ -248,7 +248,7 @@ class Remarks(Protocol):
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedBackbone:
     """The result of an `AtOnce` objective, beside the backbone in its folder."""
 
     facts: Mapping[str, Any]  # JSON, for the receipt
@@ -265,7 +265,7 @@ class AtOnce(Protocol):
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]]
     tokenizer: ClassVar[str]
 
-    def learn(self, bench: Bench) -> Learned:
+    def learn(self, bench: Bench) -> LearnedBackbone:
         """Train and write the backbone into `bench.folder`."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graftwork.pretrain.objective import Remarks, VariedRows
-from graftwork.pretrain.pretrain_folder import Reached
+from graftwork.pretrain.pretrain_folder import PretrainProgress
 from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
 from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.training_text import Material
@@ -31,7 +31,7 @@ def text_of(material: Material) -> dict[str, Any]:
     }
 
 
-def facts_of(training: PretrainState, progress: Reached, material: Material) -> dict[str, Any]:
+def facts_of(training: PretrainState, progress: PretrainProgress, material: Material) -> dict[str, Any]:
     """Return the facts, as JSON, of a pre-training in the loop."""
     course, steps = training.course, (progress.step, progress.planned)
     own = summed(course.recipe, *steps, *material.ids_of_a_step(course.train, course.recipe))
@@ -58,7 +58,7 @@ def notes_of(material: Material) -> list[str]:
     return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
 
 
-def _notes(course: PretrainPlan, progress: Reached, material: Material) -> list[str]:
+def _notes(course: PretrainPlan, progress: PretrainProgress, material: Material) -> list[str]:
     """Return all notes for the report: on the text, added heads and scores."""
     notes, objective = notes_of(material), course.objective
     notes += [

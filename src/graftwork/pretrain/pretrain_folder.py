@@ -29,7 +29,7 @@ TOLD_SECONDS = 1.0  # between two updates of the price on the live line
 
 
 @dataclass
-class Reached:
+class PretrainProgress:
     """The progress of a pre-training, without its tensors."""
 
     step: int = 0  # steps done
@@ -50,7 +50,7 @@ class Reached:
         return Checkpoint(asdict(self), tensors)
 
     @classmethod
-    def of(cls, found: Checkpoint) -> Reached:
+    def of(cls, found: Checkpoint) -> PretrainProgress:
         """Restore the progress from a checkpoint."""
         return cls(**{**found.numbers, "fit": Phase(**found.numbers["fit"])})
 
@@ -69,10 +69,10 @@ class Filling:
         self._told, self._price = 0.0, ""
         self._from = 0  # tokens seen when this attempt began
 
-    def resume(self) -> tuple[Reached, Tensors] | None:
+    def resume(self) -> tuple[PretrainProgress, Tensors] | None:
         """Read the checkpoint and truncate the log to its state then; without a checkpoint the log starts empty."""
         checkpoint = self.checkpoints.read()
-        found = (Reached.of(checkpoint), checkpoint.tensors) if checkpoint else None
+        found = (PretrainProgress.of(checkpoint), checkpoint.tensors) if checkpoint else None
         with storage_errors(self.folder / LOG):
             self._log = (self.folder / LOG).open("ab")
             self._log.truncate(found[0].log_bytes if found else 0)
@@ -82,7 +82,7 @@ class Filling:
             self.earlier = found[0].fit
         return found
 
-    def begin(self, recipe: PretrainingRecipe, progress: Reached) -> None:
+    def begin(self, recipe: PretrainingRecipe, progress: PretrainProgress) -> None:
         """Start timing the steps."""
         self._began, self._interval = self._watch.read(), Interval(self._every_seconds)
         self._recipe, self._from = recipe, positions(recipe, progress.step, progress.planned)
@@ -93,7 +93,7 @@ class Filling:
             self._log.write(json.dumps(finite(dict(line)), ensure_ascii=False).encode() + b"\n")
             self._log.flush()
 
-    def checkpoint(self, progress: Reached, tensors: Callable[[], Tensors], now: bool) -> None:
+    def checkpoint(self, progress: PretrainProgress, tensors: Callable[[], Tensors], now: bool) -> None:
         """Write a checkpoint if one is due, or if `now`."""
         if not now and (progress.step == progress.steps or not self._interval.is_due()):
             return
@@ -113,7 +113,7 @@ class Filling:
         """Return the phase of the steps of all attempts."""
         return self.took() + self.earlier
 
-    def tell(self, progress: Reached, loss: float, price: Callable[[], str]) -> None:
+    def tell(self, progress: PretrainProgress, loss: float, price: Callable[[], str]) -> None:
         """Update the live line: step, loss, tokens per second, and the price so far."""
         if time.monotonic() - self._told > TOLD_SECONDS:
             self._price, self._told = price(), time.monotonic()

@@ -29,9 +29,9 @@ from graftwork.pretrain.objective import (
     Writes,
 )
 from graftwork.pretrain.parallel import ALONE, JointWatch, Peers
-from graftwork.pretrain.pretrain_folder import Reached
+from graftwork.pretrain.pretrain_folder import PretrainProgress
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
-from graftwork.pretrain.validation_loss import Held, validate
+from graftwork.pretrain.validation_loss import HeldOut, validate
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.train.flops import counted
 from graftwork.train.loop import Diverged
@@ -50,7 +50,7 @@ class PretrainPlan:
     recipe: PretrainingRecipe
     seed: int
     train: Mapping[int, Rows]  # T -> rows of that length
-    held: Mapping[str, Held]  # "validation", and "general" where there is one
+    held: Mapping[str, HeldOut]  # "validation", and "general" where there is one
     bf16: bool = False  # autocast to bf16; weights, gradients and stored tensors stay in fp32
     device: str = "cpu"
     peers: Peers = ALONE
@@ -63,8 +63,10 @@ class LoopHooks:
     """The callbacks of the loop."""
 
     log: Callable[[Mapping[str, Any]], None]  # appends a line to log.jsonl
-    checkpoint: Callable[[Reached, Callable[[], Mapping[str, Tensor]], bool], None]  # writes one if due, or if True
-    tell: Callable[[Reached, float], None]  # emits progress, with the loss
+    checkpoint: Callable[
+        [PretrainProgress, Callable[[], Mapping[str, Tensor]], bool], None
+    ]  # writes one if due, or if True
+    tell: Callable[[PretrainProgress, float], None]  # emits progress, with the loss
     spent: Callable[[], bool]  # True if the budget is spent; a collective call with one answer for all processes
 
 
@@ -231,7 +233,7 @@ class PretrainState:
                 self.state[int(number)] = {**self.state.get(int(number), {}), inside: kept[name]}
 
 
-def go_on(training: PretrainState, progress: Reached, validate_every: int, keeping: LoopHooks) -> None:
+def go_on(training: PretrainState, progress: PretrainProgress, validate_every: int, keeping: LoopHooks) -> None:
     """Train from step `progress.step` to the end or until the budget is spent; updates `progress`.
 
     SIGINT and SIGTERM are deferred to the end of the step and its checkpoint. A validation is interrupted at once: a
@@ -249,7 +251,7 @@ def go_on(training: PretrainState, progress: Reached, validate_every: int, keepi
                 signals.let_go()
 
 
-def _take(training: PretrainState, progress: Reached, keeping: LoopHooks) -> None:
+def _take(training: PretrainState, progress: PretrainProgress, keeping: LoopHooks) -> None:
     """Take, log and report one step; make it the last one if the budget is spent."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
@@ -261,7 +263,7 @@ def _take(training: PretrainState, progress: Reached, keeping: LoopHooks) -> Non
         progress.facts["planned"], progress.steps = progress.steps, progress.step
 
 
-def _validate(training: PretrainState, progress: Reached, keeping: LoopHooks, signals: Waiting) -> None:
+def _validate(training: PretrainState, progress: PretrainProgress, keeping: LoopHooks, signals: Waiting) -> None:
     """Validate and log every held-out score, and a sample if the network can generate one."""
     progress.owes_validation = True
     scores = signals.during(training.validated, lambda: keeping.checkpoint(progress, training.tensors, True))

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import torch
 
-from graftwork.budget.purse import Purse
+from graftwork.budget.purse import BudgetAccount
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings
 from graftwork.core.run import RunResult, RunSpec
@@ -34,7 +34,7 @@ from graftwork.pretrain.objective import (
 )
 from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.pretrain_facts import facts_of, scores_of
-from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, Reached, price_so_far
+from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, PretrainProgress, price_so_far
 from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
 from graftwork.pretrain.schedule import positions, summed
 from graftwork.pretrain.training_text import Material
@@ -71,7 +71,7 @@ class PretrainSession:
     prices: Prices
     peers: Peers
     watch: JointWatch
-    purse: Purse | None  # for a budget of time, energy or money
+    purse: BudgetAccount | None  # for a budget of time, energy or money
     marks: Mapping[str, Any]  # meter readings at the start
     progress: Callable[[float, str], None]
 
@@ -117,7 +117,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
     course = _course(order, objective, recipe, material)
     found = filling.resume() if order.session.peers.leads else None
     found = _shared(found, order.session.peers, filling)
-    progress = found[0] if found else Reached(facts={"added": list(opened.added), "head_flops": 0.0})
+    progress = found[0] if found else PretrainProgress(facts={"added": list(opened.added), "head_flops": 0.0})
     order.session.watch.meet(order.session.peers)
     allowance = allowance_of(order, progress)
     with torch.random.fork_rng(devices=[]), fits_in_memory(*_pass_of(recipe)):
@@ -201,7 +201,7 @@ def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
     if not peers.leads and there:
         checkpoint = filling.checkpoints.read(follows=True)
         assert checkpoint is not None
-        found = Reached.of(checkpoint), checkpoint.tensors
+        found = PretrainProgress.of(checkpoint), checkpoint.tensors
     peers.wait()
     return found
 
@@ -244,7 +244,7 @@ def _plan(
     order: PretrainOrder,
     course: PretrainPlan,
     pilot: Pilot,
-    progress: Reached,
+    progress: PretrainProgress,
     material: Material,
     allowance: Allowance | None,
 ) -> None:
@@ -271,13 +271,13 @@ def _plan(
         progress.steps = extent.steps or max(1, once)
 
 
-def allowance_of(order: PretrainOrder, progress: Reached) -> Allowance | None:
+def allowance_of(order: PretrainOrder, progress: PretrainProgress) -> Allowance | None:
     """Return the remaining budget of time, energy or money; None for other extents."""
     purse = order.session.purse
     return Allowance(purse, progress.fit.wall_seconds) if purse is not None else None
 
 
-def _every(order: PretrainOrder, course: PretrainPlan, progress: Reached) -> int:
+def _every(order: PretrainOrder, course: PretrainPlan, progress: PretrainProgress) -> int:
     """Return the steps between validations; short runs have fewer validations, so that most work is training."""
     return order.validate_every or max(1, -(-progress.steps // _validations(course, progress.steps)))
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from graftwork.errors import ConfigError, DataError
 from graftwork.pretrain.corpus import Corpus, open_corpus
-from graftwork.pretrain.corpus_files import Skipped
+from graftwork.pretrain.corpus_files import SkippedFile
 from graftwork.pretrain.corpus_tokens import TokenisedCorpus, tokenise
 from graftwork.pretrain.objective import ByGradient, Crosses, InOrder, PretrainingRecipe, Rows, VariedRows
 from graftwork.pretrain.replay import Replayed, general_rows
-from graftwork.pretrain.validation_loss import Held
+from graftwork.pretrain.validation_loss import HeldOut
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrain.vocabulary_training import learn
 
@@ -85,7 +85,7 @@ class Material:
     general: TokenisedCorpus | None
     replay: float
     skipped: str  # files of the corpus that are not read, with reasons, in words; or empty
-    left_out: tuple[Skipped, ...]  # the same files
+    left_out: tuple[SkippedFile, ...]  # the same files
 
     def counted(self) -> dict[str, Any]:
         """Return the duplicates, unknown tokens and skipped files, for the receipt."""
@@ -142,7 +142,7 @@ class Material:
             found[length] = rows
         return found
 
-    def held(self, objective: ByGradient, recipe: PretrainingRecipe) -> Mapping[str, Held]:
+    def held(self, objective: ByGradient, recipe: PretrainingRecipe) -> Mapping[str, HeldOut]:
         """Return the validation splits. Raises `DataError` for one with fewer rows than the objective needs."""
         found = {}
         for name, corpus in (("validation", self.own), ("general", self.general)):
@@ -160,7 +160,7 @@ class Material:
                         do="give more text, a larger --validation or a shorter --length",
                     )
                 size = min(max(fewest, recipe.rows_at_once or recipe.batch), len(rows))
-                found[name] = Held(rows, corpus.validation, size, length)
+                found[name] = HeldOut(rows, corpus.validation, size, length)
         return found
 
 

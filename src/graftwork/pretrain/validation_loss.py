@@ -19,7 +19,7 @@ MOST_POSITIONS = 50_000  # per validation, about
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOut:
     """A held-out split."""
 
     rows: Rows
@@ -66,7 +66,7 @@ def _exp(nats: float) -> float:
 
 @torch.no_grad()
 def validate(
-    objective: ByGradient, network: nn.Module, vocabulary: Vocabulary, held: Held, device: str
+    objective: ByGradient, network: nn.Module, vocabulary: Vocabulary, held: HeldOut, device: str
 ) -> ValidationScore:
     """Compute the validation score of a network; restores its training mode."""
     training = network.training

@@ -120,7 +120,7 @@ class WrappedFamily:
         )
         return assemble(
             self.name,
-            Wrapped(network.bfloat16() if bf16 else network, config, self.layout.blocks),
+            WrappedNetwork(network.bfloat16() if bf16 else network, config, self.layout.blocks),
             Tokenizer.from_str(self.tokenizer),
             self.layout,
             pad_id=self.pad_id,
@@ -130,7 +130,7 @@ class WrappedFamily:
         )
 
 
-class Wrapped(nn.Module):
+class WrappedNetwork(nn.Module):
     """A network with the face of one of transformers."""
 
     def __init__(self, network: nn.Module, config: SimpleNamespace, blocks: str):

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.own_metric import require_own_metrics
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec
@@ -62,7 +62,7 @@ VERIFIED = "verified.jsonl"
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedInputs:
     """New locations of a run's inputs that were moved."""
 
     data: str | None = None
@@ -76,7 +76,7 @@ class Moved:
         return {name: path for name in FILES if (path := getattr(self, name)) is not None}
 
 
-HERE = Moved()
+HERE = MovedInputs()
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Verifier:
     `scratch` is an empty folder for the re-executed runs.
     """
 
-    def __init__(self, scratch: Path, moved: Moved = HERE):
+    def __init__(self, scratch: Path, moved: MovedInputs = HERE):
         self.scratch, self.moved = scratch, moved
         self._sessions: dict[str, Session] = {}
 
@@ -148,7 +148,7 @@ class Verifier:
                 return self._verdict(folder, spec, receipt, found)
             return self._again(folder, spec, receipt, found, item, session, progress)
 
-    def _session(self, item: Named, spec: RunSpec, receipt: Mapping[str, Any]) -> Session:
+    def _session(self, item: ConfiguredMethod, spec: RunSpec, receipt: Mapping[str, Any]) -> Session:
         """Return a session over the run's data and backbone, with its threads; opened once for runs that share them."""
         require_own_metrics(receipt["method"]["question"])
         numerics = numerics_of(receipt)
@@ -189,7 +189,7 @@ class Verifier:
         spec: RunSpec,
         receipt: Mapping[str, Any],
         found: list[Difference],
-        item: Named,
+        item: ConfiguredMethod,
         session: Session,
         progress: Progress,
     ) -> Verification:
@@ -246,7 +246,7 @@ class Verifier:
 
 
 @contextlib.contextmanager
-def verifier(moved: Moved = HERE) -> Iterator[Verifier]:
+def verifier(moved: MovedInputs = HERE) -> Iterator[Verifier]:
     """Yield a `Verifier` whose scratch folder is removed when the block ends."""
     with tempfile.TemporaryDirectory(prefix="graftwork-verify-") as scratch:
         yield Verifier(Path(scratch), moved)
@@ -301,7 +301,7 @@ def _inputs(found: list[Difference]) -> bool:
     return any(one.group == INPUT for one in found)
 
 
-def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list[Difference]]:
+def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[ConfiguredMethod, list[Difference]]:
     """Return the method as this version defines it, and its differences from the record.
 
     Raises `ConfigError` for a method that no longer exists, `StorageError` for a missing file of it.
@@ -314,7 +314,7 @@ def _method_here(spec: RunSpec, receipt: Mapping[str, Any]) -> tuple[Named, list
     return item, found + method_differences({"config": dict(spec.method)}, {"config": here})
 
 
-def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
+def _task(receipt: Mapping[str, Any], moved: MovedInputs) -> Task:
     """Return the recorded task with the files' current locations. Raises `StorageError` for a missing file."""
     own = moved.data is not None and is_hub(Path(moved.data))  # a hub data set has its own splits
     asked: dict[str, Any] = {
@@ -337,7 +337,7 @@ def _task(receipt: Mapping[str, Any], moved: Moved) -> Task:
     return task
 
 
-def _moved_files(moved: Moved) -> dict[str, Any]:
+def _moved_files(moved: MovedInputs) -> dict[str, Any]:
     """Return the moved data files; for a folder of splits all its files."""
     if moved.data is None:
         return moved.files
@@ -346,7 +346,7 @@ def _moved_files(moved: Moved) -> dict[str, Any]:
     return found | moved.files | {"data": inside.data}
 
 
-def _changed_files(receipt: Mapping[str, Any], moved: Moved) -> list[Difference]:
+def _changed_files(receipt: Mapping[str, Any], moved: MovedInputs) -> list[Difference]:
     """Return the data files whose bytes changed, for data that can no longer be read."""
     found = []
     for split, path in _task(receipt, moved).files.items():

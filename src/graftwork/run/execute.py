@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from graftwork.core.backbone import Backbone
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Scorer, Setting, Workbench
-from graftwork.core.named_methods import Named
+from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added
@@ -52,7 +52,12 @@ SECONDS_BETWEEN_LOOKS = 0.2  # polling interval for a run that another process e
 
 
 def execute(
-    session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress, search: SearchRecord = NOTHING_TRIED
+    session: Session,
+    method: ConfiguredMethod,
+    recipe: Recipe,
+    seed: int,
+    progress: Progress,
+    search: SearchRecord = NOTHING_TRIED,
 ) -> tuple[RunResult, bool]:
     """Return the result of a run, and True if it was in the store already. Failures are results, interrupts are not.
 
@@ -62,7 +67,12 @@ def execute(
 
 
 def execute_if_free(
-    session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress, search: SearchRecord = NOTHING_TRIED
+    session: Session,
+    method: ConfiguredMethod,
+    recipe: Recipe,
+    seed: int,
+    progress: Progress,
+    search: SearchRecord = NOTHING_TRIED,
 ) -> tuple[RunResult, bool] | None:
     """As `execute`, but return None without waiting while another process executes the run."""
     spec = session.spec(method, recipe, seed)
@@ -96,7 +106,7 @@ def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
 
 
 def execute_spec(
-    session: Session, method: Named, spec: RunSpec, progress: Progress, search: SearchRecord = NOTHING_TRIED
+    session: Session, method: ConfiguredMethod, spec: RunSpec, progress: Progress, search: SearchRecord = NOTHING_TRIED
 ) -> RunResult:
     """Execute the run of `spec`, in a session over its data and backbone, into the session's store.
 
@@ -118,7 +128,7 @@ def _forget(checkpoints: Path) -> None:
     shutil.rmtree(checkpoints, ignore_errors=True)
 
 
-def workbench(session: Session, method: Named, recipe: Recipe, seed: int) -> Workbench:
+def workbench(session: Session, method: ConfiguredMethod, recipe: Recipe, seed: int) -> Workbench:
     """Return the workbench in which `execute` would fit this run, to study a fit by itself. Nothing is written."""
     spec = session.spec(method, recipe, seed)
     return _Execution(session, method, spec, session.store.root / spec.id, silent).bench()
@@ -127,7 +137,7 @@ def workbench(session: Session, method: Named, recipe: Recipe, seed: int) -> Wor
 class _Execution:
     """One run in progress: the folder it fills and its readings so far."""
 
-    def __init__(self, session: Session, method: Named, spec: RunSpec, folder: Path, progress: Progress):
+    def __init__(self, session: Session, method: ConfiguredMethod, spec: RunSpec, folder: Path, progress: Progress):
         self.session, self.method, self.spec, self.folder, self.progress = session, method, spec, folder, progress
         task = session.dataset.task
         backbone, load = (session.backbone, {"load": session.load}) if method.method.uses_backbone else (None, {})

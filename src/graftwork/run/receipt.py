@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.metric import signatures
-from graftwork.core.named_methods import Named, named_from_config
+from graftwork.core.named_methods import ConfiguredMethod, named_from_config
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import digest, file_digest, finite, header_of, read_json, write_json
@@ -55,7 +55,7 @@ NOTHING_TRIED = SearchRecord()
 def write_receipt(
     folder: Path,
     session: Session,
-    method: Named,
+    method: ConfiguredMethod,
     spec: RunSpec,
     result: RunResult,
     search: SearchRecord,

@@ -13,7 +13,7 @@ from graftwork.core.backbone import Augments, Backbone, learns_like
 from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import CutsWords, Decays, TrainsToWrite
-from graftwork.core.named_methods import Named, named_from_config
+from graftwork.core.named_methods import ConfiguredMethod, named_from_config
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import FILES, Dataset, Task, texts_of
@@ -64,7 +64,7 @@ class Session:
     model_files: Mapping[str, str] = field(default_factory=dict)  # path -> sha256 of the backbone's files
     recorded: dict[str, Any] = field(default_factory=dict)  # cached parts of receipts about data and backbone
 
-    def spec(self, method: Named, recipe: Recipe, seed: int) -> RunSpec:
+    def spec(self, method: ConfiguredMethod, recipe: Recipe, seed: int) -> RunSpec:
         """Return the identity of a run of this session."""
         uses = method.method.uses_backbone
         assert self.backbone is not None or not uses
@@ -81,7 +81,7 @@ class Session:
             words=self.word_rule(method),
         )
 
-    def word_rule(self, method: Named) -> int:
+    def word_rule(self, method: ConfiguredMethod) -> int:
         """Return the word-splitting rule of a method on these texts: the first rule if it gives the same words."""
         below = innermost(method.method)
         if not (isinstance(below, CutsWords) and below.CUTS_WORDS):
@@ -92,7 +92,7 @@ class Session:
         rule: int = self.recorded[known]
         return rule
 
-    def resolved(self, method: Named, recipe: Recipe) -> dict[str, Any]:
+    def resolved(self, method: ConfiguredMethod, recipe: Recipe) -> dict[str, Any]:
         """Resolve `recipe` for these data, even if `method` takes none. Raises `ConfigError`."""
         task, train = self.dataset.task, self.dataset.train
         rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
@@ -105,7 +105,7 @@ class Session:
         resolved = resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
         return {**resolved, **(OF_TEXTS if writes else {})}
 
-    def _rates(self, method: Named) -> dict[str, Any]:
+    def _rates(self, method: ConfiguredMethod) -> dict[str, Any]:
         """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.
 
         Empty if the learning rate does not depend on depth.
@@ -137,7 +137,7 @@ def writes_texts(kind: str) -> bool:
     return isinstance(kinds.get(kind), WritesTexts)
 
 
-def open_shared(methods: Sequence[Named], setup: RunSettings, writes: bool = False) -> OpenBackbone:
+def open_shared(methods: Sequence[ConfiguredMethod], setup: RunSettings, writes: bool = False) -> OpenBackbone:
     """Open the backbone if any of `methods` uses one, with its decoder if one `writes`, and the store of passes."""
     if not _use_backbone(methods):
         return OpenBackbone(None, Phase(), None)
@@ -152,7 +152,7 @@ def open_shared(methods: Sequence[Named], setup: RunSettings, writes: bool = Fal
     return OpenBackbone(opened, loading.read(), frozen, files)
 
 
-def settled(setup: RunSettings, methods: Sequence[Named]) -> tuple[Prices, dict[str, Any], int | None]:
+def settled(setup: RunSettings, methods: Sequence[ConfiguredMethod]) -> tuple[Prices, dict[str, Any], int | None]:
     """Return the price list, the numerics of runs of `methods`, and the memory limit of training in bytes.
 
     Raises `GraftworkError` for an invalid setting, independent of the data.
@@ -165,7 +165,7 @@ def settled(setup: RunSettings, methods: Sequence[Named]) -> tuple[Prices, dict[
 
 def open_session(
     task: Task,
-    methods: Sequence[Named],
+    methods: Sequence[ConfiguredMethod],
     setup: RunSettings,
     shared: OpenBackbone | None = None,
     checked: bool = True,
@@ -228,11 +228,13 @@ def reopened(session: Session, by: OpenedBy) -> Session:
     )
 
 
-def _use_backbone(methods: Sequence[Named]) -> bool:
+def _use_backbone(methods: Sequence[ConfiguredMethod]) -> bool:
     return any(item.method.uses_backbone for item in methods)
 
 
-def _as_resolved(setup: RunSettings, computed_in: Mapping[str, Any], methods: Sequence[Named]) -> RunSettings:
+def _as_resolved(
+    setup: RunSettings, computed_in: Mapping[str, Any], methods: Sequence[ConfiguredMethod]
+) -> RunSettings:
     """Return the settings with "auto" precision resolved, so that another process uses the same."""
     return replace(setup, precision=computed_in["precision"]) if _use_backbone(methods) else setup
 

@@ -84,7 +84,7 @@ class OpenedBy:
     """The arguments that open a session, for another process and for receipts. Pure data."""
 
     task: Task
-    methods: tuple[Mapping[str, Any], ...]  # `Named.config` of each
+    methods: tuple[Mapping[str, Any], ...]  # `ConfiguredMethod.config` of each
     setup: RunSettings
 
 

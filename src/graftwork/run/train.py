@@ -11,7 +11,7 @@ from graftwork.core.in_memory import beside
 from graftwork.core.kind_settings import HEEDED
 from graftwork.core.meter import meaning_of
 from graftwork.core.method import unfit
-from graftwork.core.named_methods import Named, parse_method
+from graftwork.core.named_methods import ConfiguredMethod, parse_method
 from graftwork.core.progress import Progress
 from graftwork.core.progress_bar import shown
 from graftwork.core.run import Recipe, RunResult
@@ -100,7 +100,7 @@ def unheeded(task: Task, result: RunResult) -> tuple[str, ...]:
     return tuple(name for name in given if result.status == "ok" and name not in result.facts)
 
 
-def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
+def require_use_of_rate(method: ConfiguredMethod, learning_rate: float | None) -> None:
     """Raise `ConfigError` for a learning rate that the method would not use."""
     if learning_rate is not None and not takes_a_recipe(method.method):
         raise ConfigError(
@@ -110,7 +110,7 @@ def require_use_of_rate(method: Named, learning_rate: float | None) -> None:
         )
 
 
-def require_fit(session: Session, method: Named) -> None:
+def require_fit(session: Session, method: ConfiguredMethod) -> None:
     """Raise `ConfigError` if the method can't be used for the task of this session."""
     reason = unfit(method.method, session.dataset.task, session.backbone.card if session.backbone else None)
     if reason:
@@ -119,7 +119,7 @@ def require_fit(session: Session, method: Named) -> None:
         )
 
 
-def train_in(session: Session, method: Named, recipe: Recipe, seed: int, progress: Progress) -> Run:
+def train_in(session: Session, method: ConfiguredMethod, recipe: Recipe, seed: int, progress: Progress) -> Run:
     """Execute one run of an open session, or reuse it from the store. Raises `GraftworkError` as `train` does."""
     require_fit(session, method)
     session = _as_it_was_run(session, method, recipe, seed)
@@ -135,7 +135,7 @@ def train_in(session: Session, method: Named, recipe: Recipe, seed: int, progres
     return Run(result, folder, known, tuple(report["warnings"]), positive=report.get("positive"))
 
 
-def _as_it_was_run(session: Session, method: Named, recipe: Recipe, seed: int) -> Session:
+def _as_it_was_run(session: Session, method: ConfiguredMethod, recipe: Recipe, seed: int) -> Session:
     """Return the session with the thread count of an existing such run, at most its own; unchanged without one."""
     most = session.numerics["threads"]
     for threads in range(most, 0, -1):

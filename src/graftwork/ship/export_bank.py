@@ -61,7 +61,7 @@ def export_bank(
         raise ConfigError("tasks are not stored so", got=repr(tasks_as), expected=" or ".join(TASKS_AS))
     _require_fit(modules, exporter, to)
     with new_folder(Path(folder)) as made:
-        bank = _Written({name: module.in_fp32() for name, module in modules.items()}, made, exporter, to)
+        bank = _TaskExport({name: module.in_fp32() for name, module in modules.items()}, made, exporter, to)
         progress(0.2, "writing and comparing")
         told = bank.compared()
         if tasks_as == "int8" or (int8 and tasks_as is None):
@@ -75,7 +75,7 @@ def export_bank(
     return {"folder": str(folder), "to": to, "bytes": size} | told
 
 
-class _Written:
+class _TaskExport:
     """The tasks in fp32, the folder that they are written to, and their self-tests."""
 
     def __init__(self, modules: Mapping[str, TaskModule], folder: Path, exporter: ExportsBanks, to: str):
@@ -181,7 +181,7 @@ def _require_fit(modules: Mapping[str, TaskModule], exporter: ExportsBanks, to: 
         )
 
 
-def _seal(folder: Path, bank: _Written, told: Mapping[str, Any]) -> None:
+def _seal(folder: Path, bank: _TaskExport, told: Mapping[str, Any]) -> None:
     """Write the self-tests into the tasks' files, and the hashes of all files into graftwork_bank.json."""
     own, long = bank.tests
     graph, parts = bank.exporter.bank_parts(folder, {name: [*some, *long[name]] for name, some in own.items()})

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone
-from graftwork.core.method import Hangs, ReadsStates
+from graftwork.core.method import AdapterFitted, ReadsStates
 from graftwork.core.model import Stacks, hook_into, site_of
 from graftwork.io.files import write_bytes, write_json, write_tensors, write_text
 from graftwork.module.exported_folder import EXPORTED_BANK
@@ -51,7 +51,7 @@ def unfit_in_bank(module: TaskModule) -> str:
     fitted, backbone, name = module.fitted, module.backbone, module.description["method"]["name"]
     if isinstance(fitted, Probe):
         return ""
-    if not isinstance(fitted, Hangs) or not isinstance(fitted, ReadsStates):
+    if not isinstance(fitted, AdapterFitted) or not isinstance(fitted, ReadsStates):
         return f"{name} has no head on the states of the shared backbone"
     if not fitted.adapters or not all(isinstance(one, Stacks) for one in fitted.adapters.values()):
         return f"{name} has weights of its own in place of the shared backbone's: it needs a graph of its own"
@@ -76,7 +76,7 @@ def stored_weights(module: TaskModule, stored_as: str) -> Arrays:
     """Return "place|weight" -> weights of a task's adapters as they are stored: in "fp16", "fp32" or "int8"."""
     if isinstance(module.fitted, Probe):
         return {}
-    assert isinstance(module.fitted, Hangs)
+    assert isinstance(module.fitted, AdapterFitted)
     adapters: dict[str, Any] = dict(module.fitted.adapters)
     found: Arrays = {}
     for place, adapter in adapters.items():
@@ -103,7 +103,7 @@ def shelves_of(modules: Mapping[str, TaskModule], weights: Mapping[str, Arrays])
     for task, module in modules.items():
         if not weights[task]:
             continue
-        assert isinstance(module.fitted, Hangs)
+        assert isinstance(module.fitted, AdapterFitted)
         how: dict[str, Any] = {place: type(one) for place, one in module.fitted.adapters.items()}
         key = (*how.items(), *((name, one.shape, one.dtype) for name, one in weights[task].items()))
         plans.setdefault(key, ShelfPlan(len(plans), how, weights[task])).tasks.append(task)
@@ -117,7 +117,7 @@ def head_of(module: TaskModule) -> Arrays:
     if isinstance(fitted, Probe):
         found = {WEIGHT: fitted.weight, BIAS: fitted.bias, SHARES: fitted.shares}
     else:
-        assert isinstance(fitted, Hangs) and isinstance(fitted.head, PooledHead)
+        assert isinstance(fitted, AdapterFitted) and isinstance(fitted.head, PooledHead)
         shares = torch.zeros(backbone.card.blocks + 1)
         shares[-1] = 1.0
         found = {WEIGHT: fitted.head.out.weight, BIAS: fitted.head.out.bias, SHARES: shares}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone, Inputs
-from graftwork.core.hidden_states import Seen
+from graftwork.core.hidden_states import BatchStates
 from graftwork.core.method import ReadsStates
 from graftwork.errors import ConfigError
 from graftwork.nn.tracing import traced
@@ -37,7 +37,7 @@ class TracedTask(nn.Module):
         inputs = dict(zip(self.names, tensors, strict=True))
         depth = self.fitted.depth
         states = () if depth is None else states_up_to(self.backbone, inputs, depth, self.towers)
-        return self.fitted.read(Seen(self.backbone, inputs, states, self.towers))
+        return self.fitted.read(BatchStates(self.backbone, inputs, states, self.towers))
 
 
 def write_graph(

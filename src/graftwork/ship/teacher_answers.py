@@ -24,7 +24,7 @@ KEPT = 8  # lists of examples whose answers are kept: those of a few modules and
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """Examples, identified by their content, and the way to answer them."""
 
     key: str
@@ -44,11 +44,11 @@ def features_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
 def _known(module: TaskModule, examples: Sequence[Example], what: str, work: Callable[[], Numbers]) -> Numbers:
     backbone = module.description["backbone"]
     weights = [what, module.description["delta_sha256"], backbone["revision"] if backbone else None]
-    return _once(_Asked(digest([weights, [plain(example.inputs) for example in examples]]), work))
+    return _once(_Request(digest([weights, [plain(example.inputs) for example in examples]]), work))
 
 
 @lru_cache(KEPT)
-def _once(asked: _Asked) -> Numbers:
+def _once(asked: _Request) -> Numbers:
     return asked.work()
 
 

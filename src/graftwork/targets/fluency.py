@@ -19,14 +19,14 @@ Triple = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTriples:
     """The triples of words and the numbers of some texts."""
 
     triples: frozenset[Triple]
     numbers: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Known:
+    def of(cls, texts: Iterable[str]) -> KnownTriples:
         """Collect them from all texts."""
         triples, numbers = set[Triple](), set[str]()
         for text in texts:
@@ -35,11 +35,11 @@ class Known:
         return cls(frozenset(triples), frozenset(numbers))
 
 
-def fluency(sources: Sequence[str], texts: Sequence[str], trained: Known) -> dict[str, int]:
+def fluency(sources: Sequence[str], texts: Sequence[str], trained: KnownTriples) -> dict[str, int]:
     """Count texts, those that are empty and those that repeat a triple, all triples and numbers, and the new ones."""
     found = dict.fromkeys(("texts", "empty", "repeating", "triples", "new_triples", "numbers", "new_numbers"), 0)
     for source, text in zip(sources, texts, strict=True):
-        own, triples, numbers = Known.of([source]), _triples(text), _NUMBER.findall(text)
+        own, triples, numbers = KnownTriples.of([source]), _triples(text), _NUMBER.findall(text)
         found["texts"] += 1
         found["empty"] += not text.strip()
         found["repeating"] += len(set(triples)) < len(triples)

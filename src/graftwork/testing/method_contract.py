@@ -21,7 +21,7 @@ from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
 from graftwork.core.method import IdentityAtStart, Setting, unfit
 from graftwork.core.model import Model, Stacks
-from graftwork.core.named_methods import Named, method_from_config, named, parse_method
+from graftwork.core.named_methods import ConfiguredMethod, method_from_config, named, parse_method
 from graftwork.core.ragged import Numbers, flat
 from graftwork.core.task import Dataset
 from graftwork.core.writing import TOKENS, TextWriter
@@ -72,7 +72,7 @@ def check_method(
             _check_fitted(made, opened, data)
 
 
-def _check_words(made: Named) -> None:
+def _check_words(made: ConfiguredMethod) -> None:
     """Check that the method, its label and its configuration convert into one another."""
     config = json.loads(canonical(dict(made.config)))
     require(made.method.VERSION >= 1, "VERSION starts at 1")
@@ -182,7 +182,7 @@ def _alike(one: Tensor, other: Tensor) -> bool:
     return torch.allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
-def _check_fitted(made: Named, backbone: Backbone | None, data: Dataset) -> None:
+def _check_fitted(made: ConfiguredMethod, backbone: Backbone | None, data: Dataset) -> None:
     """Check that the same seed gives bit-identical deltas, and that a stored module restores the same logits."""
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     fitted, again = (made.method.fit(tiny_bench(data, backbone)) for _ in range(2))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, Inputs, StopsEarly
-from graftwork.core.hidden_states import Seen
+from graftwork.core.hidden_states import BatchStates
 from graftwork.core.length_buckets import states_in_buckets
 from graftwork.core.method import Logits, ReadsStates
 from graftwork.machine.memory import answers_in_halves
@@ -31,7 +31,7 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
     def read(rows: Sequence[int]) -> list[NDArray[np.float64]]:
         inputs = backbone.collate(encoded, encoded.sequences(rows))
         states = frozen_states(backbone, inputs, max(depths), encoded.towers) if depths else ()
-        seen = Seen(backbone, inputs, states, encoded.towers)
+        seen = BatchStates(backbone, inputs, states, encoded.towers)
         return [one.read(seen).double().cpu().numpy() for one in fitted]  # each (B, C), or (W, C)
 
     for rows in order:

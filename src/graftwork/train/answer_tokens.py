@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 from graftwork.core.language_model import NextTokenModel
 from graftwork.errors import ConfigError, clip
-from graftwork.train.asked import Asked, begins_another, without_tokens
+from graftwork.train.asked import PromptTokens, begins_another, without_tokens
 
 
 def asked_of(
     model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]], end: str = ""
-) -> list[Asked]:
+) -> list[PromptTokens]:
     """Tokenise contexts, each with its continuations.
 
     Where one continuation begins another, `end` stands behind each or, if it has no token, the one that ends texts.
@@ -38,7 +38,7 @@ def asked_of(
     return found
 
 
-def _ended(model: NextTokenModel, asked: Asked, ways: Sequence[str]) -> Asked:
+def _ended(model: NextTokenModel, asked: PromptTokens, ways: Sequence[str]) -> PromptTokens:
     if not model.ends:
         raise ConfigError(
             "an answer begins another one, and nothing tells where it ends",
@@ -46,17 +46,17 @@ def _ended(model: NextTokenModel, asked: Asked, ways: Sequence[str]) -> Asked:
             expected="a text behind every answer",
             do="give the template a separator, or end its answer in a full stop",
         )
-    return Asked(asked.context, [[*way, model.ends[0]] for way in asked.continuations])
+    return PromptTokens(asked.context, [[*way, model.ends[0]] for way in asked.continuations])
 
 
 def _asked(
     model: NextTokenModel, heads: Sequence[str], read: Sequence[list[int]], ways: Sequence[Sequence[str]]
-) -> list[Asked]:
+) -> list[PromptTokens]:
     found = followed(model, heads, read, ways)
     for head, listed, tokens in zip(read, ways, found, strict=True):
         if not head or not all(tokens):
             without_tokens("" if not head else listed[tokens.index([])], prompt=not head)
-    return [Asked(head, tokens) for head, tokens in zip(read, found, strict=True)]
+    return [PromptTokens(head, tokens) for head, tokens in zip(read, found, strict=True)]
 
 
 def followed(

@@ -16,7 +16,7 @@ from graftwork.errors import ConfigError, IncompatibleModule, clip
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromptTokens:
     """A prompt and its answers, as tokens; none is empty, and none begins another one."""
 
     context: list[int]
@@ -28,12 +28,12 @@ class Asked:
         """The number of tokens that are read at most, of a decoder's answers apart from it none."""
         return len(self.context) + (0 if self.apart else max(map(len, self.continuations)) - 1)
 
-    def behind(self, shared: int) -> Asked:
+    def behind(self, shared: int) -> PromptTokens:
         """Leave out the first tokens of the context, which were read before."""
-        return Asked(self.context[shared:], self.continuations)
+        return PromptTokens(self.context[shared:], self.continuations)
 
 
-class AskedModel(Protocol):
+class PromptedModel(Protocol):
     """A language model with what it has read of the prompts beforehand."""
 
     @property
@@ -50,17 +50,17 @@ class AskedModel(Protocol):
     def read_beginning(self) -> None:
         """Read what all prompts begin with, if that has not been done."""
 
-    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[Asked]:
+    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
         """Tokenise prompts with their answers. Where an answer begins another one, all of its prompt's have an end.
 
         `end` is the text behind an answer; a network with a token for the end of texts takes that. Raises `ConfigError`
         for an answer or a prompt without a token, and where answers need an end and there is none.
         """
 
-    def likelihoods(self, asked: Sequence[Asked]) -> list[list[float]]:
+    def likelihoods(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
         """Return log p of every answer to each prompt. Raises `IncompatibleModule` for what is no number."""
 
-    def margins(self, asked: Sequence[Asked]) -> list[list[float]]:
+    def margins(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
         """Write an answer to each prompt, token by token, each time the likeliest that an answer goes on with.
 
         Returns 0 for the written answer. For another one, log p of the token with which it leaves the written one, less
@@ -78,7 +78,7 @@ class AskedModel(Protocol):
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
         """Return log p of a text behind each prompt, with its end, tokenised anew: of its first `longest` tokens."""
 
-    def begins(self, asked: Asked) -> bool:
+    def begins(self, asked: PromptTokens) -> bool:
         """Return whether a prompt goes on from what is read once."""
 
     def reserve(self, search: TextSearch) -> int:
@@ -106,7 +106,7 @@ def require_numbers(found: Sequence[Sequence[float]], name: str) -> None:
         )
 
 
-def require_apart(asked: Asked, words: Sequence[str], name: str) -> None:
+def require_apart(asked: PromptTokens, words: Sequence[str], name: str) -> None:
     """Raise `ConfigError` where the answers with two of these words are the same tokens to the model."""
     for word, tokens in zip(words, asked.continuations, strict=True):
         like = words[asked.continuations.index(tokens)]

@@ -14,15 +14,15 @@ from graftwork.core.writing import TextSearch
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import in_batches
 from graftwork.train.answer_tokens import asked_of
-from graftwork.train.asked import Asked, require_numbers
+from graftwork.train.asked import PromptTokens, require_numbers
 from graftwork.train.continuations import DecoderCursor, log_likelihoods, read_before
 from graftwork.train.greedy_writing import margins_of, written_by
 
 R = TypeVar("R")
 
 
-class AskedDecoder:
-    """An `AskedModel`. What all prompts begin with is read once, and its keys and values are kept."""
+class PromptedDecoder:
+    """An `PromptedModel`. What all prompts begin with is read once, and its keys and values are kept."""
 
     def __init__(self, reader: NextTokenModel):
         self.reader = reader
@@ -40,15 +40,15 @@ class AskedDecoder:
         if self._kept is None and self.beginning:
             self._kept = read_before(self.reader, self.beginning)
 
-    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[Asked]:
+    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
         """Tokenise prompts with their answers."""
         return asked_of(self.reader, prompts, answers, end)
 
-    def likelihoods(self, asked: Sequence[Asked]) -> list[list[float]]:
+    def likelihoods(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
         """Return log p of every answer to each prompt."""
         return self._parted(asked, lambda part, before: log_likelihoods(self.reader, part, before))
 
-    def margins(self, asked: Sequence[Asked]) -> list[list[float]]:
+    def margins(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
         """Write one of the answers to each prompt."""
         found = self._parted(asked, lambda part, before: self._batched(part, before, self._margins))
         require_numbers(found, self.reader.name)
@@ -66,14 +66,14 @@ class AskedDecoder:
                 tell((text.partition(end)[0] if end else text).strip())
             return bool(end) and end in text
 
-        def answer(part: Sequence[Asked], before: Earlier | None) -> list[Text]:
+        def answer(part: Sequence[PromptTokens], before: Earlier | None) -> list[Text]:
             cursor = DecoderCursor(reader, [one.context for one in part], before)
             found = written_by(cursor, len(part), search.longest, reader.ends, over)
             texts = [reader.text_of([token for token in tokens if token not in reader.ends]) for tokens, _, _ in found]
             cuts = [text.partition(end)[0] if end else text for text in texts]
             return [(text.strip(), chance, cut) for text, (_, chance, cut) in zip(cuts, found, strict=True)]
 
-        asked = [Asked(prompt, []) for prompt in prompts]
+        asked = [PromptTokens(prompt, []) for prompt in prompts]
         texts = self._parted(asked, lambda part, before: self._batched(part, before, answer))
         require_numbers([[chance] for _, chance, _ in texts], reader.name)
         return written_by_rank([texts])
@@ -87,18 +87,20 @@ class AskedDecoder:
         told = reader.tokens([f" {text}{end}" if text else end for text in texts])
         last = [] if end else list(reader.ends[:1])
         found = ([*tokens[front:], *last][:longest] for tokens in told)
-        asked = [Asked(prompt, [tokens]) for prompt, tokens in zip(prompts, found, strict=True)]
+        asked = [PromptTokens(prompt, [tokens]) for prompt, tokens in zip(prompts, found, strict=True)]
         return [score for (score,) in self.likelihoods(asked)]
 
     def reserve(self, search: TextSearch) -> int:
         """Return the tokens of the longest text: it stands behind the prompt."""
         return search.longest
 
-    def _margins(self, part: Sequence[Asked], before: Earlier | None) -> list[list[float]]:
+    def _margins(self, part: Sequence[PromptTokens], before: Earlier | None) -> list[list[float]]:
         cursor = DecoderCursor(self.reader, [one.context for one in part], before)
         return margins_of(cursor, [one.continuations for one in part])
 
-    def _parted(self, asked: Sequence[Asked], work: Callable[[list[Asked], Earlier | None], list[R]]) -> list[R]:
+    def _parted(
+        self, asked: Sequence[PromptTokens], work: Callable[[list[PromptTokens], Earlier | None], list[R]]
+    ) -> list[R]:
         """Work on prompts that begin as all do, behind what was read; on others, cut or tokenised otherwise, whole."""
         self.read_beginning()
         found: dict[int, R] = {}
@@ -110,14 +112,17 @@ class AskedDecoder:
             found |= dict(zip(rows, work(part, self._kept if kept else None), strict=True)) if rows else {}
         return [found[row] for row in range(len(asked))]
 
-    def begins(self, asked: Asked) -> bool:
+    def begins(self, asked: PromptTokens) -> bool:
         """Return whether a prompt goes on from what was read once."""
         shared = len(self.beginning)
         return len(asked.context) > shared and asked.context[:shared] == self.beginning
 
     @torch.inference_mode()
     def _batched(
-        self, asked: Sequence[Asked], before: Earlier | None, work: Callable[[list[Asked], Earlier | None], list[R]]
+        self,
+        asked: Sequence[PromptTokens],
+        before: Earlier | None,
+        work: Callable[[list[PromptTokens], Earlier | None], list[R]],
     ) -> list[R]:
         sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
         return in_batches(sizes, lambda rows: work([asked[row] for row in rows], before))

@@ -8,9 +8,9 @@ from graftwork.core.backbone import Backbone, BackboneCard, ContinuesTexts
 from graftwork.core.method import Setting
 from graftwork.core.writing import TextWriter, share_reading
 from graftwork.pretrained.open_backbone import can_write, opened_like
-from graftwork.train.asked import AskedModel
-from graftwork.train.asked_decoder import AskedDecoder
-from graftwork.train.asked_seq2seq import AskedSeq2Seq
+from graftwork.train.asked import PromptedModel
+from graftwork.train.asked_decoder import PromptedDecoder
+from graftwork.train.asked_seq2seq import PromptedSeq2Seq
 
 WITH_DECODER = "with the decoder"  # name of shared work: opening a network with its decoder
 
@@ -35,11 +35,11 @@ def opened_to_write(setting: Setting) -> Backbone:
     return network
 
 
-def asked_model(network: Backbone) -> AskedModel:
+def asked_model(network: Backbone) -> PromptedModel:
     """Return a network as a language model that is asked, with nothing read yet."""
     if isinstance(network, ContinuesTexts):
-        return AskedDecoder(network.language_model())
+        return PromptedDecoder(network.language_model())
     from graftwork.pretrained.seq2seq_reader import Seq2SeqReader  # it needs transformers
 
     assert isinstance(network, TextWriter), f"{network.card.id} is no language model"
-    return AskedSeq2Seq(Seq2SeqReader(cast(Any, network)))
+    return PromptedSeq2Seq(Seq2SeqReader(cast(Any, network)))

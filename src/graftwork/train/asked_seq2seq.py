@@ -15,7 +15,7 @@ from graftwork.core.language_model import ReadPrompts, ReadThenWrite, TokenTree
 from graftwork.core.writing import TextSearch, WrittenTokens
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
-from graftwork.train.asked import Asked, begins_another, require_numbers, without_tokens
+from graftwork.train.asked import PromptTokens, begins_another, require_numbers, without_tokens
 from graftwork.train.batches import by_length
 from graftwork.train.continuations import chances_among
 from graftwork.train.greedy_writing import margins_of
@@ -34,8 +34,8 @@ class SeqCursor:
         return self.reader.next_logits(self.read, rows, written)
 
 
-class AskedSeq2Seq:
-    """An `AskedModel`. Nothing is read beforehand: what the encoder makes of a shot depends on what follows it."""
+class PromptedSeq2Seq:
+    """An `PromptedModel`. Nothing is read beforehand: what the encoder makes of a shot depends on what follows it."""
 
     beginning: list[int]
 
@@ -49,7 +49,7 @@ class AskedSeq2Seq:
     def read_beginning(self) -> None:
         """Read nothing."""
 
-    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[Asked]:
+    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
         """Tokenise prompts and their answers. Where one begins another, the token that ends texts follows each."""
         different = list(dict.fromkeys(chain.from_iterable(answers)))
         told = dict(zip(different, self.reader.answers(different), strict=True)) if different else {}
@@ -59,10 +59,10 @@ class AskedSeq2Seq:
             if not context or not all(tokens):
                 without_tokens("" if not context else ways[tokens.index([])], prompt=not context)
             ended = [[*way, self.reader.ends[0]] for way in tokens] if begins_another(tokens) else tokens
-            found.append(Asked(context, ended, apart=True))
+            found.append(PromptTokens(context, ended, apart=True))
         return found
 
-    def likelihoods(self, asked: Sequence[Asked]) -> list[list[float]]:
+    def likelihoods(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
         """Return log p of every answer to each prompt, which is read once."""
         found = self._batched(asked, lambda part, read: self._scored(read, [one.continuations for one in part]), True)
         require_numbers(found, self.reader.name)
@@ -84,10 +84,10 @@ class AskedSeq2Seq:
                 found[row] |= zip(path, chances_among(of_path[: len(path)], wanted), strict=True)
         return [tree.sums([of[node] for node in range(len(of))]) for tree, of in zip(trees, found, strict=True)]
 
-    def margins(self, asked: Sequence[Asked]) -> list[list[float]]:
+    def margins(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
         """Write one of the answers to each prompt."""
 
-        def answer(part: Sequence[Asked], read: ReadPrompts) -> list[list[float]]:
+        def answer(part: Sequence[PromptTokens], read: ReadPrompts) -> list[list[float]]:
             return margins_of(SeqCursor(self.reader, read), [one.continuations for one in part])
 
         found = self._batched(asked, answer)
@@ -105,21 +105,23 @@ class AskedSeq2Seq:
             told = zip(found, self._scored(read, [[one.tokens] for one in found]), strict=True)
             return [(reader.text_of(one.tokens).strip(), chance, not one.ended) for one, (chance,) in told]
 
-        def answer(_: Sequence[Asked], read: ReadPrompts) -> list[tuple[Text, ...]]:
+        def answer(_: Sequence[PromptTokens], read: ReadPrompts) -> list[tuple[Text, ...]]:
             ranks = zip(*((one, *one.others) for one in reader.write(read, search, aloud)), strict=True)
             return list(zip(*(read_back(rank, read) for rank in ranks), strict=True))
 
-        found = self._batched([Asked(prompt, [], apart=True) for prompt in prompts], answer)
+        found = self._batched([PromptTokens(prompt, [], apart=True) for prompt in prompts], answer)
         require_numbers([[chance for _, chance, _ in texts] for texts in found], reader.name)
         return written_by_rank(list(zip(*found, strict=True)))
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
         """Return log p of a text to each prompt, with the token that ends texts, tokenised anew."""
         told = zip(prompts, self.reader.answers(texts), strict=True)
-        asked = [Asked(prompt, [[*tokens, self.reader.ends[0]][:longest]], apart=True) for prompt, tokens in told]
+        asked = [
+            PromptTokens(prompt, [[*tokens, self.reader.ends[0]][:longest]], apart=True) for prompt, tokens in told
+        ]
         return [score for (score,) in self.likelihoods(asked)]
 
-    def begins(self, asked: Asked) -> bool:
+    def begins(self, asked: PromptTokens) -> bool:
         """Return False: no part of a prompt was read before."""
         return False
 
@@ -129,7 +131,10 @@ class AskedSeq2Seq:
 
     @torch.inference_mode()
     def _batched(
-        self, asked: Sequence[Asked], work: Callable[[Sequence[Asked], ReadPrompts], list[R]], buckets: bool = False
+        self,
+        asked: Sequence[PromptTokens],
+        work: Callable[[Sequence[PromptTokens], ReadPrompts], list[R]],
+        buckets: bool = False,
     ) -> list[R]:
         """Work on batches of prompts of near-equal lengths, each read once by the encoder."""
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graftwork.core.language_model import Earlier, NextTokenModel, TokenTree
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
-from graftwork.train.asked import Asked, require_numbers
+from graftwork.train.asked import PromptTokens, require_numbers
 from graftwork.train.batches import by_length
 
 ROWS_AT_ONCE = 256  # of logits over the whole vocabulary
@@ -53,7 +53,9 @@ class DecoderCursor:
 
 
 @torch.inference_mode()
-def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earlier | None = None) -> list[list[float]]:
+def log_likelihoods(
+    model: NextTokenModel, asked: Sequence[PromptTokens], before: Earlier | None = None
+) -> list[list[float]]:
     """Return the log-likelihood of every continuation of each context, which follows what was read `before`.
 
     A continuation of one token costs nothing more than its context. Raises `IncompatibleModule` for what is no number.
@@ -64,7 +66,7 @@ def log_likelihoods(model: NextTokenModel, asked: Sequence[Asked], before: Earli
     return found
 
 
-def _of_batch(model: NextTokenModel, asked: Sequence[Asked], before: Earlier | None) -> list[list[float]]:
+def _of_batch(model: NextTokenModel, asked: Sequence[PromptTokens], before: Earlier | None) -> list[list[float]]:
     ids, real = model.padded([one.context for one in asked])
     states, kept = model.read(ids, real, before)
     last = states[torch.arange(len(asked), device=ids.device), real.sum(dim=1) - 1]  # (B, D)

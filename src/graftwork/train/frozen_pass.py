@@ -26,7 +26,7 @@ from graftwork.machine.memory import Rows, in_halves
 from graftwork.machine.page_release import AT_ONCE, let_go
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter
-from graftwork.train.prefix_store import Draft, PrefixStore, StoredPass, Wanted
+from graftwork.train.prefix_store import Draft, PassSpec, PrefixStore, StoredPass
 
 SECONDS_BETWEEN_LOOKS = 0.1  # between polls for a pass that another process computes
 TOKENS_PER_BATCH = 4096  # padding counted; bounds the memory of a pass and keeps matrix products large
@@ -213,16 +213,16 @@ class FrozenStore:
 
     def _wanted(
         self, backbone: Backbone, encoded: Encoded, depth: int | None
-    ) -> tuple[Wanted, list[NDArray[np.int64]]]:
+    ) -> tuple[PassSpec, list[NDArray[np.int64]]]:
         """Return the specification of a pass, and the batches that compute it."""
         batches = batches_of_pass(encoded, depth)
-        return Wanted.of(backbone, encoded, depth, batches, self.disk.numerics() if self.disk else {}), batches
+        return PassSpec.of(backbone, encoded, depth, batches, self.disk.numerics() if self.disk else {}), batches
 
     def _computed(
         self,
         backbone: Backbone,
         encoded: Encoded,
-        wanted: Wanted,
+        wanted: PassSpec,
         batches: list[NDArray[np.int64]],
         draft: Draft | None,
     ) -> StoredPass:
@@ -348,7 +348,7 @@ def _equal(encoded: Encoded) -> list[NDArray[np.int64]]:
     return np.split(order, np.cumsum(counts)[:-1])
 
 
-def _in_memory(wanted: Wanted) -> dict[str, Tensor]:
+def _in_memory(wanted: PassSpec) -> dict[str, Tensor]:
     return {name: torch.empty(shape, dtype=dtype) for name, (dtype, shape) in wanted.shapes.items()}
 
 

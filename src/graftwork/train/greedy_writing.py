@@ -20,7 +20,7 @@ class Cursor(Protocol):
 
 
 def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
-    """Write one of its answers for each of B prompts; see `AskedModel.margins`. No answer may begin another one.
+    """Write one of its answers for each of B prompts; see `PromptedModel.margins`. No answer may begin another one.
 
     The network runs only where the answers differ: a token that all of them share needs no prediction.
     """

@@ -39,7 +39,7 @@ class LinearFit:
 
 
 @dataclass(frozen=True)
-class Standardised:
+class StandardisedFeatures:
     """Features of mean 0 and standard deviation 1, and their original moments; constant features are 0."""
 
     inputs: Tensor  # (N, P)
@@ -47,7 +47,7 @@ class Standardised:
     sd: Tensor  # (P,)
 
     @classmethod
-    def of(cls, features: Tensor) -> Standardised:
+    def of(cls, features: Tensor) -> StandardisedFeatures:
         """Standardise raw features (N, P) in place, to save memory; they become `inputs`."""
         mean, sd = features.mean(dim=0), features.std(dim=0, correction=0)
         sd = torch.where(sd < 1e-6, torch.ones_like(sd), sd)
@@ -55,7 +55,7 @@ class Standardised:
 
 
 def fit_linear(
-    features: Standardised,
+    features: StandardisedFeatures,
     targets: Tensor,
     learns: TrainingLoss,
     outputs: int,
@@ -98,7 +98,7 @@ def fit_best_linear(
 
     The features of `train` are standardised in place.
     """
-    features, targets = Standardised.of(train[0]), train[1]
+    features, targets = StandardisedFeatures.of(train[0]), train[1]
     best: tuple[float, LinearFit] | None = None
     previous: LinearFit | None = None
     evaluations = 0

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from graftwork.core.backbone import Augments, Encoded, Inputs, towers_of
 from graftwork.core.example import Example
-from graftwork.core.hidden_states import BatchPart, Seen
+from graftwork.core.hidden_states import BatchPart, BatchStates
 from graftwork.core.kind import LearnsFeatures
 from graftwork.core.method import FrozenPass, HasRate, Logits, NetworkMethod, Setting, Workbench
 from graftwork.core.model import Model
@@ -33,7 +33,7 @@ from graftwork.train.flops import StepCounter, counted
 from graftwork.train.linear_fit import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
-from graftwork.train.text_loop import FittedWriter, TextAim, kept_states
+from graftwork.train.text_loop import FittedWriter, WritingObjective, kept_states
 from graftwork.train.training_state import TrainingState, snapshot
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ def answer(
 
 @dataclass
 class FittedModel:
-    """A trained `Model` that answers. Implements `Fitted`, `ReadsStates` and `Hangs`."""
+    """A trained `Model` that answers. Implements `Fitted`, `ReadsStates` and `AdapterFitted`."""
 
     model: Model
     facts: Mapping[str, Any]
@@ -95,7 +95,7 @@ class FittedModel:
         """The lowest block that training changed; None if that is the first."""
         return self.model.start or None
 
-    def read(self, seen: Seen | BatchPart) -> Tensor:
+    def read(self, seen: BatchStates | BatchPart) -> Tensor:
         """Return logits (B, C), or (W, C), from the states that enter the lowest changed block."""
         logits: Tensor = self.model(seen.inputs, seen.state(self.model.start) if self.model.start else None)
         return logits
@@ -140,7 +140,7 @@ def restore_by_attaching(
     return fitted_of(model, facts)
 
 
-class Aim(Protocol):
+class TrainingObjective(Protocol):
     """The objective of training: targets, a loss, and the score on validation."""
 
     targets: Tensor  # (N, …), (W, …) of the train split, on the model's device
@@ -212,7 +212,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> Any:
     facts |= fitted_on(bench, passes["train"].encoded)
     facts["head_start"] = dict(training.head_start)
     writes = isinstance(model.backbone, TextWriter)
-    aim: Aim = TextAim(model, bench) if writes else LogitAim(model, bench, facts.get("blind"))
+    aim: TrainingObjective = WritingObjective(model, bench) if writes else LogitAim(model, bench, facts.get("blind"))
     facts |= _train(training, passes, aim) | aim.facts()
     facts |= _augmented_fact(model, bench, plan) | bench.memory.facts()
     return fitted_of(model, facts)
@@ -243,7 +243,7 @@ def _start_head(model: Model, bench: Workbench, passes: Passes) -> dict[str, Any
     return {"used": True, "strength": fit.strength, "validation": reached}
 
 
-def _train(training: TrainingState, passes: Passes, aim: Aim) -> dict[str, Any]:
+def _train(training: TrainingState, passes: Passes, aim: TrainingObjective) -> dict[str, Any]:
     model, bench, recipe = training.model, training.bench, training.bench.recipe
 
     def validate() -> float:
@@ -277,7 +277,7 @@ def _train(training: TrainingState, passes: Passes, aim: Aim) -> dict[str, Any]:
     }
 
 
-def _take(training: TrainingState, aim: Aim, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
+def _take(training: TrainingState, aim: TrainingObjective, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
     """Take and log one step. Raises `Diverged`."""
     bench, step, epoch = training.bench, training.step, training.epoch
     share = training.plan.share(step)
@@ -298,7 +298,7 @@ def _take(training: TrainingState, aim: Aim, frozen: FrozenPass, rows: NDArray[n
 
 def _step(
     model: Model,
-    aim: Aim,
+    aim: TrainingObjective,
     bench: Workbench,
     frozen: FrozenPass,
     rows: list[int],

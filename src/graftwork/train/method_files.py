@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.method import CONTENT
-from graftwork.core.named_methods import Named, named_from_config
+from graftwork.core.named_methods import ConfiguredMethod, named_from_config
 from graftwork.core.part_settings import BY, chosen_settings
 from graftwork.errors import StorageError
 from graftwork.pretrained.open_backbone import backbone_folder
@@ -17,7 +17,7 @@ from graftwork.registry import methods
 def lasting_files(config: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
     """Return the hyper-parameters of `config` that name a file, with absolute paths, in a wrapped method too.
 
-    `known` is the same method's identity: `Named.identity`.
+    `known` is the same method's identity: `ConfiguredMethod.identity`.
     """
     found: dict[str, str] = {}
     for name, value in config.items():
@@ -31,7 +31,7 @@ def lasting_files(config: Mapping[str, Any], known: Mapping[str, Any]) -> dict[s
     return found
 
 
-def method_again(known: Mapping[str, Any], recorded: Mapping[str, Any], files: Mapping[str, str]) -> Named:
+def method_again(known: Mapping[str, Any], recorded: Mapping[str, Any], files: Mapping[str, str]) -> ConfiguredMethod:
     """Rebuild the method with identity `known`, its files at the paths `files` of the receipt that `recorded` it.
 
     Raises `StorageError` where a file is missing, has changed, or its path is not recorded.

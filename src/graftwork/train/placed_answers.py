@@ -36,7 +36,7 @@ class Part(NamedTuple):
     example: Example  # the same question about this part
 
 
-class Said(NamedTuple):
+class WrittenParts(NamedTuple):
     """The texts written for an example, over all of its parts."""
 
     span: Span | None  # where the likeliest of the texts that were found stands, or what is most alike
@@ -95,7 +95,7 @@ class PlacedAnswers:
         """Count the examples for which the network writes a text that does not stand in what it reads."""
         return sum(one.stray for one in self._said(examples))
 
-    def _said(self, examples: Sequence[Example]) -> list[Said]:
+    def _said(self, examples: Sequence[Example]) -> list[WrittenParts]:
         model = self.writer.model
         writer, parts = writer_of(model), parts_for(model.backbone, examples, self.prefix)
         search = TextSearch.of(model.task)
@@ -104,15 +104,15 @@ class PlacedAnswers:
         encoded = model.backbone.encode([source_of(part.example, self.prefix) for part in parts])
         texts = write(model, encoded, search, beside=beside).tolist()
         found = self._kind.found([text for text, *_ in texts], [part.example for part in parts])
-        told: list[list[Said]] = [[] for _ in examples]
+        told: list[list[WrittenParts]] = [[] for _ in examples]
         for part, place, (text, chance, _, others) in zip(parts, found, texts, strict=True):
             silent, nothing = others[-1][1] if others else chance, self.none and text.strip() == none
             if nothing or place is None:
-                told[part.owner].append(Said(None, chance, silent, not nothing))
+                told[part.owner].append(WrittenParts(None, chance, silent, not nothing))
                 continue
             (first, last), likeness = place
             span = part.first + first, part.first + last
-            told[part.owner].append(Said(span, chance + math.log(likeness), silent, likeness < 1))
+            told[part.owner].append(WrittenParts(span, chance + math.log(likeness), silent, likeness < 1))
         return list(map(_joined, told))
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
@@ -142,7 +142,7 @@ class PlacedAnswers:
         return counted(lambda: self.logits(examples))[1], "counter"
 
 
-def _joined(parts: Sequence[Said]) -> Said:
+def _joined(parts: Sequence[WrittenParts]) -> WrittenParts:
     """Return what was said of an example: the likeliest text that was found, and no answer where no part has one."""
     found = [part for part in parts if part.span is not None]
     best = max(found or parts, key=lambda part: part.chance)

@@ -38,7 +38,7 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import Tally
 from graftwork.core.run import ENGINE
 from graftwork.errors import StorageError
-from graftwork.io.cache_folder import BeingFilled, CacheFolder
+from graftwork.io.cache_folder import CacheFolder, EntryBeingWritten
 from graftwork.io.files import canonical, digest, header_of, safe_load, sync_folder
 from graftwork.io.locks import try_lock
 from graftwork.io.safetensors_header import Header, end_to_end
@@ -53,7 +53,7 @@ log = logging.getLogger("graftwork")  # with no handler set up, a warning is one
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PassSpec:
     """The specification of one pass: its cache key and the sizes that follow from it."""
 
     key: Mapping[str, Any]  # JSON; excludes the task's labels, names and files
@@ -70,7 +70,7 @@ class Wanted:
     @classmethod
     def of(
         cls, backbone: Backbone, encoded: Encoded, depth: int | None, batches: Batches, numerics: Mapping[str, Any]
-    ) -> Wanted:
+    ) -> PassSpec:
         """Describe the pass of `backbone` over these sequences in these batches."""
         card, weight = backbone.card, next(backbone.module.parameters())
         tokens = [_numbers(rows) for rows in (encoded.ids, encoded.types)]
@@ -161,7 +161,7 @@ class PrefixStore:
         self.numerics = numerics
         self._warned = False
 
-    def find(self, wanted: Wanted) -> StoredPass | None:
+    def find(self, wanted: PassSpec) -> StoredPass | None:
         """Open the entry without reading it; without a depth, any depth serves. Corrupt entries count as missing."""
         exact = self._path(wanted)
         others = () if wanted.depth is not None else sorted(self.folder.root.glob(f"{digest(dict(wanted.key))}-*"))
@@ -172,7 +172,7 @@ class PrefixStore:
                 return kept
         return None
 
-    def obtain(self, wanted: Wanted, wait: Callable[[], None]) -> StoredPass | Draft | None:
+    def obtain(self, wanted: PassSpec, wait: Callable[[], None]) -> StoredPass | Draft | None:
         """Return the entry, or a draft to fill where there is none; None, after a warning, where no draft can be made.
 
         While another process fills the entry, `wait` is called between polls; if that process dies, returns a draft.
@@ -181,13 +181,13 @@ class PrefixStore:
         while found is None:
             try:
                 return self._draft(wanted)
-            except BeingFilled:
+            except EntryBeingWritten:
                 wait()
                 found = self.find(wanted)
         return found
 
-    def _draft(self, wanted: Wanted) -> StoredPass | Draft | None:
-        """Allocate an entry to fill, or return it if it was completed meanwhile. Raises `BeingFilled`."""
+    def _draft(self, wanted: PassSpec) -> StoredPass | Draft | None:
+        """Allocate an entry to fill, or return it if it was completed meanwhile. Raises `EntryBeingWritten`."""
         path = self._path(wanted)
         size = wanted.header.file_bytes
         try:
@@ -210,7 +210,7 @@ class PrefixStore:
             log.warning("graft: %s; frozen states stay in memory, results are the same", what)
         self._warned = True
 
-    def _path(self, wanted: Wanted) -> Path:
+    def _path(self, wanted: PassSpec) -> Path:
         what = "pooled" if wanted.depth is None else str(wanted.depth)
         return self.folder.root / f"{digest(dict(wanted.key))}-{what}.safetensors"
 
@@ -218,7 +218,7 @@ class PrefixStore:
 class Draft:
     """A memory-mapped entry under a temporary name, to be filled; `keep` renames it into place."""
 
-    def __init__(self, path: Path, wanted: Wanted):
+    def __init__(self, path: Path, wanted: PassSpec):
         self.path = path
         header, size = wanted.header.to_bytes(), wanted.header.file_bytes
         self._handle, self._part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -279,7 +279,7 @@ def _take_space(handle: int, size: int) -> None:
             stream.write(ZEROS[: size - start])
 
 
-def _opened(path: Path, wanted: Wanted) -> StoredPass | None:
+def _opened(path: Path, wanted: PassSpec) -> StoredPass | None:
     """Map the entry at `path`; return None if its key, tensors or costs are invalid."""
     try:
         if header_of(path).about.get("key") != wanted.about["key"]:

@@ -18,8 +18,8 @@ from graftwork.train.answer import answer_together
 from graftwork.train.flops import counted
 
 
-class Pooled(Protocol):
-    """The pooled features of a batch, as a probe reads them: a `Seen`, a part of one, or features kept from it."""
+class PooledFeatures(Protocol):
+    """The pooled features of a batch, as a probe reads them: `BatchStates`, a part of them, or features kept."""
 
     def joined(self, block: int) -> Tensor:
         """Return the features (B, P), or (W, P) of words."""
@@ -53,7 +53,7 @@ class Probe:
         """Return the logits (N, C), a row per example; (W, C) where examples have words."""
         return answer_together(self.backbone, self.backbone.encode(examples), [self])[0]
 
-    def read(self, seen: Pooled) -> Tensor:
+    def read(self, seen: PooledFeatures) -> Tensor:
         """Return the logits (B, C) of one batch, or (W, C) of words."""
         shares = {block: share for block, share in enumerate(self.shares.tolist()) if share}
         alone = len(shares) == 1 and 1.0 in shares.values()

@@ -9,11 +9,11 @@ from typing import Any
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
 from graftwork.targets.prompts import Prompts
-from graftwork.train.asked import Asked, AskedModel, without_tokens
+from graftwork.train.asked import PromptedModel, PromptTokens, without_tokens
 
 
 def with_fitting_shots(
-    model: AskedModel,
+    model: PromptedModel,
     prompts: Prompts,
     drawn: Sequence[tuple[Example, str]],
     examples: Sequence[Example],
@@ -42,7 +42,7 @@ def _shown(prompts: Prompts, shots: Sequence[tuple[Example, str]]) -> Prompts:
     return replace(prompts, shots=tuple(prompts.shot(example, word) for example, word in shots))
 
 
-def asked_by(model: AskedModel, prompts: Prompts, inputs: Sequence[Mapping[str, Any]]) -> list[Asked]:
+def asked_by(model: PromptedModel, prompts: Prompts, inputs: Sequence[Mapping[str, Any]]) -> list[PromptTokens]:
     """Return the prompts for examples with these inputs, with their answers; of texts to be written there are none."""
     contexts = [prompts.context(given) for given in inputs]
     if not prompts.template.is_free:
@@ -50,10 +50,12 @@ def asked_by(model: AskedModel, prompts: Prompts, inputs: Sequence[Mapping[str, 
     tokens = model.reader.tokens(contexts)
     if not all(tokens):
         without_tokens("", prompt=True)
-    return [Asked(one, [], apart=True) for one in tokens]
+    return [PromptTokens(one, [], apart=True) for one in tokens]
 
 
-def require_room(model: AskedModel, prompts: Prompts, asked: Asked, inputs: Mapping[str, Any], reserve: int) -> Asked:
+def require_room(
+    model: PromptedModel, prompts: Prompts, asked: PromptTokens, inputs: Mapping[str, Any], reserve: int
+) -> PromptTokens:
     """Cut the longest text of an example at its end until its prompt leaves room for `reserve` tokens.
 
     Raises `ConfigError` where none of it fits.

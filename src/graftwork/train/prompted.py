@@ -16,7 +16,7 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.writing import Tell, TextSearch
 from graftwork.targets.prompts import Prompts
 from graftwork.targets.verbal_answers import VerbalAnswers
-from graftwork.train.asked import Asked, AskedModel
+from graftwork.train.asked import PromptedModel, PromptTokens
 from graftwork.train.flops import counted
 from graftwork.train.prompt_room import asked_by, require_room
 
@@ -25,7 +25,7 @@ from graftwork.train.prompt_room import asked_by, require_room
 class Prompted:
     """A language model with a prompt, whose answers are some given ones. Implements `Fitted`."""
 
-    model: AskedModel
+    model: PromptedModel
     prompts: Prompts
     numbers: tuple[float, ...]  # what the words of a regression say, in the scale of its encoded targets
     is_written: bool  # True: the logits are margins of the written answer, else log-likelihoods
@@ -34,7 +34,7 @@ class Prompted:
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
-    def asked(self, examples: Sequence[Example]) -> tuple[list[Asked], int]:
+    def asked(self, examples: Sequence[Example]) -> tuple[list[PromptTokens], int]:
         """Return the prompts of examples with their answers, and how many had to be cut."""
         return fitting(self.model, self.prompts, examples)
 
@@ -58,7 +58,7 @@ class Prompted:
             return VerbalAnswers(self.prompts.words, self.numbers).logits(logits, examples)
         return logits if self.content_free is None else logits - self.content_free
 
-    def _lengths(self, example: Example, asked: Asked) -> list[int]:
+    def _lengths(self, example: Example, asked: PromptTokens) -> list[int]:
         """Return what the log-likelihood of each answer is divided by."""
         if self.normalise == "tokens":
             return [len(way) for way in asked.continuations]
@@ -79,13 +79,13 @@ class Prompted:
 class PromptedWriter:
     """A language model with a prompt, which writes texts. Implements `Fitted` and `ReadsBack`."""
 
-    model: AskedModel
+    model: PromptedModel
     prompts: Prompts
     search: TextSearch
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
-    def asked(self, examples: Sequence[Example]) -> tuple[list[Asked], int]:
+    def asked(self, examples: Sequence[Example]) -> tuple[list[PromptTokens], int]:
         """Return the prompts of examples, and how many had to be cut."""
         return fitting(self.model, self.prompts, examples, self.model.reserve(self.search))
 
@@ -121,8 +121,8 @@ class PromptedWriter:
 
 
 def fitting(
-    model: AskedModel, prompts: Prompts, examples: Sequence[Example], reserve: int = 0
-) -> tuple[list[Asked], int]:
+    model: PromptedModel, prompts: Prompts, examples: Sequence[Example], reserve: int = 0
+) -> tuple[list[PromptTokens], int]:
     """Return the prompts of examples with their answers, and how many had to be cut to leave room for `reserve`."""
     asked = asked_by(model, prompts, [example.inputs for example in examples])
     long = [place for place, one in enumerate(asked) if one.most > model.reader.context - reserve]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.example import Example
-from graftwork.core.hidden_states import Seen
+from graftwork.core.hidden_states import BatchStates
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Logits
 from graftwork.machine.memory import Rows, count_answers, in_halves
@@ -61,7 +61,7 @@ class PooledOnce:
         def read(rows: Rows) -> _Batch:
             inputs = self.backbone.collate(encoded, encoded.sequences(rows))
             states = frozen_states(self.backbone, inputs, blocks, encoded.towers)
-            seen = Seen(self.backbone, inputs, states, encoded.towers)
+            seen = BatchStates(self.backbone, inputs, states, encoded.towers)
             return _Batch([seen.joined(block) for block in range(blocks + 1)])
 
         found = [in_halves(rows.tolist(), read) for rows in batches(encoded)]
@@ -72,7 +72,7 @@ class PooledOnce:
 
 
 class _Batch:
-    """The features of one batch. Implements `Pooled`."""
+    """The features of one batch. Implements `PooledFeatures`."""
 
     def __init__(self, joined: Sequence[Tensor]):
         self._joined = joined

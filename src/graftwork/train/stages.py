@@ -37,7 +37,7 @@ class TokensAlone:
 
 
 @runtime_checkable
-class Staged(Protocol):
+class UnfreezesGradually(Protocol):
     """A method that trains every block and unfreezes them gradually on its own schedule."""
 
     @property
@@ -80,11 +80,11 @@ class StagePlan:
 
 
 def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> StagePlan:
-    """Return the plan of a `Staged` method; otherwise one stage with warm-up and linear decay."""
+    """Return the plan of a `UnfreezesGradually` method; otherwise one stage with warm-up and linear decay."""
     from graftwork.train.optimiser import warm_up_then_linear
 
     epochs, steps = recipe["epochs"], recipe["steps"]
-    if not isinstance(method, Staged):
+    if not isinstance(method, UnfreezesGradually):
         return StagePlan(
             lowest=(model.start,) * epochs,
             share=lambda step: warm_up_then_linear(step, steps, recipe["warm_up"]),
@@ -98,7 +98,7 @@ def plan_of(method: object, model: Model, recipe: Mapping[str, Any]) -> StagePla
 
 def schedule_of(method: object) -> Mapping[str, Any]:
     """Return the schedule for the receipt: the method's own, or the default `LINEAR`."""
-    return method.scheduled if isinstance(method, Staged) else LINEAR
+    return method.scheduled if isinstance(method, UnfreezesGradually) else LINEAR
 
 
 def open_passes(lowest: int, model: Model, bench: Workbench, before: Passes | None = None) -> Passes:

@@ -44,8 +44,8 @@ def padded_tokens(rows: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor([[*row, *[NOTHING] * (longest - len(row))] for row in rows], dtype=torch.int64)
 
 
-class TextAim:
-    """The objective of a network that writes: the first reference of each example. An `Aim`."""
+class WritingObjective:
+    """The objective of a network that writes: the first reference of each example. An `TrainingObjective`."""
 
     def __init__(self, model: Model, bench: Workbench):
         writer, self.search = writer_of(model), TextSearch.of(bench.setting.task)

@@ -89,11 +89,11 @@ def unfit_over(by: str) -> str:
 
 def apart(bench: Workbench, name: str) -> Workbench:
     """Return a bench for the wrapped method whose shared results are prefixed with `name`."""
-    return replace(bench, shared=None if bench.shared is None else _Named(bench.shared, name))
+    return replace(bench, shared=None if bench.shared is None else _SharedUnder(bench.shared, name))
 
 
 @dataclass(frozen=True)
-class _Named:
+class _SharedUnder:
     """Shared work under names that begin with `name`."""
 
     shared: Once

@@ -13,7 +13,7 @@ from graftwork.core.media import Media
 from graftwork.core.task import Task
 from graftwork.data.load import load
 from graftwork.data.readers import hub_datasets
-from graftwork.data.readers.embedded_media import Embedded, embedded, kept, media_folder
+from graftwork.data.readers.embedded_media import EmbeddedFile, embedded, kept, media_folder
 from graftwork.errors import DataError
 from graftwork.module.input_format import require_text
 from graftwork.module.input_formats import IMAGE, SOUND
@@ -141,7 +141,7 @@ def test_an_image_that_is_named_as_a_text_is_no_text(tmp_path: Path) -> None:
         )
         assert "--image COLUMN" in caught.value.do and "bytes)" in caught.value.got
     with pytest.raises(DataError, match="where a text is needed"):
-        require_text(Embedded(b"a"), "")
+        require_text(EmbeddedFile(b"a"), "")
 
 
 def test_several_in_a_row_and_decoded_ones_are_refused_by_name(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_several_in_a_row_and_decoded_ones_are_refused_by_name(tmp_path: Path) -
 
 
 def test_what_is_a_file_and_what_is_not() -> None:
-    assert embedded({"bytes": b"a", "path": "b"}) == Embedded(b"a", "b")
-    assert embedded({"bytes": None, "path": "b"}) == Embedded(None, "b")
+    assert embedded({"bytes": b"a", "path": "b"}) == EmbeddedFile(b"a", "b")
+    assert embedded({"bytes": None, "path": "b"}) == EmbeddedFile(None, "b")
     for value in ("a", 3, None, ["a"], {"a": 1}, {"bytes": "a", "path": "b"}, {"bytes": None, "path": None}):
         assert embedded(value) is None
 

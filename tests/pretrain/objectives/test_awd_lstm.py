@@ -19,11 +19,11 @@ from graftwork.io.files import safe_load, write_tensors
 from graftwork.pretrain.corpus_tokens import SplitTokens, TokenisedCorpus
 from graftwork.pretrain.nt_asgd import NtAsgd
 from graftwork.pretrain.objective import Batch, InOrder, Loss, OwnOptimiser, Writes
-from graftwork.pretrain.objectives.awd_lstm import AwdLstmObjective, LanguageModel, Varied, discriminative
+from graftwork.pretrain.objectives.awd_lstm import AwdLstmObjective, LanguageModel, VariedStreams, discriminative
 from graftwork.pretrain.packing import Streams
-from graftwork.pretrain.pretrain_folder import Reached
+from graftwork.pretrain.pretrain_folder import PretrainProgress
 from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
-from graftwork.pretrain.validation_loss import Held
+from graftwork.pretrain.validation_loss import HeldOut
 from graftwork.pretrain.vocabulary import BERT, Vocabulary
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.train.checkpoint_files import Checkpoints
@@ -237,7 +237,7 @@ def test_the_streams_are_in_order() -> None:
 def test_streams_of_varied_steps_are_read_without_a_gap() -> None:
     tokens = tokens_of(np.arange(4000))
     rows = replace(UNDROPPED, bptt="varied").packed(tokens, 20, VOCABULARY)
-    assert isinstance(rows, Varied) and isinstance(rows, InOrder)
+    assert isinstance(rows, VariedStreams) and isinstance(rows, InOrder)
     steps, beginnings, lengths = rows.steps(4), [], []
     for epoch in range(3):
         last = None
@@ -279,7 +279,7 @@ def training(objective: AwdLstmObjective, tokens: TokenisedCorpus, vocabulary: V
         objective.recipe, batch=8, length=20, learning_rate=3.0 if objective.updates == "nt_asgd" else 1e-2
     )
     rows = {20: objective.packed(tokens.train, 20, vocabulary)}
-    held = Held(objective.packed(tokens.validation, 20, vocabulary), tokens.validation, 4, 20)
+    held = HeldOut(objective.packed(tokens.validation, 20, vocabulary), tokens.validation, 4, 20)
     course = PretrainPlan(objective, vocabulary, recipe, 0, rows, {"validation": held})
     return PretrainState(course, objective.network(SIZE, vocabulary, 20, 0))
 
@@ -298,7 +298,7 @@ def test_a_restored_training_goes_on_exactly(
     for step in range(4):
         whole.step(step, steps)
     checkpoints = Checkpoints(tmp_path, "run", dict)
-    checkpoints.write(Reached(4, steps).checkpoint(whole.tensors()))
+    checkpoints.write(PretrainProgress(4, steps).checkpoint(whole.tensors()))
     lines = [whole.step(step, steps) for step in range(4, steps)]
     torch.manual_seed(99)
     found = checkpoints.read()

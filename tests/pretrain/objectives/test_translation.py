@@ -17,7 +17,7 @@ import graftwork as gw
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain.corpus_tokens import TokenisedCorpus, tokenise
-from graftwork.pretrain.last_averaged import LastAveraged
+from graftwork.pretrain.last_averaged import AveragingOptimiser
 from graftwork.pretrain.objectives.translation import Translation, shaped
 from graftwork.pretrain.schedule import rate
 from graftwork.pretrain.start_point import recipe_of
@@ -122,17 +122,17 @@ def test_what_is_saved_opens_in_transformers_and_as_a_backbone(
 
 
 def test_the_answer_is_the_mean_of_the_last_validated_weights() -> None:
-    def made() -> LastAveraged:
+    def made() -> AveragingOptimiser:
         weight = nn.Parameter(torch.zeros(3))
-        return LastAveraged(FlatAdamW({"w": weight}, 1.0, 0.0, 1.0), {"w": weight}, 3)
+        return AveragingOptimiser(FlatAdamW({"w": weight}, 1.0, 0.0, 1.0), {"w": weight}, 3)
 
-    def taken(optimiser: LastAveraged, steps: int) -> torch.Tensor:
+    def taken(optimiser: AveragingOptimiser, steps: int) -> torch.Tensor:
         for _ in range(steps):
             optimiser.parameters["w"].grad = torch.tensor([1.0, 2.0, -1.0])
             optimiser.step(0.1)
         return optimiser.parameters["w"].detach().clone()
 
-    def answer(optimiser: LastAveraged) -> torch.Tensor:
+    def answer(optimiser: AveragingOptimiser) -> torch.Tensor:
         with optimiser.answering():
             return optimiser.parameters["w"].detach().clone()
 

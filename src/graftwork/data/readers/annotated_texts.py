@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.data.readers.character_offsets import Mark, tagged
-from graftwork.data.readers.rejects import Bad, Named, RowSource
+from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource
 from graftwork.errors import DataError
 from graftwork.units import several
 
@@ -77,7 +77,7 @@ def header_of(path: Path, found: Sequence[Annotated | Bad]) -> tuple[str, ...] |
     )
 
 
-def rows_of(path: Path, found: Sequence[Annotated | Bad], single: bool = False) -> Iterator[Named | Bad]:
+def rows_of(path: Path, found: Sequence[Annotated | Bad], single: bool = False) -> Iterator[NumberedRow | Bad]:
     """Yield every text as its text, label, words and tags.
 
     Where the file has one label only, and it was denied to some texts, these are labelled `not LABEL`; else a label is

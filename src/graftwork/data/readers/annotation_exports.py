@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from graftwork.data.readers.annotated_texts import Annotated, annotated, items_of, source_of
-from graftwork.data.readers.character_offsets import Mark, Tagged, tagged
+from graftwork.data.readers.character_offsets import Mark, TaggedText, tagged
 from graftwork.data.readers.json_text import json_object, shown
 from graftwork.data.readers.lines import TextLines
-from graftwork.data.readers.rejects import Bad, Named, RowSource, each_parsed
+from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource, each_parsed
 from graftwork.errors import DataError, clip
 
 Item = Mapping[str, Any]
@@ -29,7 +29,7 @@ def doccano(lines: TextLines) -> RowSource | None:
     """Return the words and tags of every text of a JSONL file; None where it is not doccano's with spans."""
     key = _spans_key(lines)
 
-    def rows() -> Iterator[Named | Bad]:
+    def rows() -> Iterator[NumberedRow | Bad]:
         for found in each_parsed(lines, _of_doccano):
             yield found if isinstance(found, Bad) else (found[0], found[1].cells, found[1].rounded, found[0])
 
@@ -50,7 +50,7 @@ def _spans_key(lines: TextLines) -> str | None:
     return None
 
 
-def _of_doccano(line: str, where: str) -> Tagged:
+def _of_doccano(line: str, where: str) -> TaggedText:
     item = json_object(line, where)
     text, given = item.get("text"), _marked(item)[1]
     if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):

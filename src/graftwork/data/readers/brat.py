@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graftwork.data.readers.character_offsets import Mark, tagged
 from graftwork.data.readers.lines import each_line, read_lines, without_eol
-from graftwork.data.readers.rejects import Bad, Named
+from graftwork.data.readers.rejects import Bad, NumberedRow
 from graftwork.errors import DataError, clip
 
 _SPAN = re.compile(r"(T[0-9]+)\t(\S+) ([0-9]{1,12}) ([0-9]{1,12})\t(.*)")
@@ -25,7 +25,7 @@ def is_brat(path: Path) -> bool:
     return path.is_dir() and any(path.glob("*.ann"))
 
 
-def rows(folder: Path) -> Iterator[Named | Bad]:
+def rows(folder: Path) -> Iterator[NumberedRow | Bad]:
     """Yield every row, file by file.
 
     Where an annotation is broken, or of another text, all rows of the text are bad: any of them may lack it.

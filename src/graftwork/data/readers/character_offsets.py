@@ -22,7 +22,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Tagged:
+class TaggedText:
     """The words of a text and their tags."""
 
     words: tuple[str, ...]
@@ -35,7 +35,7 @@ class Tagged:
         return {"tokens": self.words, "tags": self.tags}
 
 
-def tagged(text: str, marks: Sequence[Mark]) -> Tagged:
+def tagged(text: str, marks: Sequence[Mark]) -> TaggedText:
     """Split `text` into words and tag them by its `marks`, the first word of each B-TYPE, the others I-TYPE.
 
     Raises `DataError` for a span that lies outside the text, holds no word, or shares a word with another.
@@ -56,7 +56,7 @@ def tagged(text: str, marks: Sequence[Mark]) -> Tagged:
             owner[at] = mark
             tags[at] = (INSIDE if at > inside[0] else BEGIN) + mark.type
         rounded += places[inside[0]][0] < mark.start or places[inside[-1]][1] > mark.end
-    return Tagged(words, tuple(tags), rounded)
+    return TaggedText(words, tuple(tags), rounded)
 
 
 def _refuse(mark: Mark, text: str, why: str) -> NoReturn:

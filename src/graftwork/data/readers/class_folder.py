@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from graftwork.core.media import MEDIA, SUFFIXES, Media, conversion
-from graftwork.data.readers.embedded_media import Embedded, kept
-from graftwork.data.readers.rejects import Named, RowSource
+from graftwork.data.readers.embedded_media import EmbeddedFile, kept
+from graftwork.data.readers.rejects import NumberedRow, RowSource
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
 from graftwork.io.gzip_files import plain_name
@@ -24,7 +24,7 @@ def opened(path: Path) -> RowSource:
     """Return every file, numbered from 1: its path inside the folder, as `image` or `sound`, and its label."""
     role, found = labelled_files(path)
 
-    def rows() -> Iterator[Named]:
+    def rows() -> Iterator[NumberedRow]:
         for number, (file, label) in enumerate(found, 1):
             yield number, {role: str(file.relative_to(path)), LABEL: label}, 0, 0
 
@@ -54,13 +54,13 @@ def labelled_files(path: Path) -> tuple[str, list[tuple[Path, str]]]:
     return next(iter(roles)), found
 
 
-def media_of(cell: str | Embedded, role: str, source: Path, where: str) -> Media:
+def media_of(cell: str | EmbeddedFile, role: str, source: Path, where: str) -> Media:
     """Return the file that `cell` names, relative to the list `source` or inside the folder `source`, or that it holds.
 
     A path of Windows, with backslashes, is read where only that file is there. Raises `DataError` with the location in
     the list for a missing file and for a bad one that the list holds, with the file's path for another bad one.
     """
-    if isinstance(cell, Embedded):
+    if isinstance(cell, EmbeddedFile):
         if cell.content is not None:
             return _of_content(cell.content, cell.path, role, where)
         cell = cell.path

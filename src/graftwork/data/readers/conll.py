@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from graftwork.data.readers.lines import TextLines, without_eol
-from graftwork.data.readers.rejects import Bad, Named, RowSource
+from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
@@ -44,7 +44,7 @@ def opened(lines: TextLines) -> RowSource:
     return RowSource.named(header, lambda: _rows(lines, header or ()))
 
 
-def _rows(lines: TextLines, header: Sequence[str]) -> Iterator[Named | Bad]:
+def _rows(lines: TextLines, header: Sequence[str]) -> Iterator[NumberedRow | Bad]:
     path, begun, last = lines.path, 0, 0
     words: list[list[str]] = []
     wrong: DataError | None = None

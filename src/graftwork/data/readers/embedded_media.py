@@ -28,7 +28,7 @@ _FILE = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedFile:
     """A cell of a table that is an image or a sound: the content of its file, or where that is None its path."""
 
     content: bytes | None
@@ -38,16 +38,16 @@ class Embedded:
         return f"{self.path} ({len(self.content):,} bytes)".strip() if self.content is not None else self.path
 
 
-def embedded(value: Any) -> Embedded | None:
+def embedded(value: Any) -> EmbeddedFile | None:
     """Return a value as a file's content if it is bytes, or an object with `bytes` and `path`; else None."""
     if isinstance(value, bytes):
-        return Embedded(value)
+        return EmbeddedFile(value)
     if not (isinstance(value, Mapping) and value.keys() >= KEYS):
         return None
     content, path = value["bytes"], value["path"]
     if not (isinstance(content, bytes | None) and isinstance(path, str | None) and (content or path)):
         return None
-    return Embedded(content or None, path or "")
+    return EmbeddedFile(content or None, path or "")
 
 
 def refuse_several(value: Any, name: str, where: str) -> None:
@@ -63,9 +63,9 @@ def refuse_several(value: Any, name: str, where: str) -> None:
         )
 
 
-def text_cell(cell: Input | Embedded, where: str) -> Input:
+def text_cell(cell: Input | EmbeddedFile, where: str) -> Input:
     """Return a cell that is read as text. Raises `DataError` if it is an image or a sound."""
-    if isinstance(cell, Embedded):
+    if isinstance(cell, EmbeddedFile):
         raise DataError(
             "the cell is an image or a sound, where a text is needed",
             where=where,

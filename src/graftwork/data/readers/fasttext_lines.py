@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.data.readers.lines import TextLines, without_eol
-from graftwork.data.readers.rejects import Bad, Named, RowSource, each_parsed
+from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource, each_parsed
 from graftwork.errors import DataError, clip
 from graftwork.io.gzip_files import plain_name
 
@@ -31,7 +31,7 @@ def is_fasttext(lines: TextLines) -> bool:
 def opened(lines: TextLines) -> RowSource:
     """Return every line's text without its labels, and the tuple of these."""
 
-    def rows() -> Iterator[Named | Bad]:
+    def rows() -> Iterator[NumberedRow | Bad]:
         for found in each_parsed(lines, _cells):
             yield found if isinstance(found, Bad) else (*found, 0, found[0])
 

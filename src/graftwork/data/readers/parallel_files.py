@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from graftwork.data.readers.lines import each_line, without_eol
-from graftwork.data.readers.rejects import Bad, Named, RowSource
+from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource
 from graftwork.errors import DataError
 from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
@@ -46,7 +46,7 @@ def opened(path: Path) -> RowSource:
     return RowSource.named(tuple(found), lambda: _rows(found), told)
 
 
-def _rows(found: Mapping[str, Path]) -> Iterator[Named | Bad]:
+def _rows(found: Mapping[str, Path]) -> Iterator[NumberedRow | Bad]:
     """Yield every line with its text of each side. Raises `DataError` where one file has more lines than another."""
     path = next(iter(found.values()))
     for lines in zip_longest(*(each_line(side) for side in found.values())):

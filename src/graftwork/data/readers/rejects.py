@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graftwork.data.readers.embedded_media import Embedded
+from graftwork.data.readers.embedded_media import EmbeddedFile
 from graftwork.data.readers.lines import TextLines, raw_lines
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
@@ -19,8 +19,10 @@ LONGEST = 10_000  # most characters of a row that are written
 
 
 # a tuple for a list of JSONL, and in CoNLL, where a row is a sentence
-Cell = str | tuple[str, ...] | Embedded
-Named = tuple[int, Mapping[str, Any], int, int]  # first line, column -> cell, rounded spans and last line as in DataRow
+Cell = str | tuple[str, ...] | EmbeddedFile
+NumberedRow = tuple[
+    int, Mapping[str, Any], int, int
+]  # first line, column -> cell, rounded spans and last line as in DataRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Bad:
     last: int = 0  # its last line; 0 where the row has no lines of its own
 
 
-Wanted = Callable[[Sequence[str], Sequence[str], str | None], Iterator[DataRow | Bad]]
+RowReader = Callable[[Sequence[str], Sequence[str], str | None], Iterator[DataRow | Bad]]
 # from the columns that are wanted, those of the target, and the column that may hold lists, to the rows
 
 
@@ -52,7 +54,7 @@ class RowSource:
     """A file, a folder or a hub set in a format of its own, opened: its columns and a reader of its rows."""
 
     header: tuple[str, ...] | None  # None for a file without rows
-    rows: Wanted
+    rows: RowReader
     told: str = ""  # what was read, in words for the data report; "" where that is plain
     spans_key: str | None = None  # the key of the spans that words and tags are made of, in doccano's JSONL
 
@@ -60,7 +62,7 @@ class RowSource:
     def named(
         cls,
         header: tuple[str, ...] | None,
-        rows: Callable[[], Iterable[Named | Bad]],
+        rows: Callable[[], Iterable[NumberedRow | Bad]],
         told: str = "",
         spans_key: str | None = None,
     ) -> RowSource:

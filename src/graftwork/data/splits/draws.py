@@ -44,7 +44,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SubsetDraw:
     """One draw at one size."""
 
     dataset: Dataset  # reduced train and validation, whole test split
@@ -107,7 +107,7 @@ def _parse(word: str) -> Size:
     raise ConfigError("not a size", got=clip(word), expected="rows per class like 8/class, or a share like 10% or 100%")
 
 
-def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
+def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> SubsetDraw:
     """Return the subset of `dataset` that draw `number` uses at `size`.
 
     Of a stratum of n rows a share p uses p x n, rounded up or down at random; of a class at least one row. The
@@ -126,7 +126,7 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> Drawn:
         splits = {name: _encoded(split, task) for name, split in splits.items()}
     report = {**dataset.report, "draw": {"size": size.word, "number": number, "seed": seed, "of": dataset.digest}}
     drawn = Dataset(task, splits, digest(splits), report)
-    return Drawn(drawn, size, number, _short(total, size))
+    return SubsetDraw(drawn, size, number, _short(total, size))
 
 
 def _rescaled(task: Task, train: Split, of: str) -> Task:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import torch
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.registry import checks
 from graftwork.units import show
 
 DRIVER = Path("/proc/driver/nvidia/version")  # exists where an NVIDIA driver is loaded
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" where the machine has a GPU that torch cannot use."""
     if torch.cuda.is_available():
         free, whole = torch.cuda.mem_get_info()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import huggingface_hub
 
-from graftwork.doctor.check import Check, Finding, Intended, refused
+from graftwork.doctor.check import Check, Finding, IntendedUse, refused
 from graftwork.errors import GraftworkError
 from graftwork.machine.environment import numerics
 from graftwork.pretrained.model_folder import HUB_NAME
@@ -17,7 +17,7 @@ from graftwork.registry import checks
 from graftwork.units import duration, show
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "fails" where it can't be opened. Nothing is downloaded: a hub name without a local copy gives a note."""
     if to_be_fetched(asked.backbone):
         why = "the first run waits for the network"

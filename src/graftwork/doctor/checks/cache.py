@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.io.cache_folder import CacheFolder, cache_folder
 from graftwork.pretrain.corpus_cache import corpora_folder, kept
 from graftwork.registry import checks
 from graftwork.units import show
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report a note where a cache entry is incomplete: it takes space and is never read."""
     folder = CacheFolder(cache_folder(asked.cache))
     entries, corpora = folder.entries(), kept(corpora_folder(asked.cache))

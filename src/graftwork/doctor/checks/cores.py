@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.cgroup import core_quota
 from graftwork.machine.environment import usable_cores
 from graftwork.registry import checks
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" where a quota pauses all threads for a part of every period."""
     cores, usable, quota = os.cpu_count(), usable_cores(), core_quota()
     facts = {"cores": cores, "usable": usable, "quota": quota}

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.doctor.places import existing, file_system, places
 from graftwork.io.cache_folder import CACHE_SIZE
 from graftwork.registry import checks
@@ -24,7 +24,7 @@ REMEDY = {
 ACROSS_A_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "ceph", "fuse.sshfs", "glusterfs", "afs")
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "fails" where a folder can't be written or is nearly full; for the cache only "slow"."""
     for name, folder in places(asked).items():
         yield from _looked(name, folder)

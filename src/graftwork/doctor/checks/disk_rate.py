@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftwork.budget.forecast import FILES
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.doctor.places import existing
 from graftwork.registry import checks
 from graftwork.units import duration, show
@@ -43,7 +43,7 @@ def sync_seconds(folder: Path, seconds: float) -> float:
     return sorted(taken)[len(taken) // 2]
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" where writing or syncing files would slow runs down."""
     if asked.seconds <= 0:
         return

@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Iterator
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.registry import checks
 
 VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG", "PYTHONIOENCODING", "PYTHONUTF8")
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report a note for a terminal, "fails" for file names, that are not UTF-8; file contents are always UTF-8."""
     names, shown = sys.getfilesystemencoding(), getattr(sys.stdout, "encoding", None) or "utf-8"
     said = {name: os.environ[name] for name in VARIABLES if name in os.environ}

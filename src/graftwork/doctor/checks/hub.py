@@ -7,14 +7,14 @@ from pathlib import Path
 
 from huggingface_hub import constants
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.registry import checks
 from graftwork.units import several, show
 
 MODELS = "models--"
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report the cached models, their size, and whether others would be downloaded."""
     root = Path(constants.HF_HUB_CACHE)
     sizes = {folder.name.removeprefix(MODELS).replace("--", "/"): _bytes(folder) for folder in root.glob(f"{MODELS}*")}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.environment import load_average, usable_cores
 from graftwork.registry import checks
 
@@ -44,7 +44,7 @@ def others(seconds: float) -> dict[str, float]:
     return dict(sorted(busy.items(), key=lambda item: -item[1]))
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" where others use a quarter of the cores or more, which distorts the times and energy of runs."""
     load, cores = load_average(), usable_cores() or 1
     busy = others(asked.seconds) if asked.seconds > 0 and PROCESSES.is_dir() else {}

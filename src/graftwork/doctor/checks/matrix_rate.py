@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graftwork.doctor.auto import auto
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.environment import multiplying
 from graftwork.machine.faster_precision import measured, place_of
 from graftwork.machine.product_rates import SHAPE, product_rates
@@ -15,7 +15,7 @@ from graftwork.units import several, show
 CLEARLY = 1.2  # minimum speed ratio that is reported: measurements vary a little
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" where the chosen precision is not the faster one."""
     if asked.seconds <= 0:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.cgroup import memory_limit, memory_used
 from graftwork.machine.environment import kernel_bytes, memory_bytes
 from graftwork.registry import checks
@@ -25,7 +25,7 @@ def own_limit() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "fails" where a run cannot fit, "slow" where the system would have to swap or kill processes."""
     free = kernel_bytes(INFO, "MemAvailable")  # without swapping
     whole, group, held, own = memory_bytes(), memory_limit(), memory_used(), own_limit()

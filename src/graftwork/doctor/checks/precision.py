@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from graftwork.doctor.auto import Auto, auto
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.environment import built_with_onednn
 from graftwork.registry import checks
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" in fp32 without bf16 products, which would speed up frozen blocks, most of the work."""
     chosen = auto()
     device, precision = chosen.device, chosen.precision

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.environment import built_with_onednn, processor
 from graftwork.registry import checks
 
@@ -31,7 +31,7 @@ def instructions() -> list[str]:
     return [name for name, flags in INSTRUCTIONS.items() if any(able.get(flag, False) for flag in flags)]
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" where a variable disables instructions, or torch was built without oneDNN."""
     found, used = instructions(), torch.backends.cpu.get_cpu_capability()
     onednn = built_with_onednn()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.pretrain.pretrain_folder import CHECKPOINT
 from graftwork.registry import checks
 from graftwork.run.store import ON_THE_WAY, RunStore, is_being_filled
@@ -17,7 +17,7 @@ LOCKS = Path("/proc/locks")
 STALE_SECONDS = 3600.0  # age at which a lock counts as released, where /proc/locks is missing
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report notes on files that can be removed, and on unfinished runs that the same command resumes."""
     if not asked.runs.is_dir():
         yield Finding(f"no folder {asked.runs} yet")

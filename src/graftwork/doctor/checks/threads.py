@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import torch
 
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.environment import VARIABLES, blas, worth_of_cores
 from graftwork.registry import checks
 
 COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "slow" with more threads than cores, or with fewer because of a variable."""
     threads, cores = torch.get_num_threads(), worth_of_cores()
     said = {name: os.environ[name] for name in VARIABLES if name in os.environ}

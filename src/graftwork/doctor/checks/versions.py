@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 
 from graftwork import __version__
-from graftwork.doctor.check import Check, Finding, Intended
+from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.doctor.tested import EXTRAS, installed, of_extra, versions_tested
 from graftwork.registry import checks
 
 
-def look(asked: Intended) -> Iterator[Finding]:
+def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "fails" where a library is missing or too old; a note where it is not the tested version.
 
     Of an extra the libraries that are installed count, and none that is missing: see the check `optional`.

@@ -157,7 +157,7 @@ class AwdLstmObjective:
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> InOrder:
         """Cut the tokens into parallel streams; the end token marks the end of a text."""
         streams = Streams(tokens, length)
-        return Varied(streams) if self.bptt == "varied" else streams
+        return VariedStreams(streams) if self.bptt == "varied" else streams
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
         """Return "ids" (B, T + 1): all but the first are predicted, and all but the last are inputs."""
@@ -256,7 +256,7 @@ def _carried(tensors: Mapping[str, Tensor], layers: int) -> list[State]:
 
 
 @dataclass(frozen=True)
-class Varied:
+class VariedStreams:
     """Streams whose steps end within a few tokens of a multiple of T, and begin at other positions in every epoch.
 
     A gradient reaches back to the beginning of its step only: with fixed cuts, the tokens after a cut would never be

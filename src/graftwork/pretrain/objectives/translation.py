@@ -15,7 +15,7 @@ from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture, writing_network
 from graftwork.pretrain.architecture import POSITIONS, check_word
 from graftwork.pretrain.corpus_tokens import SplitTokens
-from graftwork.pretrain.last_averaged import LastAveraged
+from graftwork.pretrain.last_averaged import AveragingOptimiser
 from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss, Optimiser, PretrainingRecipe, Rows
 from graftwork.pretrain.pair_rows import PairRows
 from graftwork.pretrain.vocabulary import Vocabulary, ended
@@ -88,7 +88,7 @@ class Translation:
         """Return AdamW whose answer is the mean of the last validated weights."""
         learning = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
         rates = (recipe.learning_rate, recipe.weight_decay, recipe.clip)
-        return LastAveraged(FlatAdamW(learning, *rates, betas=(BETAS[0], recipe.beta)), learning, self.average)
+        return AveragingOptimiser(FlatAdamW(learning, *rates, betas=(BETAS[0], recipe.beta)), learning, self.average)
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """Put pairs of near-equal lengths together, neither side longer than `length`."""

@@ -23,7 +23,7 @@ from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.extras import extra
 from graftwork.pretrain.corpus_tokens import SplitTokens
-from graftwork.pretrain.objective import Bench, Learned
+from graftwork.pretrain.objective import Bench, LearnedBackbone
 from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.registry import objectives
 from graftwork.train.seeds import derive
@@ -70,7 +70,7 @@ class WordVectorObjective:
         if not 0 < self.sample <= 1:
             raise ConfigError("sample is a share of the words", got=str(self.sample), expected="above 0, at most 1")
 
-    def learn(self, bench: Bench) -> Learned:
+    def learn(self, bench: Bench) -> LearnedBackbone:
         """Train on one thread, by portions. Raises `ConfigError` without gensim, `DataError` for too few words."""
         width = _width(bench.size)
         words = _Words.of(bench, self.min_count)
@@ -90,7 +90,7 @@ class WordVectorObjective:
             "known": {"train": words.known(bench.train), "validation": words.known(bench.validation)},
             "library": f"gensim {_version()}",
         }
-        return Learned(facts, {}, trained, done * cost)
+        return LearnedBackbone(facts, {}, trained, done * cost)
 
     def _model(self, words: _Words, width: int) -> Any:
         """Build an untrained model, words sorted by frequency here: gensim's sort of ties depends on the machine."""
