@@ -21,7 +21,7 @@ import torch
 from graftwork.backbones.minilm import package_folder
 from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
-from graftwork.data.splits.draws import Drawn, draw, parse_sizes
+from graftwork.data.splits.draws import SubsetDraw, draw, parse_sizes
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 from graftwork.run.execute import workbench
@@ -61,7 +61,7 @@ class SetFit:
         return heard
 
 
-def ours(session: Session, drawn: Drawn, method: str) -> dict[str, Any]:
+def ours(session: Session, drawn: SubsetDraw, method: str) -> dict[str, Any]:
     """Fit and predict the test texts; the network is already open, no forward pass is cached."""
     named = parse_method(method.partition(", ")[0])
     session = replace(session, dataset=drawn.dataset, done=MemoEntry(), frozen=FrozenStore())
@@ -78,7 +78,7 @@ def ours(session: Session, drawn: Drawn, method: str) -> dict[str, Any]:
     }
 
 
-def theirs(peer: SetFit, drawn: Drawn, setting: str) -> dict[str, Any]:
+def theirs(peer: SetFit, drawn: SubsetDraw, setting: str) -> dict[str, Any]:
     """Run SetFit on the same rows; it gets only the training rows, as it makes no choice on validation."""
     train, test = drawn.dataset.train, drawn.dataset.test
     return peer.ask({
@@ -90,7 +90,7 @@ def theirs(peer: SetFit, drawn: Drawn, setting: str) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def told(answer: dict[str, Any], drawn: Drawn) -> dict[str, Any]:
+def told(answer: dict[str, Any], drawn: SubsetDraw) -> dict[str, Any]:
     """Return the answer to keep: its score instead of its predictions."""
     right = np.array(answer.pop("predictions")) == drawn.dataset.test.targets
     return {"accuracy": float(right.mean())} | answer
