@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import Setting, Workbench
-from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods

@@ -20,9 +20,9 @@ from graftwork.backbones.elmo import save_bilm
 from graftwork.backbones.tiny_text import ARCHITECTURE, tiny_tokenizer
 from graftwork.bank.mixed_batch import Mixture
 from graftwork.core.backbone import Backbone, device_of
+from graftwork.core.configured_methods import ConfiguredMethod, parse_method
 from graftwork.core.media import MEDIA
 from graftwork.core.method import Setting, unfit
-from graftwork.core.named_methods import ConfiguredMethod, parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
 from graftwork.data.readers.word_vector_folder import write_folder

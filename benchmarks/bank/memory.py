@@ -14,9 +14,9 @@ import psutil
 from mixed import LABELS, module
 
 from graftwork.bank.mixed_batch import Mixture
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import environment
 from graftwork.module.task_module import TaskModule, save_module

@@ -19,9 +19,9 @@ from transformers import AutoModel, AutoTokenizer
 from graftwork.backbones.minilm import package_folder
 from graftwork.bank.mixed_batch import Mixture
 from graftwork.core.backbone import Backbone
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.data.readers.table import open_table
 from graftwork.io.files import write_json

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
-from graftwork.core.named_methods import named_from_config
+from graftwork.core.configured_methods import named_from_config
 from graftwork.decision.earlier_boards import FORMAT, SHIPPED, Experience, TaskRecord, record_of
 from graftwork.decision.prior import FEATURES, Sizes, conditioned, landmark_of, spread_of
 from graftwork.decision.traits import TUNED, Arm, Traits, least_of

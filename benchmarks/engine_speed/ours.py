@@ -23,10 +23,10 @@ from torch.nn.functional import pad
 
 from graftwork.core import length_buckets
 from graftwork.core.backbone import Encoded, Inputs
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Workbench
 from graftwork.core.model import Model
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split
 from graftwork.pretrained.transformer import TransformerBackbone

@@ -31,7 +31,7 @@ from transformers import (
 )
 
 from graftwork.backbones.minilm import package_folder
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.task import Split
 from graftwork.data.load import load
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from graftwork.compare.statistics import RowSample, bootstrap, holm
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.progress import silent
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from graftwork.backbones.minilm import package_folder
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.data.splits.draws import SubsetDraw, draw, parse_sizes
 from graftwork.io.files import write_json

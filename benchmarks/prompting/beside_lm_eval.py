@@ -24,8 +24,8 @@ from lm_eval.models.huggingface import HFLM
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 import graftwork as gw
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.machine.environment import environment
 from graftwork.run.execute import workbench

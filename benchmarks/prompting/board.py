@@ -23,8 +23,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 from driving import begun, flags
 
 import graftwork as gw
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import Scorer, Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.registry import kinds
 from graftwork.run.execute import workbench

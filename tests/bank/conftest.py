@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.module.task_module import save_module
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds

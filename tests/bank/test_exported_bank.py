@@ -15,7 +15,7 @@ from safetensors.numpy import load, load_file, save_file
 from graftwork.bank.bank import Bank
 from graftwork.bank.exported_bank import ExportedBank
 from graftwork.cli.main import main
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import file_digest

@@ -15,9 +15,9 @@ from graftwork.bank import stacked_adapters
 from graftwork.bank.mixed_batch import Mixture, _Round
 from graftwork.bank.stacked_adapters import Chunks
 from graftwork.core.backbone import towers_of
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import THRESHOLDS_FACT, Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
 from graftwork.errors import UnknownName

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graftwork.bank.single_task import SingleTask
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.progress import silent
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, UnknownName

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from graftwork.bank.bank import Bank
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.run.execute import execute
 from graftwork.run.session import Session

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.io.files import write_json
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "many_tasks"

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from graftwork.budget import climber as climbing
+from graftwork.budget.budget_account import Budget, BudgetAccount
 from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, PossibleRun, kept
 from graftwork.budget.forecast import Forecast
-from graftwork.budget.purse import Budget, BudgetAccount
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
+from graftwork.core.configured_methods import ConfiguredMethod, named_from_config, parse_method
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Setting, Workbench
-from graftwork.core.named_methods import ConfiguredMethod, named_from_config, parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes

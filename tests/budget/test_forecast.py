@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from graftwork.budget.forecast import Forecast, Forecaster
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.run.execute import execute

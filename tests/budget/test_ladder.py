@@ -15,9 +15,9 @@ import pytest
 from graftwork.budget import ladder
 from graftwork.budget.forecast import Forecast
 from graftwork.budget.ladder import climb
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
-from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.errors import ConfigError, GraftworkError, StorageError
 
 Write = Callable[..., Path]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from graftwork.budget.pilot import fit_pilot
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.run.session import Session
 

@@ -12,7 +12,7 @@ from graftwork.budget.forecast import Forecaster
 from graftwork.budget.writing_costs import WritingSpeed, longest_of
 from graftwork.compare.grid import MethodRuns, Runner
 from graftwork.compare.run_times import BEFORE_THE_BACKBONE, Pace
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.run.session import Session, open_session

@@ -10,7 +10,7 @@ import pytest
 
 from graftwork.cli.compress import compress_lines, plan_line
 from graftwork.cli.main import main
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.progress import silent
 from graftwork.core.run import Recipe
 from graftwork.run.session import Session

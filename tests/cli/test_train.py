@@ -11,7 +11,7 @@ import pytest
 
 from graftwork.budget import climber
 from graftwork.budget.ladder_lines import ladder_lines
-from graftwork.core.named_methods import ConfiguredMethod
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
 from graftwork.run.session import Session
 

@@ -11,8 +11,8 @@ from toys import RECIPE, SECONDS, Comparison
 
 from graftwork.compare.grid import Grid, MethodRuns, run_all, spent
 from graftwork.compare.workers import Finished, Report, RunOrder, one_by_one
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.meter import Phase
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import RunResult
 from graftwork.run.session import Session
 from graftwork.run.sessions import Sessions

@@ -9,7 +9,7 @@ import pytest
 from graftwork.budget.forecast import Forecaster
 from graftwork.compare.grid import Runner
 from graftwork.compare.run_times import BEFORE_THE_BACKBONE, FIT_SHARE, OVERDUE, RUN_TO_PASS, Countdown, Pace
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.run.session import Session
 

@@ -20,10 +20,10 @@ from graftwork.compare.grid import Grid, MethodRuns, Runner
 from graftwork.compare.search import Search
 from graftwork.compare.workers import Crew, RunOrder
 from graftwork.config import Prices
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.meter import Phase
 from graftwork.core.method import Setting, Workbench
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.data.splits.draws import OF_CLASSES, parse_sizes
 from graftwork.kinds.classification import Classification

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.decision.earlier_boards import Experience, TaskRecord, keep, own, own_file, record_of, shipped
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.traits import FROZEN, SIMPLE, TUNED, Arm, Traits

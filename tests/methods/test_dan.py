@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from graftwork.core.configured_methods import method_from_config, parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import method_from_config, parse_method
 from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError
 from graftwork.methods.dan import Averaging, Dan, Network, _dropped
 from graftwork.registry import kinds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
-from graftwork.core.named_methods import parse_method
 from graftwork.methods.full import EMBEDDINGS, Full
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from graftwork.core.configured_methods import of_a, parse_method
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import of_a, parse_method
 from graftwork.errors import ConfigError
 from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora

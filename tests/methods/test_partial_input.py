@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graftwork.core.named_methods import method_from_config, of_a, parse_method
+from graftwork.core.configured_methods import method_from_config, of_a, parse_method
 from graftwork.core.task import Dataset
 from graftwork.errors import UnknownName
 from graftwork.methods.partial_input import PartialInput

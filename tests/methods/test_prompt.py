@@ -17,11 +17,11 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GPT2Config
 import graftwork as gw
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.cli.show import run_lines
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind
 from graftwork.core.language_model import TokenTree
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import Ragged, flat
 from graftwork.errors import ConfigError, IncompatibleModule, UnknownName
 from graftwork.io.files import read_json
@@ -34,9 +34,9 @@ from graftwork.run.receipt import sealed
 from graftwork.targets.prompt_templates import BUILT_IN, FORMS, read_templates
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.train.answer_tokens import asked_of
-from graftwork.train.asked import begins_another
 from graftwork.train.continuations import log_likelihoods, read_before
 from graftwork.train.flops import counted
+from graftwork.train.prompt_tokens import begins_another
 from graftwork.train.prompted import Prompted
 from graftwork.train.seeds import derive
 from sessions import write_toy

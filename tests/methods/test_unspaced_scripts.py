@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Fitted, Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Dataset, Task
 from graftwork.methods.bm25 import Bm25

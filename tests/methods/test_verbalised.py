@@ -13,9 +13,9 @@ import torch
 from scipy.special import softmax
 
 from graftwork.core.backbone import Backbone
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Setting, Workbench, unfit
-from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import Ragged, flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Dataset, Task
@@ -28,7 +28,7 @@ from graftwork.run.settings import RunSettings
 from graftwork.targets.verbal_answers import VerbalAnswers, even_step, source_of, verbal_answers
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
-from graftwork.train.asked_model import opened_to_write
+from graftwork.train.prompted_model import opened_to_write
 from graftwork.train.text_loop import padded_tokens, writer_of
 
 FAST = "lora:rank=2:learning_rate=0.02"

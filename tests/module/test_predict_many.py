@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import graftwork as gw
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, DataError
 from graftwork.module import predict_many as bulk

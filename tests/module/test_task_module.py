@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import SIZELESS, Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.io import files

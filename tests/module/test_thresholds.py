@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import ReadsStates
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import UnknownName

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.data.readers import hub_datasets as hub

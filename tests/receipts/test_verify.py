@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from graftwork.cli.verify import verdict_lines
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.model import Model
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import read_json, write_json

@@ -16,10 +16,10 @@ import pytest
 import torch
 
 from graftwork.cli.show import run_lines
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Workbench
 from graftwork.core.metric import score
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.errors import StorageError
 from graftwork.io import locks

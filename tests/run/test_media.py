@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graftwork as gw
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.pretrained.open_backbone import open_backbone

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import Task
 from graftwork.errors import StorageError

@@ -19,8 +19,8 @@ import torch
 
 from graftwork.core.backbone import Inputs
 from graftwork.core.checkpoint import Checkpoint
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.model import Model
-from graftwork.core.named_methods import parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Dataset

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.machine import environment, faster_precision
 from graftwork.run.session import Session, open_session, reopened

@@ -13,7 +13,7 @@ import pytest
 
 from graftwork.budget.ladder import climb
 from graftwork.compare.leaderboard import compare
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.ragged import Ragged
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task

@@ -14,7 +14,7 @@ import pytest
 from graftwork.budget import climber
 from graftwork.budget.ladder import climb
 from graftwork.compare.leaderboard import compare
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.ragged import Ragged
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task

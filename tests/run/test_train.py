@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.meter import Cost
 from graftwork.core.method import Workbench
-from graftwork.core.named_methods import parse_method
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError, UnknownName

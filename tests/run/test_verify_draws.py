@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graftwork.compare.curve import curve
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.data.splits.draws import draw, drawn_again, parse_sizes

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from graftwork.bank.bank import Bank
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.io.files import read_json, write_json
 from graftwork.module.task_module import save_module
 from graftwork.pretrained.open_backbone import open_backbone

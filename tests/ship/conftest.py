@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.progress import silent
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from graftwork.core.backbone import Backbone
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Dataset, Task
 from graftwork.errors import IncompatibleModule
 from graftwork.io.files import read_json, write_json

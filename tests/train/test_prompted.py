@@ -26,10 +26,10 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.seq2seq_reader import Seq2SeqReader
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
-from graftwork.train.asked import begins_another
-from graftwork.train.asked_model import asked_model
 from graftwork.train.greedy_writing import margins_of, written_by
+from graftwork.train.prompt_tokens import begins_another
 from graftwork.train.prompted import Prompted, PromptedWriter
+from graftwork.train.prompted_model import asked_model
 
 PROMPTS = ["the film was good and warm", "a sad film", "so it was a bad cold film it was"]
 ANSWERS = [[" good", " bad"], [" warm", " warm and good", " cold"], [" bad film"]]

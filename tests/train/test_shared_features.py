@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.machine.memory import Memory
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import tiny_bench, tiny_dataset

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.train.wrapper_method import beginning
 

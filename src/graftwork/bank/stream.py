@@ -15,7 +15,7 @@ from graftwork.bank.stream_tasks import How, StreamTask, TaskFailed
 from graftwork.bank.stream_training import IntoBank
 from graftwork.bank.task_version import BankState
 from graftwork.config import DEFAULT_BACKBONE, Prices
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.progress import Progress, part_of, silent
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError

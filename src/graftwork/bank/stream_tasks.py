@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.in_memory import beside
 from graftwork.core.kind_settings import kind_settings
-from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task, read_task_file
 from graftwork.documents import document

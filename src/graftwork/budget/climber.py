@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from graftwork.budget.budget_account import BudgetAccount, OverBudget, hard_stop
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
-from graftwork.budget.purse import BudgetAccount, OverBudget, hard_stop
 from graftwork.budget.rung import Rung
+from graftwork.core.configured_methods import ConfiguredMethod, named
 from graftwork.core.method import unfit
-from graftwork.core.named_methods import ConfiguredMethod, named
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.decision.choice import WORTH

@@ -27,10 +27,10 @@ from graftwork.budget.pilot import Clock, Trace, fit_pilot, median_seconds
 from graftwork.budget.step_times import step_times
 from graftwork.budget.writing_costs import WritingCosts
 from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.kind import WritesTexts
 from graftwork.core.method import Fitted, NetworkMethod, Setting
 from graftwork.core.model import Model
-from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Split

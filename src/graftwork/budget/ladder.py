@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+from graftwork.budget.budget_account import BudgetAccount, Clock, parse_budget
 from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber
 from graftwork.budget.forecast import Forecaster
 from graftwork.budget.ladder_lines import answer_lines, ladder_lines
-from graftwork.budget.purse import BudgetAccount, Clock, parse_budget
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
+from graftwork.core.configured_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.in_memory import beside
 from graftwork.core.meter import Stopwatch
-from graftwork.core.named_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress
 from graftwork.core.progress_bar import shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftwork.budget.forecast import Forecast
-from graftwork.core.named_methods import ConfiguredMethod
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
 from graftwork.run.score_interval import Evidence
 

@@ -138,8 +138,8 @@ def _require_same(folder: Path, backbone: str, state: BankState) -> None:
 def _require_written(folder: Path, task: Task, method: str, state: BankState) -> None:
     """Raise `IncompatibleModule` where the task needs the decoder of the bank's backbone, and the bank is without."""
     from graftwork.bank.task_version import WRITER_FIRST, told_backbone
+    from graftwork.core.configured_methods import parse_method
     from graftwork.core.kind import WritesTexts
-    from graftwork.core.named_methods import parse_method
     from graftwork.pretrained.open_backbone import open_backbone
     from graftwork.registry import kinds
 

@@ -16,9 +16,9 @@ from graftwork.compare.leaderboard_display import chart_css, scored_columns
 from graftwork.compare.majority_floor import MAJORITY
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.core.backbone import BackboneCard
+from graftwork.core.configured_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.in_memory import beside
 from graftwork.core.method import unfit
-from graftwork.core.named_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress
 from graftwork.core.progress_bar import shown

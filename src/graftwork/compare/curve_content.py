@@ -17,7 +17,7 @@ from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.savings import savings
 from graftwork.compare.statistics import FEWEST_RUNS, RowSample, bootstrap
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.named_methods import ConfiguredMethod
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
 from graftwork.data.splits.draws import SubsetDraw
 from graftwork.machine.environment import environment

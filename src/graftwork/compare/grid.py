@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.compare.workers import Crew, RunOrder, one_by_one
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.meter import Cost, Phase
-from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.part_settings import BY
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset

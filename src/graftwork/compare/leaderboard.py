@@ -25,11 +25,11 @@ from graftwork.compare.shipped import require_shippable, shipped
 from graftwork.compare.shortcuts import shortcuts
 from graftwork.compare.workers import RunOrder, crew_of, divided
 from graftwork.compare.written_report import written_content
+from graftwork.core.configured_methods import ConfiguredMethod, named, of_a, parse_method
 from graftwork.core.in_memory import beside
 from graftwork.core.meter import Cost
 from graftwork.core.method import unfit
 from graftwork.core.metric import signatures
-from graftwork.core.named_methods import ConfiguredMethod, named, of_a, parse_method
 from graftwork.core.part_settings import BY, split_words
 from graftwork.core.progress import Progress
 from graftwork.core.run import RunResult

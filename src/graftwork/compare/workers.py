@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.named_methods import ConfiguredMethod
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.errors import ConfigError, GraftworkError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.named_methods import named_from_config
+from graftwork.core.configured_methods import named_from_config
 from graftwork.decision.traits import Arm, Traits
 from graftwork.errors import DataError
 from graftwork.io.files import read_json, write_json

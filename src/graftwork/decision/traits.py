@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.example import text_of
 from graftwork.core.method import NetworkMethod
 from graftwork.core.metric import BelowZero
-from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
 from graftwork.train.wrapper_method import innermost

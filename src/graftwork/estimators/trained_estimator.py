@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from graftwork.budget.ladder import climb
+from graftwork.core.configured_methods import named_from_config
 from graftwork.core.in_memory import beside
-from graftwork.core.named_methods import named_from_config
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
 from graftwork.estimators.given_rows import Inputs, held_for_validation, require_filled, task_of, texts_of

@@ -20,11 +20,11 @@ from graftwork.io.files import file_digest
 from graftwork.registry import methods
 from graftwork.targets.prompt_templates import FORMS, Template, form_of, own_file, templates_for
 from graftwork.targets.prompts import Prompts, drawn_shots, right_word, worded
-from graftwork.train.asked import PromptedModel, require_apart
-from graftwork.train.asked_model import WITH_DECODER, asked_model, asks_itself, no_model, opened_to_write
 from graftwork.train.flops import counted
 from graftwork.train.prompt_room import with_fitting_shots
+from graftwork.train.prompt_tokens import PromptedModel, require_apart
 from graftwork.train.prompted import Prompted, PromptedWriter
+from graftwork.train.prompted_model import WITH_DECODER, asked_model, asks_itself, no_model, opened_to_write
 from graftwork.train.seeds import derive
 
 ANSWERS = ("likelihood", "written")

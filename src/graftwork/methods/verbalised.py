@@ -23,11 +23,11 @@ from graftwork.pretrained.open_backbone import can_write
 from graftwork.registry import kinds, methods
 from graftwork.targets.verbal_answers import NO_ANSWER, NO_PREFIX, VerbalAnswers, source_of, verbal_answers
 from graftwork.train.answer_likelihoods import answer_likelihoods
-from graftwork.train.asked_model import WITH_DECODER, opened_to_write
 from graftwork.train.flops import counted
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import Attaches
 from graftwork.train.placed_answers import PlacedAnswers, taught_parts
+from graftwork.train.prompted_model import WITH_DECODER, opened_to_write
 from graftwork.train.text_loop import FittedWriter, writer_of
 from graftwork.train.wrapper_method import apart, known_by, method_by, unfit_over, version_over
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.configured_methods import method_from_config
 from graftwork.core.example import Example
 from graftwork.core.kind import OwnOutputs, outputs_from
 from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import THRESHOLDS_FACT, CountsCut, Fitted, Logits, Setting
-from graftwork.core.named_methods import method_from_config
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
 from graftwork.core.writing import Instruction, instructed, reading_part

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import asdict, dataclass
 
-from graftwork.budget.purse import Budget, BudgetAccount, Clock, parse_budget
+from graftwork.budget.budget_account import Budget, BudgetAccount, Clock, parse_budget
 from graftwork.config import Prices
 from graftwork.errors import ConfigError
 from graftwork.pretrain.objective import PretrainingRecipe

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from graftwork.budget.purse import Clock
+from graftwork.budget.budget_account import Clock
 from graftwork.config import Prices
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.meter import Phase, Readings

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import torch
 
-from graftwork.budget.purse import BudgetAccount
+from graftwork.budget.budget_account import BudgetAccount
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Readings
 from graftwork.core.run import RunResult, RunSpec

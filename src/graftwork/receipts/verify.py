@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from graftwork.core.named_methods import ConfiguredMethod
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.own_metric import require_own_metrics
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import ENGINE, RunSpec

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graftwork.core.backbone import Backbone
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Scorer, Setting, Workbench
-from graftwork.core.named_methods import ConfiguredMethod
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import added

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.configured_methods import ConfiguredMethod, named_from_config
 from graftwork.core.metric import signatures
-from graftwork.core.named_methods import ConfiguredMethod, named_from_config
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import digest, file_digest, finite, header_of, read_json, write_json

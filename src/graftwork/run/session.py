@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
+from graftwork.core.configured_methods import ConfiguredMethod, named_from_config
 from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import CutsWords, Decays, TrainsToWrite
-from graftwork.core.named_methods import ConfiguredMethod, named_from_config
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import FILES, Dataset, Task, texts_of

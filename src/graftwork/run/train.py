@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from graftwork.core.configured_methods import ConfiguredMethod, parse_method
 from graftwork.core.in_memory import beside
 from graftwork.core.kind_settings import HEEDED
 from graftwork.core.meter import meaning_of
 from graftwork.core.method import unfit
-from graftwork.core.named_methods import ConfiguredMethod, parse_method
 from graftwork.core.progress import Progress
 from graftwork.core.progress_bar import shown
 from graftwork.core.run import Recipe, RunResult

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.named_methods import named_from_config
+from graftwork.core.configured_methods import named_from_config
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.named_methods import named_from_config
+from graftwork.core.configured_methods import named_from_config
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import read_json
 from graftwork.module.exported_folder import is_exported, read_export

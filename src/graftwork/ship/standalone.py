@@ -9,9 +9,9 @@ from typing import Any
 
 from graftwork.backbones.word_vectors import WordVectorBackbone
 from graftwork.core.backbone import Backbone
+from graftwork.core.configured_methods import method_from_config, named
 from graftwork.core.example import Example
 from graftwork.core.method import THRESHOLDS_FACT, Setting
-from graftwork.core.named_methods import method_from_config, named
 from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.module.module_files import read_delta, read_self_test
 from graftwork.module.module_place import CARRIED, OWN_BACKBONE

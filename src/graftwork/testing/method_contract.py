@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone, Inputs
+from graftwork.core.configured_methods import ConfiguredMethod, method_from_config, named, parse_method
 from graftwork.core.kind import Kind, OwnOutputs
 from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
 from graftwork.core.method import IdentityAtStart, Setting, unfit
 from graftwork.core.model import Model, Stacks
-from graftwork.core.named_methods import ConfiguredMethod, method_from_config, named, parse_method
 from graftwork.core.ragged import Numbers, flat
 from graftwork.core.task import Dataset
 from graftwork.core.writing import TOKENS, TextWriter

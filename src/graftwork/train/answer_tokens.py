@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from graftwork.core.language_model import NextTokenModel
 from graftwork.errors import ConfigError, clip
-from graftwork.train.asked import PromptTokens, begins_another, without_tokens
+from graftwork.train.prompt_tokens import PromptTokens, begins_another, without_tokens
 
 
 def asked_of(

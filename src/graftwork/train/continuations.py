@@ -14,8 +14,8 @@ from torch import Tensor
 
 from graftwork.core.language_model import Earlier, NextTokenModel, TokenTree
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
-from graftwork.train.asked import PromptTokens, require_numbers
 from graftwork.train.batches import by_length
+from graftwork.train.prompt_tokens import PromptTokens, require_numbers
 
 ROWS_AT_ONCE = 256  # of logits over the whole vocabulary
 

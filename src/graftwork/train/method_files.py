@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graftwork.core.configured_methods import ConfiguredMethod, named_from_config
 from graftwork.core.method import CONTENT
-from graftwork.core.named_methods import ConfiguredMethod, named_from_config
 from graftwork.core.part_settings import BY, chosen_settings
 from graftwork.errors import StorageError
 from graftwork.pretrained.open_backbone import backbone_folder

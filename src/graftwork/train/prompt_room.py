@@ -9,7 +9,7 @@ from typing import Any
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
 from graftwork.targets.prompts import Prompts
-from graftwork.train.asked import PromptedModel, PromptTokens, without_tokens
+from graftwork.train.prompt_tokens import PromptedModel, PromptTokens, without_tokens
 
 
 def with_fitting_shots(

@@ -16,9 +16,9 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.writing import Tell, TextSearch
 from graftwork.targets.prompts import Prompts
 from graftwork.targets.verbal_answers import VerbalAnswers
-from graftwork.train.asked import PromptedModel, PromptTokens
 from graftwork.train.flops import counted
 from graftwork.train.prompt_room import asked_by, require_room
+from graftwork.train.prompt_tokens import PromptedModel, PromptTokens
 
 
 @dataclass

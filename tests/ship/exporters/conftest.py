@@ -12,9 +12,9 @@ from torch import nn
 
 from bank.exchange import networks
 from graftwork.core.backbone import towers_of
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.module.task_module import TaskModule, save_module
 from graftwork.module.thresholds import with_thresholds

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from graftwork.cli.main import main
-from graftwork.core.named_methods import parse_method
+from graftwork.core.configured_methods import parse_method
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task

@@ -11,9 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, towers_of
+from graftwork.core.configured_methods import named
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
-from graftwork.core.named_methods import named
 from graftwork.core.ragged import flat
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, clip

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from graftwork.core.named_methods import method_from_config, named, named_from_config, of_a, parse_method
+from graftwork.core.configured_methods import method_from_config, named, named_from_config, of_a, parse_method
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora

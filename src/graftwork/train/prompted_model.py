@@ -8,9 +8,9 @@ from graftwork.core.backbone import Backbone, BackboneCard, ContinuesTexts
 from graftwork.core.method import Setting
 from graftwork.core.writing import TextWriter, share_reading
 from graftwork.pretrained.open_backbone import can_write, opened_like
-from graftwork.train.asked import PromptedModel
-from graftwork.train.asked_decoder import PromptedDecoder
-from graftwork.train.asked_seq2seq import PromptedSeq2Seq
+from graftwork.train.prompt_tokens import PromptedModel
+from graftwork.train.prompted_decoder import PromptedDecoder
+from graftwork.train.prompted_seq2seq import PromptedSeq2Seq
 
 WITH_DECODER = "with the decoder"  # name of shared work: opening a network with its decoder
 

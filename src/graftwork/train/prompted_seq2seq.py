@@ -15,10 +15,10 @@ from graftwork.core.language_model import ReadPrompts, ReadThenWrite, TokenTree
 from graftwork.core.writing import TextSearch, WrittenTokens
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
-from graftwork.train.asked import PromptTokens, begins_another, require_numbers, without_tokens
 from graftwork.train.batches import by_length
 from graftwork.train.continuations import chances_among
 from graftwork.train.greedy_writing import margins_of
+from graftwork.train.prompt_tokens import PromptTokens, begins_another, require_numbers, without_tokens
 
 R = TypeVar("R")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graftwork.budget import purse as budget
-from graftwork.budget.purse import Budget, BudgetAccount, OverBudget, hard_stop, parse_budget
+from graftwork.budget import budget_account as budget
+from graftwork.budget.budget_account import Budget, BudgetAccount, OverBudget, hard_stop, parse_budget
 from graftwork.config import Prices
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.errors import ConfigError

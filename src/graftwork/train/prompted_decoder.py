@@ -14,9 +14,9 @@ from graftwork.core.writing import TextSearch
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import in_batches
 from graftwork.train.answer_tokens import asked_of
-from graftwork.train.asked import PromptTokens, require_numbers
 from graftwork.train.continuations import DecoderCursor, log_likelihoods, read_before
 from graftwork.train.greedy_writing import margins_of, written_by
+from graftwork.train.prompt_tokens import PromptTokens, require_numbers
 
 R = TypeVar("R")
 
