@@ -36,8 +36,8 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
         spread = spread_of(landmark_of(landmarks), task.record.traits.least)
         truth = random.multivariate_normal(belief.mean, belief.covariance - (LEVEL * spread) ** 2)  # the level is kept
         standing = Standing(arms, task.record.traits, task.rows, prior)
-        looks = _looks(truth, spread, task.rows, [arm.sort == TUNED for arm in arms], sizes, random)
-        for (arm, seen), (score, draws) in zip(task.arms.items(), looks, strict=True):
+        run_scores = _run_scores(truth, spread, task.rows, [arm.sort == TUNED for arm in arms], sizes, random)
+        for (arm, seen), (score, draws) in zip(task.arms.items(), run_scores, strict=True):
             standing.add(arm, Evidence(score, draws), max(0.05, seen.seconds))
         chosen = standing.choice(WORTH).chosen
         mean, low, high = standing.posterior.shortfall(chosen)
@@ -56,7 +56,7 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
     return {"boards": boards, "covered": float(np.mean(inside)), "bands": bands}
 
 
-def _looks(
+def _run_scores(
     truth: NDArray[np.float64], spread: float, rows: int, tuned: list[bool], sizes: Sizes, random: np.random.Generator
 ) -> list[tuple[float, NDArray[np.float64]]]:
     """Return for every method a validation score and its bootstrap draws."""

@@ -59,7 +59,7 @@ class Prices:
         _check_whole(content, where)
         return cls(**content)
 
-    def told(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str]:
         """Return `{"prices": …}`: the given figures with their sources; empty where there are none."""
         money = (
             (self.per_hour, "hour of the machine"), (self.per_kwh, "kWh"), (self.per_gb_month, "GB and month"),

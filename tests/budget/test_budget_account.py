@@ -68,54 +68,54 @@ def test_a_budget_that_cannot_be_kept_is_no_budget(words: str, prices: Prices, m
 )
 def test_what_is_spent(unit: str, prices: Prices, spent: float, grade: str) -> None:
     watch = FakeWatch()
-    purse = BudgetAccount(Budget(10_000, unit), prices, watch)
+    account = BudgetAccount(Budget(10_000, unit), prices, watch)
     watch.phase = Phase(100, 150)
-    assert purse.spent() == pytest.approx(spent)
-    assert purse.grade == grade
-    assert purse.left == pytest.approx(10_000 - spent)
+    assert account.spent() == pytest.approx(spent)
+    assert account.grade == grade
+    assert account.left == pytest.approx(10_000 - spent)
 
 
 def test_laps_add_up_whatever_is_asked_when() -> None:
     watch = FakeWatch()
-    purse = BudgetAccount(Budget(1, "J"), Prices(), watch)
+    account = BudgetAccount(Budget(1, "J"), Prices(), watch)
     for seconds in (1, 59, 200, 201, 500):
         watch.phase = Phase(seconds, 2 * seconds)
-        assert purse.spent() == pytest.approx(20 * seconds)
+        assert account.spent() == pytest.approx(20 * seconds)
 
 
 def test_a_lap_that_the_timer_closes_meanwhile_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     watch, real, asked = FakeWatch(), budget.read_costs, []
-    purse = BudgetAccount(Budget(1, "J"), Prices(), watch)
+    account = BudgetAccount(Budget(1, "J"), Prices(), watch)
 
     def interrupted(*given: Any) -> Any:
         asked.append(given)
         if len(asked) == 1:
-            assert purse.spent() == pytest.approx(2_000)
+            assert account.spent() == pytest.approx(2_000)
         return real(*given)
 
     monkeypatch.setattr(budget, "read_costs", interrupted)
     watch.phase = Phase(100, 200)
-    assert purse.spent() == pytest.approx(2_000) and len(asked) == 2
+    assert account.spent() == pytest.approx(2_000) and len(asked) == 2
     watch.phase = Phase(130, 260)
-    assert purse.spent() == pytest.approx(2_600)
+    assert account.spent() == pytest.approx(2_600)
 
 
 def test_a_price_goes_by_what_the_machine_is_doing_now() -> None:
     watch = FakeWatch()
-    purse = BudgetAccount(Budget(1, "J"), Prices(watts_per_core=10), watch)
+    account = BudgetAccount(Budget(1, "J"), Prices(watts_per_core=10), watch)
     watch.phase = Phase(10, 1)  # idle
-    assert purse.price(100) == pytest.approx(100)
-    purse.start_rating()
-    assert purse.price(100) == pytest.approx(100)  # nothing is known of the new work yet
+    assert account.price(100) == pytest.approx(100)
+    account.start_rating()
+    assert account.price(100) == pytest.approx(100)  # nothing is known of the new work yet
     watch.phase = Phase(12, 5)  # two cores at work
-    assert purse.price(100) == pytest.approx(2_000)
+    assert account.price(100) == pytest.approx(2_000)
     assert BudgetAccount(Budget(1, "s"), Prices(), watch).price(100) == 100
 
 
 def test_the_check_stops_what_goes_step_by_step() -> None:
     watch = FakeWatch()
-    purse = BudgetAccount(Budget(10, "s"), Prices(), watch)
-    with pytest.raises(OverBudget), hard_stop(purse, 10) as check:
+    account = BudgetAccount(Budget(10, "s"), Prices(), watch)
+    with pytest.raises(OverBudget), hard_stop(account, 10) as check:
         for second in range(100):
             watch.phase = Phase(second, second)
             check()
@@ -125,9 +125,9 @@ def test_the_check_stops_what_goes_step_by_step() -> None:
 
 def test_what_has_no_steps_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "LOOK_SECONDS", 0.01)
-    purse = BudgetAccount(Budget(0.05, "s"), Prices(), Stopwatch())
+    account = BudgetAccount(Budget(0.05, "s"), Prices(), Stopwatch())
     began, cleaned = time.perf_counter(), False
-    with pytest.raises(OverBudget), hard_stop(purse, 0.05):
+    with pytest.raises(OverBudget), hard_stop(account, 0.05):
         try:
             while time.perf_counter() - began < 5:
                 pass
@@ -138,15 +138,15 @@ def test_what_has_no_steps_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_stop_outlives_its_block_and_other_threads_have_the_check() -> None:
-    purse = BudgetAccount(Budget(0.01, "s"), Prices(), Stopwatch())
-    with hard_stop(purse, 1e9):
+    account = BudgetAccount(Budget(0.01, "s"), Prices(), Stopwatch())
+    with hard_stop(account, 1e9):
         pass
     raised: list[bool] = []
 
     def work() -> None:
         time.sleep(0.02)
         try:
-            with hard_stop(purse, 0.01) as check:
+            with hard_stop(account, 0.01) as check:
                 check()
         except OverBudget:
             raised.append(True)

@@ -138,9 +138,9 @@ class Climb:
 
     def climber(self, budget: float, forecasts: Foreseen | None = None, worth: float = 0.005) -> Climber:
         """That has not begun."""
-        purse = BudgetAccount(Budget(budget, "s"), Prices(), WATCH)
+        account = BudgetAccount(Budget(budget, "s"), Prices(), WATCH)
         known = Foreseen() if forecasts is None else forecasts
-        return Climber(self.session, purse, known, self.recipe, 0, lambda done, text: None, worth)
+        return Climber(self.session, account, known, self.recipe, 0, lambda done, text: None, worth)
 
     def __call__(
         self,
@@ -238,7 +238,7 @@ def test_what_is_left_does_not_pay_for_it(climb: Climb) -> None:
         ("paid:seconds=90", "not affordable"),
     ]  # fmt: skip
     assert climber.rungs[2].reason == "needed 1.1 x 30 s, left 28.7 s"
-    assert climber.purse.spent() <= 40 and climber.stopped == "the budget pays for nothing more that is worth it"
+    assert climber.account.spent() <= 40 and climber.stopped == "the budget pays for nothing more that is worth it"
     assert climber.rungs[3].forecast is None  # nothing is spent on measuring what is dearer still
 
 
@@ -326,7 +326,7 @@ def test_one_that_is_dearer_than_it_looked_does_not_make_cheaper_ones_look_dear(
 def test_a_wrong_forecast_does_not_overrun(sort: str, wrong: float, budget: float, climb: Climb) -> None:
     scores = {"paid": 0.5, f"{sort}:seconds=5": 0.6, f"{sort}:seconds=150": 0.7, f"{sort}:seconds=200": 0.7}
     climber = climb(budget, scores, Foreseen(wrong))
-    assert climber.purse.spent() <= 1.05 * budget
+    assert climber.account.spent() <= 1.05 * budget
     ended = [rung for rung in climber.rungs if rung.result is not None]
     labels = {rung.method.label for rung in ended}
     assert {"paid", f"{sort}:seconds=5"} <= labels and not labels & set(list(scores)[2:])
@@ -370,7 +370,7 @@ def test_no_more_seeds_where_one_is_far_ahead(climb: Climb) -> None:
 def test_more_seeds_are_not_run_where_they_cannot_be_afforded(climb: Climb) -> None:
     climber = climb(60, {"paid": 0.6, "tuned:seconds=22": 0.701, "tuned:seconds=24": 0.7})
     assert [rung.seed for rung in climber.rungs if rung.result] == [0, 0, 0]
-    assert climber.purse.spent() <= 60
+    assert climber.account.spent() <= 60
 
 
 def test_a_hopeless_method_is_not_run(climb: Climb) -> None:
@@ -434,7 +434,7 @@ def test_a_run_that_is_there_costs_nothing(climb: Climb) -> None:
         (True, "kept"),
         (False, "kept"),
     ]
-    assert climber.purse.spent() == pytest.approx(2.1)
+    assert climber.account.spent() == pytest.approx(2.1)
 
 
 def test_a_method_that_fails_does_not_end_it(climb: Climb) -> None:

@@ -76,7 +76,7 @@ class Watching:
         self.runs.append(run)
 
     def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
-        self.standings.append((len(standing.looks), seconds_left, seconds_gone))
+        self.standings.append((len(standing.run_scores), seconds_left, seconds_gone))
 
 
 def made(data: Path, folder: Path, **settings: Any) -> tuple[leaderboard.Leaderboard, Watching]:

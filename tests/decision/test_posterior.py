@@ -31,8 +31,8 @@ def look(arm: Arm, score: float, seed: int = 0, deviation: float = 0.015) -> Run
     return RunScore(arm, score, score + np.random.default_rng(seed).normal(0, deviation, 500))
 
 
-def joined(looks: list[RunScore], own: float = 0.02, rows: int = ROWS) -> Posterior:
-    return posterior(belief(own=own), looks, rows, SPREAD, Sizes())
+def joined(run_scores: list[RunScore], own: float = 0.02, rows: int = ROWS) -> Posterior:
+    return posterior(belief(own=own), run_scores, rows, SPREAD, Sizes())
 
 
 def test_without_runs_it_is_the_prior() -> None:

@@ -152,7 +152,7 @@ def test_rows_near_to_those_learnt_are_told_apart(tmp_path: Path) -> None:
     data = table(tmp_path / "t.tsv", rows)
     overlap = Overlap(trained(tmp_path, data))
     overlap.count([gw.TaskModule.load(next((tmp_path / "runs").iterdir())).examples([f"{text} 1 8"])[0]])
-    told = overlap.told()
+    told = overlap.as_json()
     assert told["rows"] == 1 and told["train"] == {"exact": 0, "near": 1}
 
 

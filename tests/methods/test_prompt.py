@@ -33,7 +33,7 @@ from graftwork.registry import kinds
 from graftwork.run.receipt import sealed
 from graftwork.targets.prompt_templates import BUILT_IN, FORMS, read_templates
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
-from graftwork.train.answer_tokens import asked_of
+from graftwork.train.answer_tokens import prompt_tokens_of
 from graftwork.train.continuations import log_likelihoods, read_before
 from graftwork.train.flops import counted
 from graftwork.train.prompt_tokens import begins_another
@@ -136,7 +136,7 @@ def test_answers_are_scored_as_whole_strings_are(name: str, write: Write) -> Non
     shared = "the film was good yes\n\na sad film no"
     contexts = [f"{shared}\n\n{text} :" for text in ("so warm", "it was a very long and cold film", "bad ")]
     answers = [[" y", " yes", " yes it is", " no", " no "], [" it"], [" cold", " warm and good"]]
-    asked = asked_of(model, contexts, answers, end="\n\n")
+    asked = prompt_tokens_of(model, contexts, answers, end="\n\n")
     (before,) = model.tokens([shared])
     found = log_likelihoods(model, [one.behind(len(before)) for one in asked], read_before(model, before))
     whole = log_likelihoods(model, asked)
@@ -145,7 +145,7 @@ def test_answers_are_scored_as_whole_strings_are(name: str, write: Write) -> Non
         for scores, expected in zip(some, wanted, strict=True):
             assert scores == pytest.approx(expected, abs=1e-4)
     assert len({len(way) for one in asked for way in one.continuations}) > 3  # of one token, and of several
-    assert begins_another(asked_of(model, contexts[1:], answers[1:])[0].continuations) is False
+    assert begins_another(prompt_tokens_of(model, contexts[1:], answers[1:])[0].continuations) is False
 
 
 @pytest.mark.parametrize("attention", ["ours", "eager"])
@@ -161,7 +161,9 @@ def test_answers_that_begin_alike_are_one_row_behind_their_prompt(attention: str
         lambda _, __, given: read.append(tuple(given["input_ids"].shape)), with_kwargs=True
     )
     many = [" it is a film", " it is a cold film", " it is", " it was warm", " yes", " it is a cold one", " it"]
-    asked = asked_of(model, ["so :", "the film was good :", "a very bad film no"], [many, many, [" y"]], end=".")
+    asked = prompt_tokens_of(
+        model, ["so :", "the film was good :", "a very bad film no"], [many, many, [" y"]], end="."
+    )
     (before,) = model.tokens(["the"])
     for kept in (None, read_before(model, before)):
         read.clear()
@@ -177,7 +179,7 @@ def test_answers_that_begin_alike_are_one_row_behind_their_prompt(attention: str
 
 def test_spaces_before_an_answer_belong_to_it(write: Write) -> None:
     model = opened(write()).language_model()
-    asked = asked_of(model, ["a film: ", "a film:"], [["good"], [" good"]])
+    asked = prompt_tokens_of(model, ["a film: ", "a film:"], [["good"], [" good"]])
     assert asked[0] == asked[1]
 
 
@@ -218,7 +220,7 @@ def test_logits_are_log_likelihoods_of_the_prompt_in_the_facts(pair: bool, write
     assert all(text in context for text in inputs.values())
     model = opened(folder).language_model()
     for label, logit in zip(data.task.labels, np.asarray(fitted.logits([example]))[0], strict=True):
-        (one,) = asked_of(model, [context], [[f" {label}"]])
+        (one,) = prompt_tokens_of(model, [context], [[f" {label}"]])
         assert logit * len(f" {label}") == pytest.approx(alone(folder, one.context, one.continuations[0]), abs=1e-4)
 
 
@@ -227,7 +229,7 @@ def test_what_all_prompts_share_is_read_once(write: Write) -> None:
     fitted = fitted_on(backbone, data, Prompt(shots=4, template="category"))
     bench = tiny_bench(data, backbone)
     Prompt(shots=4, template="category").fit(bench)
-    asked, _ = fitted.asked(data.test.examples)
+    asked, _ = fitted.tokenised(data.test.examples)
     whole = counted(lambda: log_likelihoods(backbone.language_model(), asked))[1]
     answering = counted(lambda: fitted.logits(data.test.examples))[1]
     once = fitted.facts["tokens_read_once"]
@@ -243,7 +245,7 @@ def test_the_price_of_a_prediction_counts_every_token_of_every_shot(settings: di
     reader, prices, lengths = backbone.language_model(), [], []
     for shots in (0, 4, 8):
         fitted = fitted_on(backbone, data, Prompt(shots=shots, template="category", **settings))
-        (one, *_), _ = fitted.asked(data.test.examples[:1])
+        (one, *_), _ = fitted.tokenised(data.test.examples[:1])
         flops, grade = fitted.flops(data.test.examples[:1])
         prompt = reader.padded([one.context])
         whole = counted(lambda prompt=prompt: reader.read(*prompt))[1]
@@ -276,10 +278,10 @@ def test_only_what_fits_into_the_context_is_read(write: Write) -> None:
     fitted = fitted_on(backbone, data, Prompt(shots=100, template="category"))
     kept, dropped = len(fitted.facts["shots"]), fitted.facts["shots_dropped"]
     assert kept + dropped == 100 and 0 < kept < 100 and fitted.facts["validation_cut"] == 0
-    asked, cut = fitted.asked(data.validation.examples)
+    asked, cut = fitted.tokenised(data.validation.examples)
     assert cut == 0 and LENGTH - 40 < max(one.most for one in asked) <= LENGTH
     long = [Example("long", {"text": "the film was " + "good " * n}) for n in (200, 1)]
-    asked, cut = fitted.asked(long)
+    asked, cut = fitted.tokenised(long)
     assert cut == 1 and LENGTH - 5 < asked[0].most <= LENGTH
     assert np.isfinite(np.asarray(fitted.logits(long))).all()
 

@@ -54,7 +54,7 @@ def test_a_chosen_threshold_is_the_lowest_whose_bound_reaches_the_precision() ->
     assert all(lower_bound(*of[least]) < 0.9 for least in of if least < found.least)
     assert found.splits["validation"][0] == 400 and found.splits["validation"][1] < 400
     answered, right = found.splits["test"][1:]
-    assert right / answered > 0.85 and "on test it answered" in found.told()
+    assert right / answered > 0.85 and "on test it answered" in found.sentence()
 
 
 def test_the_bound_is_that_of_clopper_and_pearson() -> None:

@@ -9,7 +9,7 @@ import pytest
 from graftwork.config import Prices
 from graftwork.core.meter import Phase
 from graftwork.errors import ConfigError, UnknownName
-from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by, purse_of, steps_of
+from graftwork.pretrain.duration import Allowance, Extent, account_of, flop_of, paid_by, steps_of
 from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
 from graftwork.pretrain.start_point import recipe_of
@@ -81,31 +81,31 @@ class _Clock:
 
 def test_a_budget_of_time_becomes_steps() -> None:
     clock = _Clock()
-    purse = purse_of(Extent(budget="100s"), Prices(), clock)
-    assert purse is not None
-    allowance = Allowance(purse)
+    account = account_of(Extent(budget="100s"), Prices(), clock)
+    assert account is not None
+    allowance = Allowance(account)
     clock.phase = Phase(6, 6)
     assert allowance.steps(2.0, kept=10.0) == 40
     clock.phase = Phase(99, 99)
     assert not allowance.is_spent()
     with pytest.raises(ConfigError, match="before the first step"):
         allowance.steps(2.0, kept=0.0)
-    assert Allowance(purse, before=2.0).is_spent()
+    assert Allowance(account, before=2.0).is_spent()
 
 
 def test_a_budget_of_energy_is_charged_from_the_start_and_rated_by_training() -> None:
     clock = _Clock()
-    purse = purse_of(Extent(budget="3kJ"), Prices(watts_per_core=10, idle_watts=0), clock)
-    assert purse is not None
+    account = account_of(Extent(budget="3kJ"), Prices(watts_per_core=10, idle_watts=0), clock)
+    assert account is not None
     clock.phase = Phase(100, 100)  # one core reads the text: 1 kJ
-    allowance = Allowance(purse)
+    allowance = Allowance(account)
     clock.phase = Phase(110, 140)  # four train
     assert allowance.steps(1.0, kept=0.0) == (3000 * 0.96 - 1400) // 40
 
 
 def test_what_is_no_time_energy_or_money_has_no_purse() -> None:
     for extent in (Extent(steps=5), Extent(budget="1TFLOP")):
-        assert purse_of(extent, Prices(), _Clock()) is None
+        assert account_of(extent, Prices(), _Clock()) is None
 
 
 def test_recipes() -> None:

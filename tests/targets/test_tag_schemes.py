@@ -100,7 +100,7 @@ def test_tags_without_types_are_spans_of_one_type() -> None:
     assert scheme is not None
     assert scheme.read(["B", "I", "O", "I", "B"]) == (("B-span", "I-span", "O", "B-span", "B-span"), [3])
     assert get_entities(["B", "I", "O", "I", "B"]) == [("_", 0, 1), ("_", 3, 3), ("_", 4, 4)]
-    assert scheme.told == (
+    assert scheme.description == (
         "IOB tags without types, read as spans and written with B- and I- ('B' as 'B-span', 'I' as 'I-span')"
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from graftwork.train.answer_tokens import asked_of, followed
+from graftwork.train.answer_tokens import followed, prompt_tokens_of
 
 WORDS = ["the", "film", "was", "good", "goodbye", "cold", "colder", "so", "isn't", "2000", "naïve", "映画", "a.b"]
 TEXTS = [" ".join(random.Random(seed).choices(WORDS, k=20)) + ".\n\nLabel: good\n" for seed in range(200)]
@@ -138,7 +138,7 @@ def test_a_prompt_is_tokenised_once_for_all_of_its_answers(kind: str) -> None:
     reader: Any = Reader(KINDS[kind](), [])
     prompts = [f"{TEXTS[0]}{text} Label:" for text in ("the film was cold.", "so good", "naïve film")]
     answers = [f" {one} {other}" for one in WORDS[:10] for other in WORDS[:10]]
-    asked = asked_of(reader, prompts, [answers] * 3, end="\n\n")
+    asked = prompt_tokens_of(reader, prompts, [answers] * 3, end="\n\n")
     long = [text for text in reader.read if len(text) > len(TEXTS[0])]
     assert len(long) == 3 + 1 and len(reader.read) < 120
     for one, prompt in zip(asked, prompts, strict=True):
@@ -148,7 +148,7 @@ def test_a_prompt_is_tokenised_once_for_all_of_its_answers(kind: str) -> None:
 
 def test_answers_with_ends_do_not_read_the_prompt_again() -> None:
     reader: Any = Reader(byte_level(), [])
-    (asked,) = asked_of(reader, ["the film was so\nLabel: "], [["good", "good film"]], end="\n\n")
+    (asked,) = prompt_tokens_of(reader, ["the film was so\nLabel: "], [["good", "good film"]], end="\n\n")
     wanted = [whole(reader, "the film was so\nLabel:", f" {answer}\n\n") for answer in ("good", "good film")]
     assert asked.continuations == wanted and asked.context not in wanted
 

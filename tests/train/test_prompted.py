@@ -29,7 +29,7 @@ from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train.greedy_writing import margins_of, written_by
 from graftwork.train.prompt_tokens import begins_another
 from graftwork.train.prompted import Prompted, PromptedWriter
-from graftwork.train.prompted_model import asked_model
+from graftwork.train.prompted_model import prompted_model_of
 
 PROMPTS = ["the film was good and warm", "a sad film", "so it was a bad cold film it was"]
 ANSWERS = [[" good", " bad"], [" warm", " warm and good", " cold"], [" bad film"]]
@@ -74,7 +74,7 @@ def loss_of(folder: Path, prompt: Sequence[int], answer: Sequence[int]) -> float
 )
 def test_an_answer_of_an_encoder_decoder_has_the_loss_of_transformers(name: str, tmp_path: Path) -> None:
     folder = write_seq2seq(tmp_path, name)
-    asked = (model := asked_model(opened(folder, writes=True))).asked(PROMPTS, ANSWERS, "")
+    asked = (model := prompted_model_of(opened(folder, writes=True))).tokenise(PROMPTS, ANSWERS, "")
     found = model.likelihoods(asked)
     wanted = [[loss_of(folder, one.context, way) for way in one.continuations] for one in asked]
     for scores, expected in zip(found, wanted, strict=True):
@@ -89,9 +89,9 @@ def test_an_encoder_reads_a_prompt_once_and_a_decoder_what_answers_begin_with(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_seq2seq(tmp_path, name)
-    model: Any = asked_model(opened(folder, writes=True))
+    model: Any = prompted_model_of(opened(folder, writes=True))
     many = [" good", " good film", " good film it was", " bad film", " good bad", " bad"]
-    asked = model.asked(PROMPTS, [many, many[:4], many[3:4]], "")
+    asked = model.tokenise(PROMPTS, [many, many[:4], many[3:4]], "")
     encoded, decoded = [], []
     read, follow = Seq2SeqReader.read, Seq2SeqReader.follow
 
@@ -122,16 +122,16 @@ def test_an_encoder_reads_a_prompt_once_and_a_decoder_what_answers_begin_with(
 
 def test_an_answer_that_begins_another_one_has_an_end(gpt2: Path) -> None:
     assert begins_another([[3, 4], [1], [3, 4, 5]]) and not begins_another([[3, 4], [3, 5], [3, 4]])
-    model = asked_model(opened(gpt2))
-    (asked,) = model.asked(["the film :"], [[" good", " good film"]], ".")
-    (plain,) = model.asked(["the film :"], [[" good", " bad"]], ".")
+    model = prompted_model_of(opened(gpt2))
+    (asked,) = model.tokenise(["the film :"], [[" good", " good film"]], ".")
+    (plain,) = model.tokenise(["the film :"], [[" good", " bad"]], ".")
     assert asked.continuations[0][:-1] == plain.continuations[0]
     assert asked.continuations[0][-1] == asked.continuations[1][-1] not in plain.continuations[1]
-    (without,) = model.asked(["the film :"], [[" good", " good film"]], "")
+    (without,) = model.tokenise(["the film :"], [[" good", " good film"]], "")
     assert [way[-1] for way in without.continuations] == [3, 3]  # the token that ends texts
     model.reader.module.config.eos_token_id = None  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="nothing tells where it ends"):
-        model.asked(["the film :"], [[" good", " good film"]], "")
+        model.tokenise(["the film :"], [[" good", " good film"]], "")
 
 
 class Told:
@@ -178,7 +178,7 @@ def test_the_written_label_is_the_likeliest_where_labels_are_one_token(
 
 
 def test_greedy_writing_is_that_of_transformers(gpt2: Path) -> None:
-    model = asked_model(opened(gpt2))
+    model = prompted_model_of(opened(gpt2))
     prompts = model.reader.tokens(PROMPTS)
     model.begin("", PROMPTS[0])
     network = GPT2LMHeadModel.from_pretrained(gpt2).eval()
@@ -244,7 +244,7 @@ def test_a_template_says_what_stands_before_and_behind_a_written_text(gpt2: Path
     assert fitted.prompts.context({"text": "a film"}).endswith("of a film\nit was")
     assert fitted.prompts.shots[0].endswith(" film.")
     long = Example("long", {"text": "film " * 600})
-    (asked,), cut = fitted.asked([long])
+    (asked,), cut = fitted.tokenised([long])
     assert cut == 1 and 280 < len(asked.context) + 12 <= 300  # room for what is written
     assert len(fitted.logits([long])) == 1
 
@@ -252,8 +252,8 @@ def test_a_template_says_what_stands_before_and_behind_a_written_text(gpt2: Path
 def test_numbers_that_are_none_are_an_error(t5: Path) -> None:
     backbone = opened(t5, writes=True).copy()
     torch.nn.init.constant_(next(iter(backbone.module.parameters())), float("nan"))
-    model: Any = asked_model(backbone)
-    asked = model.asked(PROMPTS, [[" good", " bad"]] * 3, "")
+    model: Any = prompted_model_of(backbone)
+    asked = model.tokenise(PROMPTS, [[" good", " bad"]] * 3, "")
     for work in (model.likelihoods, model.margins):
         with pytest.raises(IncompatibleModule, match="no numbers"):
             work(asked)

@@ -22,7 +22,7 @@ def bank_text(bank: Bank) -> str:
 def bank_html(bank: Bank) -> str:
     """Return a card with a row per task."""
     rows = []
-    for told in (entry.told() for entry in bank.tasks.values()):
+    for told in (entry.as_json() for entry in bank.tasks.values()):
         labels = several(len(told["labels"]), "label") if told["labels"] else ""
         scores = named_scores(told["scores"], positive=told["positive"]) if told["scores"] else ""
         method, size = told["method"]["name"], show(told["bytes"], "bytes")

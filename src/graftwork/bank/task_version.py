@@ -59,7 +59,7 @@ class TaskEntry:
         """The inputs that the task takes."""
         return tuple(self.description["roles"])
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the entry of this version in a list of tasks, as JSON."""
         described = self.description
         return {

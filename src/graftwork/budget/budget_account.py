@@ -127,7 +127,7 @@ class BudgetAccount:
 
 
 @contextmanager
-def hard_stop(purse: BudgetAccount, limit: float) -> Iterator[Callable[[], None]]:
+def hard_stop(account: BudgetAccount, limit: float) -> Iterator[Callable[[], None]]:
     """Yield a check that raises `OverBudget`, once, when more than `limit` is spent.
 
     The caller calls it at every step; in the main thread, on systems with timers, a signal calls it as well, so that a
@@ -140,7 +140,7 @@ def hard_stop(purse: BudgetAccount, limit: float) -> Iterator[Callable[[], None]
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def check() -> None:
-        if purse.spent() > limit:
+        if account.spent() > limit:
             disarm()  # the cleanup that follows must not be stopped again
             raise OverBudget
 

@@ -65,14 +65,14 @@ class Climber:
     def __init__(
         self,
         session: Session,
-        purse: BudgetAccount,
+        account: BudgetAccount,
         forecasts: Forecasts,
         recipe: Recipe,
         seed: int,
         progress: Progress,
         worth: float = WORTH,
     ):
-        self.session, self.purse, self.forecasts, self.recipe, self.seed = session, purse, forecasts, recipe, seed
+        self.session, self.account, self.forecasts, self.recipe, self.seed = session, account, forecasts, recipe, seed
         self.progress, self.worth, self.tie = progress, worth, min(worth, TIE)
         self.standing = Standing.on(session.dataset, session.backbone)
         self.rungs: list[Rung] = []  # in the order of the decisions
@@ -103,7 +103,7 @@ class Climber:
                     self._judge(rung)
                     keep()
         except KeyboardInterrupt:
-            if not self.standing.looks:
+            if not self.standing.run_scores:
                 raise
             self.stopped = INTERRUPTED
         self._leave()
@@ -120,7 +120,7 @@ class Climber:
     def _count(self, arms: Sequence[Arm]) -> bool:
         """Estimate the FLOPs of those that have neither estimate nor forecast; False if that spent the budget."""
         try:
-            with hard_stop(self.purse, self.purse.budget.amount) as check:
+            with hard_stop(self.account, self.account.budget.amount) as check:
                 for arm in arms:
                     rung = self.first[arm]
                     if rung.forecast is None and arm not in self._counted:
@@ -137,9 +137,9 @@ class Climber:
         """Return the next run; None if the climb has ended, or if new candidates were added instead."""
         waiting = [arm for arm in self.first if arm not in self.closed and not self.standing.begun[arm]]
         simple = [arm for arm in waiting if arm.sort != TUNED]
-        if simple or not self.standing.looks:
+        if simple or not self.standing.run_scores:
             free = [arm for arm in simple if not self.first[arm].method.method.uses_backbone]
-            group = (not self.standing.looks and free) or simple or waiting
+            group = (not self.standing.run_scores and free) or simple or waiting
             if not self._count(group):
                 return None
             arm = min(group, key=self._expected, default=None)
@@ -150,7 +150,7 @@ class Climber:
         if not self._count(open_to):
             return None
         whole = self._whole()
-        left = whole * self.purse.left / self.purse.budget.amount / MARGIN
+        left = whole * self.account.left / self.account.budget.amount / MARGIN
         found = None
         for hope in (1.0, HOPELESS):  # runs that fit come before measuring methods that may not
             offers = {arm: self._offer(arm, left, hope) for arm in open_to}
@@ -184,7 +184,7 @@ class Climber:
 
     def _whole(self) -> float:
         """Return the budget in seconds."""
-        return self.purse.budget.amount / max(1e-12, self.purse.price(1.0))
+        return self.account.budget.amount / max(1e-12, self.account.price(1.0))
 
     def _try_other_rates(self) -> None:
         """Add the best method at twice and half its learning rate; end the climb if that adds nothing new."""
@@ -240,7 +240,7 @@ class Climber:
             )
             rung.forecast = Forecast() if there else Forecast({"as before": self._expected(arm)})
         assert rung.forecast is not None
-        needed, left = self.purse.price(rung.forecast.seconds), self.purse.left
+        needed, left = self.account.price(rung.forecast.seconds), self.account.left
         if MARGIN * needed <= left or not rung.forecast.parts:
             return True
         self._too_dear(rung, f"needed {MARGIN} x {self._show(needed)}")
@@ -250,21 +250,21 @@ class Climber:
     def _close(self, arm: Arm, rung: Rung) -> None:
         self.rungs.append(rung)
         self.closed.add(arm)
-        if self.purse.left <= 0:
+        if self.account.left <= 0:
             self.stopped = SPENT
 
     def _measure(self, rung: Rung) -> None:
         """Measure the forecast of a run, unless its FLOPs show that the budget cannot pay for it."""
-        expected, left = rung.operations * self.seconds_per_flop, self.purse.left
+        expected, left = rung.operations * self.seconds_per_flop, self.account.left
         if self.recipe.epochs is None and Arm.of(rung.method).sort == TUNED:
             expected *= LEAST_PART / PARTS  # the smallest part that it may be cut to
-        if self.seconds_per_flop != SECONDS_PER_FLOP and self.purse.price(expected) > HOPELESS * left:
-            return self._too_dear(rung, f"by its operations needed about {self._show(self.purse.price(expected))}")
+        if self.seconds_per_flop != SECONDS_PER_FLOP and self.account.price(expected) > HOPELESS * left:
+            return self._too_dear(rung, f"by its operations needed about {self._show(self.account.price(expected))}")
         self._report(rung, "measuring")
-        began = self.purse.seconds()
-        self.purse.start_rating()
+        began = self.account.seconds()
+        self.account.start_rating()
         try:
-            with hard_stop(self.purse, self.purse.budget.amount):
+            with hard_stop(self.account, self.account.budget.amount):
                 rung.forecast = self.forecasts.forecast(rung.method)
         except OverBudget:
             self.stopped = SPENT
@@ -273,7 +273,7 @@ class Climber:
             rung.decision, rung.reason = "failed", str(error) or type(error).__name__
             return None
         finally:
-            rung.measuring_seconds = self.purse.seconds() - began
+            rung.measuring_seconds = self.account.seconds() - began
         busy = sum(rung.forecast.parts.get(part, 0.0) for part in COMPUTING)  # seconds of the counted FLOPs
         if rung.operations and busy:
             self.seconds_per_flop = busy / rung.operations
@@ -282,15 +282,15 @@ class Climber:
         return None
 
     def _too_dear(self, rung: Rung, reason: str) -> None:
-        rung.decision, rung.reason = "not affordable", f"{reason}, left {self._show(max(0.0, self.purse.left))}"
+        rung.decision, rung.reason = "not affordable", f"{reason}, left {self._show(max(0.0, self.account.left))}"
 
     def _run(self, rung: Rung) -> bool:
         """Execute an ordinary run; return whether it ended. A stopped run leaves at most its checkpoint."""
-        began = self.purse.seconds()
+        began = self.account.seconds()
         self.rungs.append(rung)
         self.standing.begin(Arm.of(rung.method))
         try:
-            with hard_stop(self.purse, HARD_STOP * self.purse.budget.amount) as check:
+            with hard_stop(self.account, HARD_STOP * self.account.budget.amount) as check:
 
                 def report(done: float, text: str) -> None:
                     check()
@@ -301,9 +301,9 @@ class Climber:
                     self.session, rung.method, self._recipe(rung), rung.seed, report, search
                 )
         except OverBudget:
-            spent = self.purse.spent()
+            spent = self.account.spent()
             rung.decision = "interrupted"
-            share = spent / self.purse.budget.amount
+            share = spent / self.account.budget.amount
             rung.reason = f"still running after {self._show(spent)}, {share:.2f} x the budget"
             self.stopped = SPENT
             return False
@@ -311,7 +311,7 @@ class Climber:
             rung.decision = "interrupted"
             raise
         finally:
-            rung.seconds = self.purse.seconds() - began
+            rung.seconds = self.account.seconds() - began
         return True
 
     def _tried(self, rung: Rung) -> SearchRecord:
@@ -358,10 +358,10 @@ class Climber:
 
     def _say_why_not(self, arm: Arm, rung: Rung) -> None:
         """Set the decision and the reason of a method that was not tried."""
-        needed = self.purse.price(self._expected(arm))
+        needed = self.account.price(self._expected(arm))
         if self.stopped in (SPENT, INTERRUPTED) or rung.gain is None:
             rung.decision = "not tried"
-        elif MARGIN * needed > self.purse.left:
+        elif MARGIN * needed > self.account.left:
             by = "" if rung.forecast else "by its operations "
             return self._too_dear(rung, f"{by}needed about {self._show(needed)}")
         else:
@@ -376,15 +376,15 @@ class Climber:
 
     def chosen(self) -> Rung | None:
         """Return the run to keep: of the cheapest method among those expected to be best, the best on validation."""
-        if not self.standing.looks:
+        if not self.standing.run_scores:
             return None
         best = self.standing.choice(self.tie).chosen
         runs = [rung for rung in self.rungs if rung.evidence and Arm.of(rung.method) == best]
         return max(runs, key=lambda rung: rung.evidence.score if rung.evidence else 0.0, default=None)
 
     def _report(self, rung: Rung, text: str) -> None:
-        share = self.purse.spent() / self.purse.budget.amount
+        share = self.account.spent() / self.account.budget.amount
         self.progress(min(1.0, share), f"{rung.method.label}: {text}")
 
     def _show(self, amount: float) -> str:
-        return show(amount, self.purse.budget.unit)
+        return show(amount, self.account.budget.unit)

@@ -103,15 +103,15 @@ def climb(
     watch = watch or Stopwatch()
     setup, fraction = RunSettings.of(given), parse_worth(worth)
     listed = Prices.from_file(setup.prices)
-    purse = BudgetAccount(parse_budget(budget, listed), listed, watch)
+    account = BudgetAccount(parse_budget(budget, listed), listed, watch)
     task = Task.from_data(task, folder=beside(setup.runs))
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     folder = Path(out) if out is not None else Path("ladders") / task.name
     with shown(progress) as told:
         session = open_session(task, chosen, setup, out=folder)
         require_writable(folder)  # before the budget is spent
-        forecaster = Forecaster(session, setup.recipe, seed, clock=purse.seconds)
-        climber = Climber(session, purse, forecaster, setup.recipe, seed, told, fraction)
+        forecaster = Forecaster(session, setup.recipe, seed, clock=account.seconds)
+        climber = Climber(session, account, forecaster, setup.recipe, seed, told, fraction)
         unfit = [item for item in chosen if climber.unfit(item)]
         if rungs is None:  # a method for another type of task is not reported unless it was requested
             unfit = [item for item in unfit if not climber.unfit(item, backbone=False)]
@@ -134,8 +134,8 @@ def climb(
 
 def _content(climber: Climber, unfit: Sequence[ConfiguredMethod]) -> dict[str, Any]:
     """Return the content of `ladder.json`. It is a file format: keys are added, never removed or changed."""
-    task, chosen, budget = climber.session.dataset.task, climber.chosen(), climber.purse.budget
-    spent = climber.purse.spent()
+    task, chosen, budget = climber.session.dataset.task, climber.chosen(), climber.account.budget
+    spent = climber.account.spent()
     backbone = climber.session.backbone
     notes = [f"{method.label} is no rung here: {climber.unfit(method)}" for method in unfit]
     return {
@@ -149,18 +149,18 @@ def _content(climber: Climber, unfit: Sequence[ConfiguredMethod]) -> dict[str, A
         "chosen": _module(climber, chosen) if chosen else None,
         "stopped": climber.stopped,
         "decision": content_of(climber.standing, climber.tie) | {"worth": climber.worth}
-        if climber.standing.looks
+        if climber.standing.run_scores
         else None,
         "spent": {
             "amount": spent,
             "unit": budget.unit,
-            "grade": climber.purse.grade,
+            "grade": climber.account.grade,
             "share": spent / budget.amount,
-            "seconds": climber.purse.seconds(),
+            "seconds": climber.account.seconds(),
         },
         "rules": RULES,
         "notes": notes,
-        "environment": environment() | dict(climber.session.numerics) | climber.purse.prices.told(),
+        "environment": environment() | dict(climber.session.numerics) | climber.account.prices.as_json(),
     }
 
 
@@ -206,8 +206,8 @@ def _nothing(climber: Climber, folder: Path) -> GraftworkError:
             where=str(folder),
             do="graft show RUN says more of each; try another --backbone",
         )
-    budget, spent = climber.purse.budget, climber.purse.spent()
-    known = [climber.purse.price(rung.forecast.seconds) for rung in climber.rungs if rung.forecast]
+    budget, spent = climber.account.budget, climber.account.spent()
+    known = [climber.account.price(rung.forecast.seconds) for rung in climber.rungs if rung.forecast]
     needed = MARGIN * (spent + min(known, default=spent))
     return ConfigError(
         "the budget does not pay for a single run",

@@ -227,7 +227,7 @@ def _entry(folder: BankFolder, words: str) -> TaskEntry:
 
 def _as_json(entry: TaskEntry) -> dict[str, Any]:
     """Return the entry as JSON, without the full description."""
-    return entry.told() | {"inputs": entry.description["roles"], "added": entry.added, "digest": entry.digest}
+    return entry.as_json() | {"inputs": entry.description["roles"], "added": entry.added, "digest": entry.digest}
 
 
 def _row(entry: TaskEntry) -> tuple[str, ...]:

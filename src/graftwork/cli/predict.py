@@ -176,7 +176,7 @@ def _say_coverage(modules: list[TaskModule], withheld: list[int], rows: int, abs
         threshold = abstaining.threshold(module.description)
         if threshold is not None:
             share = f"{rows - unsure:,} of {several(rows, 'input')} answered ({percent((rows - unsure) / rows)} %)"
-            click.echo(f"{module.task.name}: {share}; unsure {threshold.told()}", err=True)
+            click.echo(f"{module.task.name}: {share}; unsure {threshold.sentence()}", err=True)
 
 
 def _say_cut(modules: list[TaskModule], cut: int) -> None:

@@ -276,14 +276,14 @@ class _Page:
         session, task = self.session, self.session.dataset.task
         described = {"name": task.name, "data": session.dataset.digest} | task.question()
         described["rows"] = {name: len(split.examples) for name, split in session.dataset.splits.items()}
-        decision = content_of(grid.standing, self.worth) | {"left": grid.left} if grid.standing.looks else None
+        decision = content_of(grid.standing, self.worth) | {"left": grid.left} if grid.standing.run_scores else None
         findings = Findings(
             data_report=session.dataset.report,
             search_costs=_search_costs(grid.runs),
             environment=environment()
             | dict(session.numerics)
             | {"runs_at_once": session.runs_at_once}
-            | session.prices.told(),
+            | session.prices.as_json(),
             notes=self.notes,
             command=command_line(),
             floor=self.floor,

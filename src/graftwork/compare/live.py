@@ -97,9 +97,9 @@ class _Lines:
 
     def stands(self, standing: Standing, seconds_gone: float, seconds_left: float) -> None:
         """Record the best method so far."""
-        if standing.looks:
+        if standing.run_scores:
             arm, score = max(standing.landmarks.items(), key=lambda item: item[1])
-            ended = several(len(standing.looks), "run")
+            ended = several(len(standing.run_scores), "run")
             self._best = f"{ended}, highest on validation so far {arm.label}, {percent(score)}"
         self.goes_on("", seconds_gone, seconds_left)
 

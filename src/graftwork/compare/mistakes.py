@@ -104,7 +104,7 @@ def _examples(
             "inputs": [[role, _text(role, given)] for role, given in shown(example).items()],
             "target": targets[row],
             "answers": [[one.brief[row], _rounded(one.confidence[row]), one.right(row)] for one in judged],
-            "confusions": [number[outcome.true, outcome.told] for outcome in judged[0].outcomes[row]],
+            "confusions": [number[outcome.true, outcome.description] for outcome in judged[0].outcomes[row]],
         }
         off = max((outcome.off for outcome in judged[0].outcomes[row]), default=0.0)
         told |= {"off": round(off, 3)} if off else {}
@@ -145,7 +145,7 @@ def _judged(
 
 def _confusions(of: MethodAnswers, order: Sequence[str]) -> list[dict[str, Any]]:
     """Return every pair of what is true and what was found, with its count, the most frequent mistakes first."""
-    counts = Counter((one.true, one.told, one.right) for outcomes in of.outcomes for one in outcomes)
+    counts = Counter((one.true, one.description, one.right) for outcomes in of.outcomes for one in outcomes)
     listed = sorted(counts.items(), key=lambda item: (item[0][2], -item[1], item[0]))
     return [{"true": true, "found": found, "right": right, "count": count} for (true, found, right), count in listed]
 

@@ -130,7 +130,7 @@ class Search:
 
     def _next(self) -> Arm | None:
         seconds = {arm: self.seconds(arm) for arm in self._open()}
-        if not self.standing.looks:  # no baseline fits, or none succeeded
+        if not self.standing.run_scores:  # no baseline fits, or none succeeded
             fresh = [arm for arm in seconds if not self.standing.begun[arm]]
             return min(fresh, key=lambda arm: seconds[arm], default=None)
         least = max(LEAST_GAIN, LEAST_SHARE * min(self.worth, WORTH))
@@ -139,7 +139,7 @@ class Search:
 
     def _confirm(self) -> bool:
         """Run the chosen method and cheap ones with enough seeds for a spread; return whether the choice changed."""
-        if not self.standing.looks:
+        if not self.standing.run_scores:
             return False
         chosen = self.standing.choice(self.worth).chosen
         wanted, again = self._wanted(chosen)
@@ -151,7 +151,7 @@ class Search:
         ]
         orders += [self.runner.order(entry, seed) for entry in self.beside for seed in range(len(entry.runs), wanted)]
         self.runner.execute(orders, self.told, self.ended)
-        return bool(orders) and (not self.standing.looks or self.standing.choice(self.worth).chosen != chosen)
+        return bool(orders) and (not self.standing.run_scores or self.standing.choice(self.worth).chosen != chosen)
 
     def _wanted(self, chosen: Arm) -> tuple[int, list[Arm]]:
         """Return the number of runs that show a spread, and the methods that get them: the chosen and cheap ones."""

@@ -163,7 +163,7 @@ class _ShippedModules:
             shutil.rmtree(place, ignore_errors=True)
         self.originals.append({
             "method": row["method"], "run": opened.description["run"], "validation": before,
-            "bytes": search.original_bytes, "tried": [one.told() for one in search.tried],
+            "bytes": search.original_bytes, "tried": [one.as_json() for one in search.tried],
         })  # fmt: skip
 
 

@@ -53,7 +53,7 @@ class ClassWeights:
             self.kind.constant(targets, task) + (factors if factors.ndim == 1 else factors[1] - factors[0])
         )
 
-    def told(self, task: Task) -> dict[str, Any]:
+    def as_json(self, task: Task) -> dict[str, Any]:
         """Return label -> its factor; of several labels that of examples with the label over that of the others."""
         found = self.factors if self.factors.ndim == 1 else self.factors[1] / self.factors[0]
         return {label: round(float(factor), 6) for label, factor in zip(task.labels, found, strict=True)}

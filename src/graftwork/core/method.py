@@ -161,7 +161,7 @@ class Workbench:
         """The weights of the classes in the loss, if the task has any; whoever asks for them uses them."""
         found = class_weights_of(self.setting.task, self.setting.kind, self.train.targets)
         if found is not None:
-            self.heeded["class_weights"] = found.told(self.setting.task)
+            self.heeded["class_weights"] = found.as_json(self.setting.task)
         return found
 
     def seed_of(self, source: str) -> int:

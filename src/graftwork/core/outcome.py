@@ -18,6 +18,6 @@ class Outcome(NamedTuple):
     off: float = 0.0  # how far a number is from its target, in standard deviations of the targets of train
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The finding, with the note."""
         return f"{self.found}, {self.note}" if self.note else self.found

@@ -126,7 +126,8 @@ def _loaded(task: Task, checked: bool) -> Dataset:
     }
     shares = "" if isinstance(kind, WritesTexts) else ", the same share of every class"
     by = f"the {task.reads}{seed_words(task)}{shares}, equal {task.reads}s in one split"
-    counts, given = ({name: len(records[name]) for name in SPLITS}, {name: one.told for name, one in tables.items()})
+    counts = {name: len(records[name]) for name in SPLITS}
+    given = {name: one.description for name, one in tables.items()}
     made = made_told(given, counts, "rows", task.data, by)
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
     del table, tables  # some hold their rows

@@ -93,34 +93,34 @@ def expected(mean: Floats, deviation: Floats) -> Floats:
     return np.asarray(TOP - deviation * (room * norm.cdf(room) + norm.pdf(room)))
 
 
-def posterior(belief: Belief, looks: Sequence[RunScore], rows: int, spread: float, sizes: Sizes) -> Posterior:
+def posterior(belief: Belief, runs: Sequence[RunScore], rows: int, spread: float, sizes: Sizes) -> Posterior:
     """Condition `belief` on the runs' scores on `rows` validation rows; `spread` is the task's (`prior.spread_of`)."""
     count = len(belief.arms)
-    luck = luck_covariance(belief.arms, looks, rows, spread, sizes)
+    luck = luck_covariance(belief.arms, runs, rows, spread, sizes)
     mean = np.concatenate([belief.mean, np.zeros(count)])
     covariance = np.zeros((2 * count, 2 * count))
     covariance[:count, :count], covariance[count:, count:] = belief.covariance, luck
-    seeds = _seed_variance(belief.arms, looks, spread, sizes)
-    if looks:
-        places = np.array([belief.arms.index(look.arm) for look in looks])
-        shown = np.zeros((len(looks), 2 * count))  # (R, 2 M)
-        shown[np.arange(len(looks)), places] = shown[np.arange(len(looks)), count + places] = 1.0
+    seeds = _seed_variance(belief.arms, runs, spread, sizes)
+    if runs:
+        places = np.array([belief.arms.index(one.arm) for one in runs])
+        shown = np.zeros((len(runs), 2 * count))  # (R, 2 M)
+        shown[np.arange(len(runs)), places] = shown[np.arange(len(runs)), count + places] = 1.0
         noise = shown @ covariance @ shown.T + np.diag(seeds[places])
         weights = np.linalg.solve(noise, shown @ covariance)  # (R, 2 M)
-        mean = mean + weights.T @ (np.array([look.score for look in looks]) - shown @ mean)
+        mean = mean + weights.T @ (np.array([one.score for one in runs]) - shown @ mean)
         covariance = covariance - weights.T @ (shown @ covariance)
-    ran = frozenset(look.arm for look in looks)
+    ran = frozenset(one.arm for one in runs)
     return Posterior(belief.arms, mean, (covariance + covariance.T) / 2, seeds, ran)
 
 
-def luck_covariance(arms: Sequence[Arm], looks: Sequence[RunScore], rows: int, spread: float, sizes: Sizes) -> Floats:
+def luck_covariance(arms: Sequence[Arm], runs: Sequence[RunScore], rows: int, spread: float, sizes: Sizes) -> Floats:
     """Return the covariance (M, M) of the methods' luck with the validation rows, without most of its shared part."""
     typical = spread**2 / max(1, rows)
     luck = np.eye(len(arms)) * typical * (1 - sizes.paired)
-    ran = [place for place, arm in enumerate(arms) if any(look.arm == arm for look in looks)]
+    ran = [place for place, arm in enumerate(arms) if any(one.arm == arm for one in runs)]
     if not ran:
         return luck
-    means = [np.mean([look.draws for look in looks if look.arm == arms[place]], axis=0) for place in ran]  # (D,) each
+    means = [np.mean([one.draws for one in runs if one.arm == arms[place]], axis=0) for place in ran]  # (D,) each
     seen = np.atleast_2d(np.cov(np.stack(means)))
     expected = typical * (sizes.paired + (1 - sizes.paired) * np.eye(len(ran)))
     mixed = (rows * seen + TYPICAL_ROWS * expected) / (rows + TYPICAL_ROWS)
@@ -129,12 +129,12 @@ def luck_covariance(arms: Sequence[Arm], looks: Sequence[RunScore], rows: int, s
     return luck
 
 
-def _seed_variance(arms: Sequence[Arm], looks: Sequence[RunScore], spread: float, sizes: Sizes) -> Floats:
+def _seed_variance(arms: Sequence[Arm], runs: Sequence[RunScore], spread: float, sizes: Sizes) -> Floats:
     """Return the variance (M,) over seeds of one run of each method: its own runs' pooled with a typical one."""
     found = []
     for arm in arms:
         typical = (spread * (sizes.seed_tuned if arm.sort == TUNED else sizes.seed_other)) ** 2
-        scores = np.array([look.score for look in looks if look.arm == arm])
+        scores = np.array([one.score for one in runs if one.arm == arm])
         squares, freedom = (float(((scores - scores.mean()) ** 2).sum()), len(scores) - 1) if len(scores) else (0.0, 0)
         found.append((TYPICAL_SEEDS * typical + squares) / (TYPICAL_SEEDS + freedom))
     return np.array(found)

@@ -39,7 +39,7 @@ def settling(standing: Standing, chosen: Arm, rival: Arm, worth: float) -> Settl
     if aim >= before:
         return Settling(0, 0)
     look = 1 / (1 / aim - 1 / before)  # variance allowed for rows and runs together
-    luck = luck_covariance(standing.arms, standing.looks, standing.rows, standing.spread, standing.prior.sizes)
+    luck = luck_covariance(standing.arms, standing.run_scores, standing.rows, standing.spread, standing.prior.sizes)
     of_rows = float(luck[a, a] + luck[b, b] - 2 * luck[a, b])
     runs = [max(1, standing.runs(arm)) for arm in (chosen, rival)]
     seeds = standing.posterior.seed_variance

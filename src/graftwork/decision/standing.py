@@ -29,7 +29,7 @@ class Standing:
 
     def __init__(self, arms: Sequence[Arm], traits: Traits, rows: int, prior: Prior):
         self.arms, self.traits, self.rows, self.prior = tuple(arms), traits, rows, prior
-        self.looks: list[RunScore] = []
+        self.run_scores: list[RunScore] = []
         self.seconds: dict[Arm, list[float]] = {}  # training seconds, run by run
         self.begun: dict[Arm, int] = dict.fromkeys(self.arms, 0)  # finished and pending runs
         self._known: Posterior | None = None
@@ -51,7 +51,7 @@ class Standing:
 
     def add(self, arm: Arm, evidence: Evidence, seconds: float | None) -> None:
         """Record a successful run of a method."""
-        self.looks.append(RunScore(arm, evidence.score, evidence.draws))
+        self.run_scores.append(RunScore(arm, evidence.score, evidence.draws))
         if seconds is not None:
             self.seconds.setdefault(arm, []).append(seconds)
         self._known = None
@@ -59,19 +59,19 @@ class Standing:
     def give_up(self, arm: Arm) -> None:
         """Remove a method of which a run failed: it can't be chosen."""
         self.arms = tuple(one for one in self.arms if one != arm)
-        self.looks = [look for look in self.looks if look.arm != arm]
+        self.run_scores = [one for one in self.run_scores if one.arm != arm]
         self._known = None
 
     def runs(self, arm: Arm) -> int:
         """Return the number of successful runs of a method."""
-        return sum(look.arm == arm for look in self.looks)
+        return sum(one.arm == arm for one in self.run_scores)
 
     @property
     def landmarks(self) -> dict[Arm, float]:
         """The mean validation score of each method that has run."""
         scores: dict[Arm, list[float]] = {}
-        for look in self.looks:
-            scores.setdefault(look.arm, []).append(look.score)
+        for one in self.run_scores:
+            scores.setdefault(one.arm, []).append(one.score)
         return {arm: statistics.fmean(of) for arm, of in scores.items()}
 
     @property
@@ -101,7 +101,7 @@ class Standing:
         return self.prior.belief(self.traits, self.arms, self.landmarks)
 
     def _joined(self, belief: Belief) -> Posterior:
-        return posterior(belief, self.looks, self.rows, self.spread, self.prior.sizes)
+        return posterior(belief, self.run_scores, self.rows, self.spread, self.prior.sizes)
 
     @property
     def prices(self) -> dict[Arm, float]:

@@ -38,7 +38,7 @@ class Coverage:
             self._sure.append(rows.surest(self._temperature))
             self._right.append(rows.hits)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the threshold, the coverage, the precision (null if nothing is answered) and the area under the
         curve of risk by coverage, as JSON; {} if everything is answered."""
         if self._threshold is None:

@@ -74,7 +74,7 @@ def score(
     targets = found.targets[0]
     first, *others = _weighed(tasks, found)
     told = [
-        _described(one) | {"scores": scored.told(), "seen": overlaps[_trained_on(one)].told()} | counted.told()
+        _described(one) | {"scores": scored.as_json(), "seen": overlaps[_trained_on(one)].as_json()} | counted.as_json()
         for one, scored, counted in zip(opened, (first, *others), coverage, strict=True)
     ]
     content = {
@@ -173,7 +173,7 @@ class _ScoredModule:
     tallies: Mapping[str, RowTally]  # metric -> per-example statistics
     evidence: Mapping[str, Evidence]
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return metric -> score and interval (null if all draws score alike), as JSON."""
         spreads = {name: one.spread or (None, None) for name, one in self.evidence.items()}
         return {

@@ -56,7 +56,7 @@ class Tagging:
     def __init__(self, scheme: TagScheme | None = None) -> None:
         self.scheme = scheme
         self.mends = f"{'I- tags' if scheme is None else 'Tags inside a span'} that continue nothing, read as B-"
-        self.rewrites = scheme.told if scheme else ""
+        self.rewrites = scheme.description if scheme else ""
 
     def having_seen(self, targets: Collection[str], task: Task) -> tuple[Tagging, Task]:
         """Return the kind that settles targets with these tags, and the task with its labels written as it does."""

@@ -24,7 +24,7 @@ from graftwork.train.flops import counted
 from graftwork.train.prompt_room import with_fitting_shots
 from graftwork.train.prompt_tokens import PromptedModel, require_apart
 from graftwork.train.prompted import Prompted, PromptedWriter
-from graftwork.train.prompted_model import WITH_DECODER, asked_model, asks_itself, no_model, opened_to_write
+from graftwork.train.prompted_model import WITH_DECODER, answers_prompts, no_model, opened_to_write, prompted_model_of
 from graftwork.train.seeds import derive
 
 ANSWERS = ("likelihood", "written")
@@ -86,9 +86,9 @@ class Prompt:
         """Draw a template and shots, keep the shots that fit into the context, and read them."""
         setting, task = bench.setting, bench.setting.task
         assert setting.backbone is not None
-        model = asked_model(
+        model = prompted_model_of(
             setting.backbone
-            if asks_itself(setting.backbone)
+            if answers_prompts(setting.backbone)
             else bench.once(WITH_DECODER, lambda tally: opened_to_write(setting))
         )
         choices = templates_for(self.template, task)
@@ -110,7 +110,7 @@ class Prompt:
             scores = np.asarray(found)  # (3, C)
             shares = scores - logsumexp(scores, axis=1, keepdims=True)
             fitted.content_free = logsumexp(shares, axis=0) - np.log(len(shares))
-        asked, cut = fitted.asked(bench.validation.examples)
+        asked, cut = fitted.tokenised(bench.validation.examples)
         if answers.texts:
             require_apart(asked[0], answers.texts, model.reader.name)
         read = [len(one.context) for one in asked]
@@ -134,7 +134,7 @@ class Prompt:
     ) -> Prompted | PromptedWriter:
         """Restore the prompt from the facts; its files are not needed."""
         assert setting.backbone is not None
-        model = asked_model(setting.backbone if asks_itself(setting.backbone) else opened_to_write(setting))
+        model = prompted_model_of(setting.backbone if answers_prompts(setting.backbone) else opened_to_write(setting))
         shots = tuple(shot["text"] for shot in facts["shots"])
         prompts = Prompts(Template.from_json(facts["template"]), tuple(facts["words"]), shots)
         fitted = self._over(model, prompts, tuple(facts["numbers"]), setting.task)

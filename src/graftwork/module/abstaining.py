@@ -82,7 +82,7 @@ class Threshold:
             told |= {"index": None} if "index" in told else {}
         return told
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Say the threshold, and for a chosen one what it was chosen by and what it gave on test."""
         if self.splits is None or self.precision is None:
             return f"below a probability of {self.least:g}"

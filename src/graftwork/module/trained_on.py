@@ -74,7 +74,7 @@ class Overlap:
         if len(self._waiting) >= max(AT_ONCE, *map(len, self._among.values()), 0):
             self._look()
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the counts per split and in total as JSON, or the reason that they are unknown."""
         self._look()
         if not self._among:

@@ -75,8 +75,8 @@ def paid_by(flop: float, each: float, before: float = 0.0) -> int:
     return int((flop - before) / each)
 
 
-def purse_of(extent: Extent, prices: Prices, watch: Clock) -> BudgetAccount | None:
-    """Return the purse of a budget of time, energy or money; None for other extents. Raises `ConfigError`."""
+def account_of(extent: Extent, prices: Prices, watch: Clock) -> BudgetAccount | None:
+    """Return the account of a budget of time, energy or money; None for other extents. Raises `ConfigError`."""
     if extent.budget is None or flop_of(extent.budget) is not None:
         return None
     return BudgetAccount(parse_budget(extent.budget, prices), prices, watch)
@@ -85,27 +85,27 @@ def purse_of(extent: Extent, prices: Prices, watch: Clock) -> BudgetAccount | No
 class Allowance:
     """A budget of time, energy or money, part of which earlier attempts may have spent."""
 
-    def __init__(self, purse: BudgetAccount, before: float = 0.0):
-        self.purse, self.budget = purse, purse.budget
+    def __init__(self, account: BudgetAccount, before: float = 0.0):
+        self.account, self.budget = account, account.budget
         self.before = before  # seconds spent by earlier attempts
-        purse.start_rating()  # training begins here, the pilot included
+        account.start_rating()  # training begins here, the pilot included
 
     def steps(self, seconds: float, kept: float) -> int:
         """Return how many steps of `seconds` each can be paid for from now on, with `kept` seconds reserved.
 
         Raises `ConfigError` if none can.
         """
-        step, left = self.purse.price(seconds), self.budget.amount * (1 - KEPT) - self.purse.spent()
-        count = int((left - self.purse.price(kept)) / max(step, 1e-12))
+        step, left = self.account.price(seconds), self.budget.amount * (1 - KEPT) - self.account.spent()
+        count = int((left - self.account.price(kept)) / max(step, 1e-12))
         if count < 1:
             raise ConfigError(
                 "the budget is spent before the first step",
                 got=str(self.budget),
-                expected=f"more than {Budget(self.purse.spent() + step, self.budget.unit)}",
+                expected=f"more than {Budget(self.account.spent() + step, self.budget.unit)}",
                 do="give a larger --budget, a smaller --size or fewer rows a step",
             )
         return count
 
     def is_spent(self) -> bool:
         """Return whether the budget is exceeded."""
-        return self.purse.spent() + self.purse.price(self.before) > self.budget.amount
+        return self.account.spent() + self.account.price(self.before) > self.budget.amount

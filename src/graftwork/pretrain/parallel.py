@@ -42,7 +42,7 @@ class Peers:
             for tensor, total in zip(alike, totals, strict=True):
                 tensor.copy_(total.view_as(tensor))
 
-    def told(self, number: float) -> float:
+    def broadcast(self, number: float) -> float:
         """Broadcast the leading process's number to all processes."""
         if self.size == 1:
             return number

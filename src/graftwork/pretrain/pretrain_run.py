@@ -71,7 +71,7 @@ class PretrainSession:
     prices: Prices
     peers: Peers
     watch: JointWatch
-    purse: BudgetAccount | None  # for a budget of time, energy or money
+    account: BudgetAccount | None  # for a budget of time, energy or money
     marks: Mapping[str, Any]  # meter readings at the start
     progress: Callable[[float, str], None]
 
@@ -197,7 +197,7 @@ def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
     """Return the leading process's checkpoint in all processes; the others read it if the leader found one."""
     if peers.size == 1:
         return found
-    there = peers.told(float(found is not None))
+    there = peers.broadcast(float(found is not None))
     if not peers.leads and there:
         checkpoint = filling.checkpoints.read(follows=True)
         assert checkpoint is not None
@@ -259,7 +259,7 @@ def _plan(
         if isinstance(course.objective, ValidatesOften):  # a short run has fewer than it may have
             count = _validations(course, allowance.steps(step, _validating_seconds(course, pilot, 0)))
         planned = allowance.steps(step, _validating_seconds(course, pilot, count))
-        progress.steps = int(order.session.peers.told(planned))
+        progress.steps = int(order.session.peers.broadcast(planned))
     elif flop is not None:
         step = mixed(recipe, pilot.short[0], pilot.long[0])
         progress.steps = paid_by(flop, step, progress.facts["head_flops"])
@@ -273,8 +273,8 @@ def _plan(
 
 def allowance_of(order: PretrainOrder, progress: PretrainProgress) -> Allowance | None:
     """Return the remaining budget of time, energy or money; None for other extents."""
-    purse = order.session.purse
-    return Allowance(purse, progress.fit.wall_seconds) if purse is not None else None
+    account = order.session.account
+    return Allowance(account, progress.fit.wall_seconds) if account is not None else None
 
 
 def _every(order: PretrainOrder, course: PretrainPlan, progress: PretrainProgress) -> int:
@@ -297,7 +297,7 @@ def _keeping(order: PretrainOrder, filling: Filling, allowance: Allowance | None
     leads = order.session.peers.leads
 
     def spent() -> bool:
-        return allowance is not None and bool(order.session.peers.told(allowance.is_spent()))
+        return allowance is not None and bool(order.session.peers.broadcast(allowance.is_spent()))
 
     def price() -> str:
         return price_so_far(order.session.marks, filling.spent(), order.session.prices)
@@ -373,5 +373,5 @@ def finished(
         costs=costs,
         spent=spent,
         facts=facts,
-        environment=environment() | order.session.prices.told(),
+        environment=environment() | order.session.prices.as_json(),
     )

@@ -19,7 +19,7 @@ from graftwork.machine.cards import choose_card
 from graftwork.machine.environment import numerics, resolve_device
 from graftwork.pretrain.corpus import VALIDATION
 from graftwork.pretrain.corpus_cache import corpora_folder
-from graftwork.pretrain.duration import Extent, purse_of
+from graftwork.pretrain.duration import Extent, account_of
 from graftwork.pretrain.library_training import at_once
 from graftwork.pretrain.objective import AtOnce, Continues, Objective, OwnVocabulary, PretrainingRecipe, ReadsPairs
 from graftwork.pretrain.parallel import JointWatch, Peers, peers
@@ -96,7 +96,7 @@ def pretrain(
     """
     watch, marks = JointWatch(), begin_all()
     listed, extent = Prices.from_file(Path(prices) if prices is not None else None), Extent(steps, tokens, budget)
-    purse, made = purse_of(extent, listed, watch), parse_objective(objective)
+    account, made = account_of(extent, listed, watch), parse_objective(objective)
     if backbone is not None:
         _require_unset({"size": size, "tokenizer": tokenizer, "vocabulary": vocabulary, "lowercase": lowercase})
     if isinstance(made.objective, AtOnce):
@@ -111,7 +111,7 @@ def pretrain(
             raise ConfigError("this objective runs in one process only", do="start it without torchrun")
         learner = _learner(made, backbone, size or SIZE, recipe or {}, group)
         computed_in = _computed_in(precision, device, made.objective, group)
-        session = PretrainSession(computed_in, listed, group, watch, purse, marks, progress)
+        session = PretrainSession(computed_in, listed, group, watch, account, marks, progress)
         order = PretrainOrder(learner, session, seed, extent, validate_every, kept, prompt)
         return _run(order, asked, Path(runs), corpora_folder(cache))
 
@@ -136,7 +136,7 @@ def _computed_in(precision: str, device: str, objective: Objective, group: Peers
     found = numerics(precision, "cpu" if at_once else device, not at_once)
     if found["device"] == "cuda" and group.size > 1:
         choose_card(group.rank)
-    bf16 = group.told(float(found["precision"] == "bf16"))
+    bf16 = group.broadcast(float(found["precision"] == "bf16"))
     return found | {"precision": "bf16" if bf16 else "fp32"}
 
 
@@ -174,7 +174,7 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
         return Pretrained(repriced(known, order.session.prices), folder, True)
     with _alone(folder) if group.leads else nullcontext():
         known = store.find(spec.id)  # another process may have finished it meanwhile
-        if group.told(float(known is not None)):
+        if group.broadcast(float(known is not None)):
             known = known or read_result(folder / "result.json")
             return Pretrained(repriced(known, order.session.prices), folder, True)
         if group.leads:

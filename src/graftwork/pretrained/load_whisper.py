@@ -61,7 +61,9 @@ class WhisperFamily:
         part: Any = module.get_submodule(self.layout.encoder)
         encoder = of_whisper(ReadNetwork(folder, f"hf:{source}", part, WHISPER_ENCODER, random_seed))
         read_by = partial(_as_encoder, encoder)
-        return writing_backbone(encoder, read_by, module, tokenizer, self.layout, speaks.told(), speaks.instructed)
+        return writing_backbone(
+            encoder, read_by, module, tokenizer, self.layout, speaks.special_tokens(), speaks.instructed
+        )
 
 
 def _as_encoder(opened: ChainedBackbone, module: nn.Module) -> ChainedBackbone:
@@ -77,7 +79,7 @@ class Speaks:
     folder: Path
     vocabulary: int
 
-    def told(self, language: str | None = None, task: str | None = None) -> SpecialTokens:
+    def special_tokens(self, language: str | None = None, task: str | None = None) -> SpecialTokens:
         """Return the special tokens for this language and task; without them as the folder says."""
         return spoken(self.special, self.folder, self.vocabulary, language, task)
 
@@ -113,7 +115,8 @@ class Speaks:
                 expected=f"target_language {source}" + (f" or {ENGLISH}" if source != ENGLISH else ""),
                 do="leave target_language out",
             )
-        special, before = self.told(source, "transcribe" if target == source else "translate"), backbone.special
+        special = self.special_tokens(source, "transcribe" if target == source else "translate")
+        before = backbone.special
         longer = len(special.start) - len(before.start) - bool(before.languages)
         return replace(backbone, special=special, most=backbone.most and backbone.most - longer, untold=backbone)
 

@@ -173,7 +173,7 @@ class _Execution:
             parts["facts"] = {**parts.get("facts", {}), "attempts": self.attempts}
         with self.profile.phase("meter"):
             costs = read_costs(self.marks, self.readings, self.session.prices)
-            surroundings = environment() | {"runs_at_once": self.session.runs_at_once} | self.session.prices.told()
+            surroundings = environment() | {"runs_at_once": self.session.runs_at_once} | self.session.prices.as_json()
         with self.profile.phase("write"):
             write_text(self.folder / "log.jsonl", self.log.getvalue())
             if (self.folder / "module" / "module.json").is_file():

@@ -45,7 +45,7 @@ def repriced(result: RunResult, prices: Prices) -> RunResult:
         meter = meters.get(name)()
         costs[name] = meter.end(None, Readings(), {need: costs[need] for need in meter.needs}, prices)
     kept = {name: value for name, value in result.environment.items() if name != "prices"}
-    return replace(result, costs=costs, environment=kept | prices.told())
+    return replace(result, costs=costs, environment=kept | prices.as_json())
 
 
 def by_need(parts: Mapping[str, Meter]) -> dict[str, Meter]:

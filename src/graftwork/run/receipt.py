@@ -84,7 +84,7 @@ def write_receipt(
             "resumes": resumes,
         },
         "rerun": rerun_of(session, lasting_files(method.config, spec.method)),
-    } | session.prices.told()
+    } | session.prices.as_json()
     write_json(folder / NAME, sealed(content))
 
 

@@ -70,7 +70,7 @@ class RunSettings:
     @classmethod
     def of(cls, given: GivenSettings) -> RunSettings:
         """Build from the given settings and the defaults."""
-        asked = said(given)
+        asked = without_none(given)
         return cls(**asked | {key: str(value) for key, value in asked.items() if isinstance(value, Path)})
 
     @property
@@ -107,11 +107,13 @@ def takes_settings(function: F) -> F:
     return told_arguments(function)
 
 
-def said(given: GivenSettings) -> dict[str, Any]:
+def without_none(given: GivenSettings) -> dict[str, Any]:
     """Return the settings that are not None."""
     return {key: value for key, value in given.items() if value is not None}
 
 
 def over(settings: Mapping[str, Any], given: GivenSettings) -> GivenSettings:
     """Return the given settings, with those of a task file as defaults."""
-    return cast(GivenSettings, {name: settings[name] for name in TOLD_BY_FILES if name in settings} | said(given))
+    return cast(
+        GivenSettings, {name: settings[name] for name in TOLD_BY_FILES if name in settings} | without_none(given)
+    )

@@ -21,7 +21,7 @@ from graftwork.io.display import card, table
 from graftwork.module.task_module import TaskModule
 from graftwork.run.execute import execute
 from graftwork.run.session import Session, open_session
-from graftwork.run.settings import GivenSettings, RunSettings, said, takes_settings
+from graftwork.run.settings import GivenSettings, RunSettings, takes_settings, without_none
 from graftwork.train.wrapper_method import takes_a_recipe
 from graftwork.units import named_scores, show
 
@@ -90,7 +90,8 @@ def train(
     with shown(progress) as told:
         session = open_session(task, [chosen], setup)
         run = train_in(session, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, told)
-    unused = [name for name in ("epochs", "batch_size") if name in said(given) and not takes_a_recipe(chosen.method)]
+    by_recipe = () if takes_a_recipe(chosen.method) else ("epochs", "batch_size")
+    unused = [name for name in by_recipe if name in without_none(given)]
     return replace(run, unused=(*unused, *unheeded(session.dataset.task, run.result)))
 
 

@@ -28,7 +28,7 @@ def longest(task: TaskEntry) -> int | None:
 
 def told_of(task: TaskEntry) -> dict[str, Any]:
     """Return the entry of a task in `GET /v1/tasks`."""
-    return task.told() | {"inputs": inputs_of(task), "costs": task.description.get("costs")}
+    return task.as_json() | {"inputs": inputs_of(task), "costs": task.description.get("costs")}
 
 
 @dataclass(frozen=True)

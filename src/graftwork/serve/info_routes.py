@@ -29,7 +29,7 @@ EXAMPLES = 4  # inputs of the self-test that the page offers to try
 async def alive(service: Service, request: Request) -> Response:
     """`GET /livez`: 200 if the event loop and the batch thread run, else 503."""
     lives = service.batcher.alive
-    return told({"alive": lives}, 200 if lives else 503)
+    return json_response({"alive": lives}, 200 if lives else 503)
 
 
 async def ready(service: Service, request: Request) -> Response:
@@ -45,7 +45,7 @@ async def ready(service: Service, request: Request) -> Response:
     }
     if service.trouble:
         content["trouble"] = "the bank's folder cannot be read; tasks that are open already are still served"
-    return told(content, 200 if service.ready else 503)
+    return json_response(content, 200 if service.ready else 503)
 
 
 def metrics(service: Service, request: Request) -> Response:
@@ -80,7 +80,7 @@ def task(service: Service, request: Request) -> Response:
         "board": board,
         "board_in_words": None if board is None else in_words(board),
     }
-    return told(told_of(found) | more)
+    return json_response(told_of(found) | more)
 
 
 def examples_of(task: TaskEntry) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ def in_words(board: Board) -> dict[str, Any]:
         return {}
 
 
-def told(content: Any, status: int = 200) -> Response:
+def json_response(content: Any, status: int = 200) -> Response:
     """Return a JSON response."""
     return Response(to_json(content), status, media_type="application/json")
 

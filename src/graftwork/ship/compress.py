@@ -166,7 +166,7 @@ def tested(original: TaskModule, made: TaskModule, dataset: Dataset) -> dict[str
     before, after = (one.fitted.logits(dataset.test.examples) for one in (original, made))
     loss = loss_of(dataset.task, dataset.test, before, after)
     low, high = evidence(dataset.task, dataset.test, after)[0].interval
-    return loss.told() | {"low": low, "high": high, "rows": len(dataset.test.examples)}
+    return loss.as_json() | {"low": low, "high": high, "rows": len(dataset.test.examples)}
 
 
 def describe(
@@ -228,7 +228,7 @@ def _told(search: RungSearch, allow: float) -> dict[str, Any]:
         "rows": rows,
         "rows_needed": needed,
         "original": {"method": search.original.description["method"]["name"], "bytes": search.original_bytes},
-        "rungs": [one.told() for one in search.tried],
+        "rungs": [one.as_json() for one in search.tried],
         "kept": kept,
         "speed_ratio": search.stage.pace.ratio,
         "joules_ratio": search.stage.pace.joules_ratio,

@@ -39,7 +39,7 @@ class ScoreLoss:
     mean: float  # the module's score less it
     most: float  # the loss that is not exceeded, with a certainty of 95 %
 
-    def told(self) -> dict[str, float]:
+    def as_json(self) -> dict[str, float]:
         """Return it as JSON."""
         return {"score": self.score, "loss": self.mean, "loss_at_most": self.most}
 

@@ -58,11 +58,11 @@ class RungTried:
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         found: dict[str, Any] = {"rung": self.rung, "kept": self.kept, "verdict": self.verdict}
         if self.loss is not None and self.stage is not None:
-            found |= self.loss.told() | {
+            found |= self.loss.as_json() | {
                 "speed_ratio": self.stage.pace.ratio,
                 "joules_ratio": self.stage.pace.joules_ratio,
                 "bytes": self.stage.bytes,

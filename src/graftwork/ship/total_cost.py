@@ -85,7 +85,7 @@ def price(
         "format": FORMAT,
         "predictions": scenario.predictions,
         "asked": asked,
-        "prices": scenario.prices.told().get("prices", ""),
+        "prices": scenario.prices.as_json().get("prices", ""),
         "bands": dict(BANDS),
         "by": "money" if _priced(lines["in_batches"]) else "seconds",
         "chosen": next((one.chosen for one in found if one.chosen), None),

@@ -33,7 +33,7 @@ class TagScheme:
     typed: bool = True  # False: the tags name no types
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The reading of the tags, for the data report."""
         changed = [tag for tag in self.parts if self.written(tag) != tag]
         pairs = ", ".join(f"{tag!r} as {self.written(tag)!r}" for tag in changed[:MOST_SHOWN])

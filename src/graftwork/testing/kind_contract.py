@@ -79,7 +79,7 @@ def _check_outcomes(kind: NamesMistakes, example: Example, answer: Mapping[str, 
     expected = kind.expected(example, task)
     outcomes = kind.outcomes(expected, answer, task)
     require(all(outcome.right for outcome in outcomes), f"{answer} is right, and its outcomes are {outcomes}")
-    named = {name for outcome in outcomes for name in (outcome.true, outcome.told)}
+    named = {name for outcome in outcomes for name in (outcome.true, outcome.description)}
     require(named <= {*kind.outcome_names(task)}, f"outcome_names lacks some of {named}")
     require(kind.brief(expected) == kind.brief(answer) != "", f"{kind.brief(answer)!r} is not {kind.brief(expected)!r}")
     require(bool(kind.right_means), "right_means is empty")

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 from graftwork.core.language_model import NextTokenModel
 from graftwork.errors import ConfigError, clip
-from graftwork.train.prompt_tokens import PromptTokens, begins_another, without_tokens
+from graftwork.train.prompt_tokens import PromptTokens, begins_another, refuse_no_token
 
 
-def asked_of(
+def prompt_tokens_of(
     model: NextTokenModel, contexts: Sequence[str], continuations: Sequence[Sequence[str]], end: str = ""
 ) -> list[PromptTokens]:
     """Tokenise contexts, each with its continuations.
@@ -55,7 +55,7 @@ def _asked(
     found = followed(model, heads, read, ways)
     for head, listed, tokens in zip(read, ways, found, strict=True):
         if not head or not all(tokens):
-            without_tokens("" if not head else listed[tokens.index([])], prompt=not head)
+            refuse_no_token("" if not head else listed[tokens.index([])], prompt=not head)
     return [PromptTokens(head, tokens) for head, tokens in zip(read, found, strict=True)]
 
 

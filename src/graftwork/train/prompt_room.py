@@ -9,7 +9,7 @@ from typing import Any
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
 from graftwork.targets.prompts import Prompts
-from graftwork.train.prompt_tokens import PromptedModel, PromptTokens, without_tokens
+from graftwork.train.prompt_tokens import PromptedModel, PromptTokens, refuse_no_token
 
 
 def with_fitting_shots(
@@ -46,10 +46,10 @@ def asked_by(model: PromptedModel, prompts: Prompts, inputs: Sequence[Mapping[st
     """Return the prompts for examples with these inputs, with their answers; of texts to be written there are none."""
     contexts = [prompts.context(given) for given in inputs]
     if not prompts.template.is_free:
-        return model.asked(contexts, [prompts.answers(given) for given in inputs], prompts.end)
+        return model.tokenise(contexts, [prompts.answers(given) for given in inputs], prompts.end)
     tokens = model.reader.tokens(contexts)
     if not all(tokens):
-        without_tokens("", prompt=True)
+        refuse_no_token("", prompt=True)
     return [PromptTokens(one, [], apart=True) for one in tokens]
 
 

@@ -50,7 +50,7 @@ class PromptedModel(Protocol):
     def read_beginning(self) -> None:
         """Read what all prompts begin with, if that has not been done."""
 
-    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
+    def tokenise(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
         """Tokenise prompts with their answers. Where an answer begins another one, all of its prompt's have an end.
 
         `end` is the text behind an answer; a network with a token for the end of texts takes that. Raises `ConfigError`
@@ -90,7 +90,7 @@ def begins_another(answers: Sequence[list[int]]) -> bool:
     return any(len(one) < len(next_one) and next_one[: len(one)] == one for one, next_one in pairwise(sorted(answers)))
 
 
-def without_tokens(text: str, prompt: bool = False) -> NoReturn:
+def refuse_no_token(text: str, prompt: bool = False) -> NoReturn:
     """Raise `ConfigError` for an answer, or a prompt, that has no token."""
     what = "a prompt has no token" if prompt else "an answer adds no token to its prompt"
     raise ConfigError(what, got=clip(text), expected="a word or more")

@@ -34,7 +34,7 @@ class Prompted:
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
-    def asked(self, examples: Sequence[Example]) -> tuple[list[PromptTokens], int]:
+    def tokenised(self, examples: Sequence[Example]) -> tuple[list[PromptTokens], int]:
         """Return the prompts of examples with their answers, and how many had to be cut."""
         return fitting(self.model, self.prompts, examples)
 
@@ -44,7 +44,7 @@ class Prompted:
         That of an answer is its log-likelihood; if it is written, how far it is from being written. The number of a
         regression is the mean of all, by their likelihoods, or the written one.
         """
-        asked, _ = self.asked(examples)
+        asked, _ = self.tokenised(examples)
         found = self.model.margins(asked) if self.is_written else self.model.likelihoods(asked)
         scores = [
             [score / length for score, length in zip(row, self._lengths(example, one), strict=True)]
@@ -85,13 +85,13 @@ class PromptedWriter:
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
-    def asked(self, examples: Sequence[Example]) -> tuple[list[PromptTokens], int]:
+    def tokenised(self, examples: Sequence[Example]) -> tuple[list[PromptTokens], int]:
         """Return the prompts of examples, and how many had to be cut."""
         return fitting(self.model, self.prompts, examples, self.model.reserve(self.search))
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (N,) of `WRITTEN`."""
-        asked, _ = self.asked(examples)
+        asked, _ = self.tokenised(examples)
         return self.model.write([one.context for one in asked], self.search, self.prompts.end)
 
     def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
@@ -99,13 +99,13 @@ class PromptedWriter:
         return np.concatenate(
             [
                 self.model.write([one.context], self.search, self.prompts.end, partial(tell, place))
-                for place, one in enumerate(self.asked(examples)[0])
+                for place, one in enumerate(self.tokenised(examples)[0])
             ]
         )
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, with their ends, tokenised anew."""
-        asked, _ = self.asked(examples)
+        asked, _ = self.tokenised(examples)
         texts = np.asarray(outputs)["text"].tolist()
         return np.array(
             self.model.read_back([one.context for one in asked], texts, self.prompts.end, self.search.longest)
@@ -134,5 +134,5 @@ def fitting(
 def _flops(fitted: Prompted | PromptedWriter, examples: Sequence[Example]) -> tuple[float, str]:
     fitted.model.read_beginning()
     found = counted(lambda: fitted.logits(examples))[1]
-    behind = sum(map(fitted.model.begins, fitted.asked(examples)[0]))
+    behind = sum(map(fitted.model.begins, fitted.tokenised(examples)[0]))
     return found + behind * fitted.facts["flops_read_once"], "counter"

@@ -13,7 +13,7 @@ from graftwork.core.language_model import Earlier, NextTokenModel
 from graftwork.core.writing import TextSearch
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import in_batches
-from graftwork.train.answer_tokens import asked_of
+from graftwork.train.answer_tokens import prompt_tokens_of
 from graftwork.train.continuations import DecoderCursor, log_likelihoods, read_before
 from graftwork.train.greedy_writing import margins_of, written_by
 from graftwork.train.prompt_tokens import PromptTokens, require_numbers
@@ -40,9 +40,9 @@ class PromptedDecoder:
         if self._kept is None and self.beginning:
             self._kept = read_before(self.reader, self.beginning)
 
-    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
+    def tokenise(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
         """Tokenise prompts with their answers."""
-        return asked_of(self.reader, prompts, answers, end)
+        return prompt_tokens_of(self.reader, prompts, answers, end)
 
     def likelihoods(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
         """Return log p of every answer to each prompt."""

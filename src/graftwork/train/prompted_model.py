@@ -22,7 +22,7 @@ def no_model(card: BackboneCard) -> str:
     return f"{card.id} is no language model with its head: neither left to right, nor an encoder with a decoder"
 
 
-def asks_itself(backbone: Backbone) -> bool:
+def answers_prompts(backbone: Backbone) -> bool:
     """Return whether this open backbone is asked; if not, the same network is opened with its decoder beside it."""
     return backbone.card.continues or isinstance(backbone, TextWriter)
 
@@ -35,7 +35,7 @@ def opened_to_write(setting: Setting) -> Backbone:
     return network
 
 
-def asked_model(network: Backbone) -> PromptedModel:
+def prompted_model_of(network: Backbone) -> PromptedModel:
     """Return a network as a language model that is asked, with nothing read yet."""
     if isinstance(network, ContinuesTexts):
         return PromptedDecoder(network.language_model())

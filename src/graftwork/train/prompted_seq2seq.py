@@ -18,7 +18,7 @@ from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_ba
 from graftwork.train.batches import by_length
 from graftwork.train.continuations import chances_among
 from graftwork.train.greedy_writing import margins_of
-from graftwork.train.prompt_tokens import PromptTokens, begins_another, require_numbers, without_tokens
+from graftwork.train.prompt_tokens import PromptTokens, begins_another, refuse_no_token, require_numbers
 
 R = TypeVar("R")
 
@@ -49,7 +49,7 @@ class PromptedSeq2Seq:
     def read_beginning(self) -> None:
         """Read nothing."""
 
-    def asked(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
+    def tokenise(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
         """Tokenise prompts and their answers. Where one begins another, the token that ends texts follows each."""
         different = list(dict.fromkeys(chain.from_iterable(answers)))
         told = dict(zip(different, self.reader.answers(different), strict=True)) if different else {}
@@ -57,7 +57,7 @@ class PromptedSeq2Seq:
         for context, ways in zip(self.reader.tokens(prompts), answers, strict=True):
             tokens = [told[way] for way in ways]
             if not context or not all(tokens):
-                without_tokens("" if not context else ways[tokens.index([])], prompt=not context)
+                refuse_no_token("" if not context else ways[tokens.index([])], prompt=not context)
             ended = [[*way, self.reader.ends[0]] for way in tokens] if begins_another(tokens) else tokens
             found.append(PromptTokens(context, ended, apart=True))
         return found

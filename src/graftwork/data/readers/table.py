@@ -40,7 +40,7 @@ class Table:
         return self.lines.path
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The file's name for the data report, with what was read from it where the name does not say it."""
         what = self.source.told if self.source is not None else ""
         return f"{self.path.name} ({what})" if what else self.path.name
