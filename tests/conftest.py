@@ -133,7 +133,7 @@ def bf16_is_faster(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from graftwork.machine.environment import multiplying
 
     found = faster_precision.MeasuredRates("bf16", {"fp32": 1e9, "bf16": 2e9})
-    monkeypatch.setattr(faster_precision, "measured", lambda: found)
+    monkeypatch.setattr(faster_precision, "measure_rates", lambda: found)
     place = faster_precision.place_of(multiplying())
     assert place is not None and place.is_relative_to(own_home)
     place.parent.mkdir(parents=True)

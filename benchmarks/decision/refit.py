@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
-from graftwork.core.configured_methods import named_from_config
+from graftwork.core.configured_methods import configured_from
 from graftwork.decision.earlier_boards import FORMAT, SHIPPED, Experience, TaskRecord, record_of
-from graftwork.decision.prior import FEATURES, Sizes, conditioned, landmark_of, spread_of
+from graftwork.decision.prior import FEATURES, Sizes, condition, landmark_of, spread_of
 from graftwork.decision.traits import TUNED, Arm, Traits, least_of
 from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import environment
@@ -79,7 +79,7 @@ def traits_of(board: dict[str, Any], name: str) -> Traits:
 
 def evidence(sizes: Sizes, tasks: Sequence[TaskRecord]) -> float:
     """Return the log likelihood of these boards, up to a constant."""
-    _, factor, scores = conditioned(sizes, tasks)
+    _, factor, scores = condition(sizes, tasks)
     logs = float(np.log(np.diag(factor[0])).sum())
     return -0.5 * float(scores @ cho_solve(factor, scores)) - logs
 
@@ -95,7 +95,7 @@ def seed_spreads() -> dict[str, float]:
             unit = spread_of(landmark_of(means), record.traits.least)
             for row in board["rows"]:
                 if row["n_seeds"] > 1 and row["method"] != "majority":
-                    tuned = Arm.of(named_from_config(row["config"])).sort == TUNED
+                    tuned = Arm.of(configured_from(row["config"])).sort == TUNED
                     deviation = row["scores"][board["headline_metric"]]["sd"] / unit
                     squares["seed_tuned" if tuned else "seed_other"].append(deviation**2)
     return {name: float(np.sqrt(np.mean(of))) for name, of in squares.items()}

@@ -21,11 +21,11 @@ from refit import records
 from replays import Replay, replays
 from simulated import coverage
 
-from graftwork.budget.climber import kept
+from graftwork.budget.climber import kept_gain
 from graftwork.budget.forecast import LEAST_PART, PARTS
 from graftwork.compare.search import CHEAP, LEAST_SHARE, NEXT_TO_NOTHING, ROUNDS
 from graftwork.decision.choice import WORTH
-from graftwork.decision.earlier_boards import Experience, shipped
+from graftwork.decision.earlier_boards import Experience, shipped_prior
 from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
@@ -89,7 +89,7 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
         nonlocal spent
         seed = int(turns[arm][standing.begun[arm]])
         standing.begin(arm)
-        lost = (1 - kept(parts[arm])) * task.gain(arm, of_validation=True)
+        lost = (1 - kept_gain(parts[arm])) * task.gain(arm, of_validation=True)
         shown = Evidence(task.arms[arm].validation[seed] - lost, task.draws(arm, seed, standing.spread) - lost)
         standing.add(arm, shown, parts[arm] * seconds[arm])
         spent += parts[arm] * seconds[arm]
@@ -104,7 +104,7 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
     def asked() -> tuple[dict[Arm, float], int, float, float, float, dict[Arm, float]]:
         cut()
         needed = {arm: parts[arm] * taken for arm, taken in seconds.items()}
-        return needed, most, worth, whole, budget * full - spent, {arm: kept(part) for arm, part in parts.items()}
+        return needed, most, worth, whole, budget * full - spent, {arm: kept_gain(part) for arm, part in parts.items()}
 
     for sort in (FLOOR, SIMPLE, FROZEN):
         for arm in [arm for arm in task.arms if arm.sort == sort]:
@@ -125,7 +125,7 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
     return Outcome(
         task.name,
         chosen.label,
-        task.best - task.arms[chosen].test + (1 - kept(parts[chosen])) * task.gain(chosen),
+        task.best - task.arms[chosen].test + (1 - kept_gain(parts[chosen])) * task.gain(chosen),
         parts[chosen] * seconds[chosen] / full,
         spent / full,
         standing.posterior.shortfall(chosen),
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--simulated", type=int, default=2000)
     chosen = parser.parse_args()
-    tasks, sizes = replays(), Sizes.read(shipped()[0])
+    tasks, sizes = replays(), Sizes.read(shipped_prior()[0])
     known = priors(tasks, sizes)
     rules: dict[str, Callable[[Replay, int], Outcome]] = {
         f"graftwork, --worth {100 * worth:g}": partial(decided, known, worth) for worth in (0.0, 0.005, 0.02)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graftwork.units import duration, percent, scaled
+from graftwork.units import duration, percent, with_prefix
 
 RESULTS = Path(__file__).parent / "results"
 Result = dict[str, Any]
@@ -66,7 +66,9 @@ def _contenders(result: Result) -> str:
                     name + (" (a part, scaled)" if shared else ""),
                     _seconds(epoch, (entry["about"] or {}).get("share", 1.0)),
                     "–" if shared else _seconds(entry.get("fit_seconds")),
-                    scaled(entry["tokens_per_second"]["median"], "").strip() if "tokens_per_second" in entry else "–",
+                    with_prefix(entry["tokens_per_second"]["median"], "").strip()
+                    if "tokens_per_second" in entry
+                    else "–",
                     "–" if scores is None or shared else percent(scores["mean"]),
                     "; ".join(_ratios(heat, name)) or "–",
                 ]
@@ -111,8 +113,8 @@ def _share(result: Result) -> str:
     rate = machine["flops_per_second"]["median"]
     row = [
         f"{percent(middle)} % ({percent(shares[0])}–{percent(shares[-1])})",
-        scaled(rate, "FLOP/s"),
-        scaled(found["flops_per_epoch"], "FLOP"),
+        with_prefix(rate, "FLOP/s"),
+        with_prefix(found["flops_per_epoch"], "FLOP"),
     ]
     return _markdown(("share", "the machine's rate", "an epoch of sst2"), [row])
 
@@ -133,7 +135,7 @@ def _growth(result: Result) -> str:
             f"{entry['about']['train_rows']:,}",
             _seconds(entry["fit_seconds"]),
             f"{entry['fit_seconds']['median'] / entry['about']['train_rows'] * 1000:.3g}",
-            scaled(entry["peak_bytes"], "B"),
+            with_prefix(entry["peak_bytes"], "B"),
         ]
         for heat in result["heats"]
         for entry in heat["contenders"].values()

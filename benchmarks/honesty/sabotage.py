@@ -36,7 +36,7 @@ from graftwork.machine.environment import environment
 from graftwork.receipts.file_integrity import id_of, read_spec
 from graftwork.receipts.verify import DIFFERENT, EQUAL, Verifier, verifier
 from graftwork.run import execute
-from graftwork.run.receipt import randomness_of, sealed
+from graftwork.run.receipt import randomness_of, with_seal
 from graftwork.run.receipt_fields import problems
 
 RESULT = Path(__file__).parent / "results" / "sabotage.json"
@@ -63,7 +63,7 @@ class Scene:
         """Change receipt.json, and update its seal if `seal` is true."""
         content = read_json(self.run / "receipt.json")
         edit(content)
-        write_json(self.run / "receipt.json", sealed(content) if seal else content)
+        write_json(self.run / "receipt.json", with_seal(content) if seal else content)
 
     def result(self, edit: Edit) -> None:
         """Change result.json."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import graftwork as gw
 from graftwork.compare.mistakes import tempered_logits
-from graftwork.evaluate.label_errors import averaged, suspected_labels
+from graftwork.evaluate.label_errors import mean_probabilities, suspected_labels
 from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 from graftwork.registry import kinds
@@ -112,7 +112,7 @@ def measure(data: Path, name: str, ways: Mapping[str, Found]) -> dict[str, Any]:
     told = []
     for seed in range(SEEDS):
         given, which = flipped(clean, len(labels), seed)
-        chances = averaged([[of[min(seed, len(of) - 1)]] for of in logits.values()])
+        chances = mean_probabilities([[of[min(seed, len(of) - 1)]] for of in logits.values()])
         for way, ranked in ways.items():
             first = ranked(chances, given)[:FIRST]
             told.append({"seed": seed, "way": way, "suspects": len(ranked(chances, given)),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.io.files import read_json
-from graftwork.units import percent, scaled, show
+from graftwork.units import percent, show, with_prefix
 
 RESULTS = Path(__file__).parent / "results"
 Content = Mapping[str, Any]
@@ -38,7 +38,7 @@ def pretrainings(content: Content, names: Sequence[str]) -> str:
         facts, costs, own, other = found["facts"], found["costs"], found["scores"], found["wikitext2"]
         lines.append([
             f"`{name}`", f"`{found['objective']}`", cost(costs, "trained_parameters"),
-            show(found["parameters_outside_embeddings"], "parameters"), scaled(facts["tokens_seen"], ""),
+            show(found["parameters_outside_embeddings"], "parameters"), with_prefix(facts["tokens_seen"], ""),
             f"{facts['passes']:.2f}", cost(costs, "train_flops"), cost(costs, "train_cpu_seconds"),
             cost(costs, "energy_joules"), predicts(own), predicts(other),
         ])  # fmt: skip
@@ -188,7 +188,7 @@ def domain(content: Content) -> Iterator[str]:
         yield rows_of(["held-out text: masked tokens' perplexity, bits per byte", "before", "after"], lines)
         costs = found["costs"]
         yield (
-            f"{scaled(facts['tokens_seen'], '')} tokens seen, {cost(costs, 'train_flops')}, "
+            f"{with_prefix(facts['tokens_seen'], '')} tokens seen, {cost(costs, 'train_flops')}, "
             f"{cost(costs, 'train_cpu_seconds')} of the processor, {cost(costs, 'energy_joules')}."
         )
     judged = units.get("judge.domain", {})

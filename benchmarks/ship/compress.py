@@ -24,7 +24,7 @@ from typing import Any
 import graftwork as gw
 from graftwork.core.example import Example
 from graftwork.module.task_module import TaskModule
-from graftwork.module.trained_on import reopened
+from graftwork.module.trained_on import reopen_data
 from graftwork.ship.rung_measure import one_thread
 
 BATCH, ROUNDS, TIMED = 32, 3, 256
@@ -150,7 +150,7 @@ def measure(key: dict[str, Any], given: argparse.Namespace, folder: Path) -> dic
     if found["module"]:
         with one_thread():
             modules = {"teacher": run.module, "compressed": TaskModule.load(folder / "small")}
-            dataset = reopened(modules["teacher"].description["data"], task)[0]
+            dataset = reopen_data(modules["teacher"].description["data"], task)[0]
             assert dataset is not None
             result["per_second"] = rates(modules, dataset.test.examples)
     return result

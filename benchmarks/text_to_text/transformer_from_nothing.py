@@ -19,7 +19,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import graftwork as gw
 from graftwork.machine.environment import environment
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 
 HERE = Path(__file__).parent.absolute()
 DATA, PARTS = Path("multi30k_en_de"), ("val", "test2016")
@@ -79,7 +79,7 @@ class Translator:
 
     def flops(self, texts: list[str]) -> float:
         """Return the mean FLOP of a translation, each written by itself."""
-        return sum(counted(lambda text=text: self.written([text]))[1] for text in texts) / len(texts)
+        return sum(count_flops(lambda text=text: self.written([text]))[1] for text in texts) / len(texts)
 
 
 def scored(folder: Path) -> dict[str, Any]:

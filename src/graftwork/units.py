@@ -28,13 +28,13 @@ def show(value: float | None, unit: str) -> str:
     if unit == "s":
         return duration(value)
     if unit == "bytes":
-        return scaled(value, "B")
+        return with_prefix(value, "B")
     if unit in ("FLOP", "J", "parameters"):
-        return scaled(value, "" if unit == "parameters" else unit)
+        return with_prefix(value, "" if unit == "parameters" else unit)
     return f"{_digits(value)} {unit}".strip()
 
 
-def scaled(value: float, unit: str) -> str:
+def with_prefix(value: float, unit: str) -> str:
     """Format a value with decimal prefixes (k = 1,000), as is usual for parameters, FLOPs and file sizes."""
     for factor, prefix in _PREFIXES:
         if abs(value) >= _CARRIES * factor:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graftwork.nn.character_ids import WORD_LENGTH
 from graftwork.pretrained.allennlp import published_files, read_published
-from graftwork.pretrained.character_words import END, START, number_of, spelled
+from graftwork.pretrained.character_words import END, START, number_of, symbols_of_words
 
 BATCHES = 3  # rows of a batch: one sentence of each list
 NEAR = 1e-5
@@ -35,7 +35,7 @@ def characters_of_batch(sentences: list[str]) -> tuple[torch.Tensor, torch.Tenso
     characters = torch.zeros(*mask.shape, WORD_LENGTH, dtype=torch.int64)
     for row, numbers in enumerate(listed):
         mask[row, : len(numbers)] = True
-        characters[row, : len(numbers)] = torch.from_numpy(spelled(numbers))
+        characters[row, : len(numbers)] = torch.from_numpy(symbols_of_words(numbers))
     return characters, mask
 
 
@@ -75,6 +75,6 @@ def test_words_out_of_context(published: Path) -> None:
     marks = {"<S>": START, "</S>": END}
     numbers = [marks.get(word, number_of(word)) for word in words[: len(expected)]]
     with torch.no_grad():
-        given = network.words(torch.from_numpy(spelled(numbers))).numpy()
+        given = network.words(torch.from_numpy(symbols_of_words(numbers))).numpy()
     assert given.shape == expected.shape
     assert np.abs(given - expected).max() < NEAR

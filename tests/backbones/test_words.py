@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from graftwork.backbones.tiny_text import MAX_LENGTH, tiny_tokenizer
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
-from graftwork.core.ragged import Ragged, added
+from graftwork.core.ragged import Ragged, add_to_first_rows
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.windows import OVERLAP, QUESTION
@@ -78,7 +78,7 @@ def test_a_word_without_a_token_is_not_seen(backbone: Backbone) -> None:
     words = encoded.words
     assert words is not None and words.seen == [[0, 2], [0]] and encoded.cut == 0 and words.unseen == 1
     logits = np.arange(6.0).reshape(-1, 2)
-    whole = added(encoded.whole(logits, np.array([1, 0]), blind=[-1.0, -2.0]), np.array([10.0, 20.0]))
+    whole = add_to_first_rows(encoded.whole(logits, np.array([1, 0]), blind=[-1.0, -2.0]), np.array([10.0, 20.0]))
     assert isinstance(whole, Ragged) and len(whole) == 2
     assert whole.tolist() == [[[12, 23], [-1, -2], [4, 5]], [[10, 21]]]
 

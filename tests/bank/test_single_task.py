@@ -16,9 +16,9 @@ from graftwork.errors import ConfigError, UnknownName
 from graftwork.module.task_module import TaskModule
 from graftwork.run.session import Session
 from graftwork.run.train import train_in
-from graftwork.serve.server import served
+from graftwork.serve.server import open_served
 from graftwork.ship.export import export
-from graftwork.ship.folding import folded
+from graftwork.ship.folding import folded_network
 from graftwork.ship.standalone import save_standalone
 
 TEXTS = ["good film", "a bad one, and long, and dull", "x"]
@@ -37,8 +37,8 @@ def asked(task: Any, module: TaskModule) -> list[dict[str, Any]]:
 
 
 def test_a_module_answers_under_its_name(module: TaskModule) -> None:
-    task = served(module.folder, "cpu")
-    assert isinstance(task, SingleTask) and served(module.folder.parent, "cpu").path == module.folder
+    task = open_served(module.folder, "cpu")
+    assert isinstance(task, SingleTask) and open_served(module.folder.parent, "cpu").path == module.folder
     assert asked(task, module) == module.predict(TEXTS)
     name = module.task.name
     assert list(task.tasks) == [name] and task.tasks[name].roles == module.roles and task.precision == "fp32"
@@ -52,13 +52,13 @@ def test_a_module_answers_under_its_name(module: TaskModule) -> None:
 
 @pytest.mark.slow
 def test_one_with_a_network_of_its_own_is_exported_and_served(module: TaskModule, tmp_path: Path) -> None:
-    network = folded(module)
+    network = folded_network(module)
     own = save_standalone(module, tmp_path / "own", network.backbone, head=network.head)
     told = export(tmp_path / "own", tmp_path / "onnx", to="onnx")
     assert told["largest_difference"] < 1e-4
     for folder in ("own", "onnx"):
-        answers = asked(served(tmp_path / folder, "cpu"), own)
+        answers = asked(open_served(tmp_path / folder, "cpu"), own)
         assert [one["label"] for one in answers] == [one["label"] for one in module.predict(TEXTS)]
         assert answers[1]["probabilities"] == pytest.approx(module.predict(TEXTS)[1]["probabilities"], abs=1e-4)
     with pytest.raises(ConfigError, match="no network that can be looked into"):
-        served(tmp_path / "onnx", "cpu").open_backbone()
+        open_served(tmp_path / "onnx", "cpu").open_backbone()

@@ -13,11 +13,11 @@ import pytest
 
 from graftwork.budget import climber as climbing
 from graftwork.budget.budget_account import Budget, BudgetAccount
-from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, PossibleRun, kept
+from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, PossibleRun, kept_gain
 from graftwork.budget.forecast import Forecast
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices
-from graftwork.core.configured_methods import ConfiguredMethod, named_from_config, parse_method
+from graftwork.core.configured_methods import ConfiguredMethod, configured_from, parse_method
 from graftwork.core.meter import Cost, Phase
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.run import Recipe, RunResult
@@ -130,7 +130,7 @@ class Climb:
     def evidence(self, dataset: Any, folder: Path) -> Evidence:
         """In place of `validation_evidence`."""
         spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
-        made = named_from_config(spec["method"])
+        made = configured_from(spec["method"])
         found = self.scores.get(made.label, self.scores.get(made.label.partition(":learning_rate")[0]))
         assert found is not None
         score = found if isinstance(found, float) else found[spec["seed"]]
@@ -280,9 +280,9 @@ def test_a_part_of_a_run_is_offered_for_a_part_of_its_gain(climb: Climb) -> None
     rung.forecast = Forecast({"steps": 60.0}, epochs=6)
     arm = Arm.of(rung.method)
     assert offered._offer(arm, 60.0, 1.0) == PossibleRun(60.0, 1.0)
-    assert offered._offer(arm, 47.0, 1.0) == PossibleRun(45.0, kept(0.75))
+    assert offered._offer(arm, 47.0, 1.0) == PossibleRun(45.0, kept_gain(0.75))
     assert offered._offer(arm, 11.0, 1.0) == PossibleRun(60.0, 1.0)  # not even a fifth
-    assert 0.5 < kept(1 / 3) < kept(2 / 3) < kept(1.0) == 1.0
+    assert 0.5 < kept_gain(1 / 3) < kept_gain(2 / 3) < kept_gain(1.0) == 1.0
 
 
 def test_what_is_measured_and_fits_comes_before_measuring_what_may_not(climb: Climb) -> None:

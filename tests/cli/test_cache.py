@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.data.readers.embedded_media import kept
+from graftwork.data.readers.embedded_media import cached_file
 from graftwork.io.cache_folder import CacheFolder, cache_folder
 from graftwork.pretrain.corpus_cache import corpora_folder
 from graftwork.train import frozen_pass
@@ -73,7 +73,7 @@ def test_what_is_kept_is_listed_and_cleared(graft: Graft, trained: Callable[...,
 
 
 def test_files_out_of_tables_are_listed_and_cleared_too(graft: Graft) -> None:
-    path = kept(b"content", "a.png")
+    path = cached_file(b"content", "a.png")
     assert "7 B in 1 file out of tables" in graft("cache").out
     assert json.loads(graft("cache", "ls", "--json").out)["media"]["files"] == 1
     assert "removed 1 file out of tables" in graft("cache", "clear").out and not path.exists()

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from toys import RECIPE, SECONDS, Comparison
 
-from graftwork.compare.grid import Grid, MethodRuns, run_all, spent
+from graftwork.compare.grid import Grid, MethodRuns, real_cost, run_all
 from graftwork.compare.workers import Finished, Report, RunOrder, one_by_one
 from graftwork.core.configured_methods import parse_method
 from graftwork.core.meter import Phase
@@ -128,7 +128,7 @@ def test_a_backbone_is_opened_once_for_the_runs_over_it() -> None:
         return [RunResult(str(at), at, "ok", spent=Phase(one, 2 * one), opening=Phase(opening, opening))
                 for at, one in enumerate(seconds)]  # fmt: skip
 
-    costs = spent(runs(5.0, 1.0, 2.0), runs(7.0, 4.0), [])
+    costs = real_cost(runs(5.0, 1.0, 2.0), runs(7.0, 4.0), [])
     assert {name: cost.value for name, cost in costs.items()} == {
         "wall_seconds": 5 + 7 + 7.0, "cpu_seconds": 5 + 7 + 14.0, "runs": 3.0,
     }  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from boards import board, decision, row
 
 from graftwork.compare.listeners import unwatched
-from graftwork.compare.shipped import require_shippable, shipped
+from graftwork.compare.shipped import compressed_modules, require_shippable
 from graftwork.errors import ConfigError, StorageError
 from graftwork.run.session import Session
 from graftwork.testing import tiny_dataset
@@ -39,7 +39,7 @@ def test_the_chosen_method_comes_first_and_an_older_module_goes_where_none_is_sh
     rows = [row("majority", 0.3, 0.001), row("lora", 0.8, 20), row("full", 0.93, 200), row("adapter", 0.79, 30)]
     made = board(rows, decision=decision("lora", {"lora": 0.001}))
     (tmp_path / "shipped").mkdir()
-    found = shipped(made, session(tmp_path), tmp_path, unwatched)
+    found = compressed_modules(made, session(tmp_path), tmp_path, unwatched)
     assert found["left_out"] == [(name, "none of its runs has a task module") for name in ("lora", "full", "majority")]
     assert (found["rows"], found["chosen"], found["module"]) == ([], None, None)
     assert [*tmp_path.iterdir()] == [] and found["rows_needed"] == 598

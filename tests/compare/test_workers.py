@@ -475,7 +475,7 @@ def test_workers_execute_what_is_ordered_meanwhile(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(workers, "_Worker", Obliging)
     monkeypatch.setattr(workers, "SECONDS_BETWEEN_LOOKS", 0.001)
     monkeypatch.setattr(workers, "read_result", lambda path: RunResult(path.parent.name, 0, "ok"))
-    monkeypatch.setattr(workers, "repriced", lambda result, prices: result)
+    monkeypatch.setattr(workers, "with_prices", lambda result, prices: result)
     monkeypatch.setattr(Opening, "of", lambda sessions: SimpleNamespace(runs_at_once=2))
 
     def find(run: str) -> RunResult | None:

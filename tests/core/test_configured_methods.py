@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from graftwork.core.configured_methods import method_from_config, named, named_from_config, of_a, parse_method
+from graftwork.core.configured_methods import configured, configured_from, method_from_config, of_a, parse_method
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.lora import Lora
@@ -35,7 +35,7 @@ def test_what_was_named_is_known_be_it_the_default() -> None:
 
 def test_the_label_names_only_what_differs() -> None:
     assert parse_method("lora:rank=8:alpha=16").label == "lora"
-    assert named("lora", {"rank": 4}).label == "lora:rank=4"
+    assert configured("lora", {"rank": 4}).label == "lora:rank=4"
 
 
 def test_a_config_is_the_method_again() -> None:
@@ -102,7 +102,7 @@ def test_what_follows_by_belongs_to_the_method_below() -> None:
     made = parse_method("no_transfer:by=adapter:size=8:placement=pfeiffer")
     assert made.config["by"] == "adapter:size=8:placement=pfeiffer"
     assert made.label == "no_transfer:by=adapter:size=8:placement=pfeiffer"
-    assert named_from_config(made.config) == made
+    assert configured_from(made.config) == made
     with pytest.raises(UnknownName, match="hyper-parameter of no_transfer 'size'"):
         parse_method("no_transfer:size=8:by=adapter")
 

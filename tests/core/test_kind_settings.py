@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.core.kind_settings import kind_settings, made, settings_of
+from graftwork.core.kind_settings import kind_settings, parse_kind_settings, settings_of
 from graftwork.core.task import OF_FORMAT_1, Task
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.registry import kinds
@@ -73,14 +73,16 @@ def test_what_is_derived_can_not_be_given(tmp_path: Path) -> None:
 
 
 def test_settings_are_made_and_refused() -> None:
-    assert made("choice", {"choices": "a, b"}).choices == ("a", "b")
-    assert made("regression", {"stray_tags": "repair", "choices": ()}) == made("regression", {}), "their defaults"
+    assert parse_kind_settings("choice", {"choices": "a, b"}).choices == ("a", "b")
+    assert parse_kind_settings("regression", {"stray_tags": "repair", "choices": ()}) == parse_kind_settings(
+        "regression", {}
+    ), "their defaults"
     with pytest.raises(ConfigError, match="a task of kind regression has no use for stray_tags"):
-        made("regression", {"stray_tags": "refuse"})
+        parse_kind_settings("regression", {"stray_tags": "refuse"})
     with pytest.raises(UnknownName, match="did you mean 'refuse'"):
-        made("regression", {"stray_tags": "refused"})
+        parse_kind_settings("regression", {"stray_tags": "refused"})
     with pytest.raises(UnknownName, match="did you mean 'count_from'"):
-        made("choice", {"count_form": "1"})
+        parse_kind_settings("choice", {"count_form": "1"})
 
 
 def test_a_setting_is_described() -> None:

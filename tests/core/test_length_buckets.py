@@ -27,7 +27,7 @@ from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 from graftwork.train import flops
-from graftwork.train.flops import StepCounter, counted
+from graftwork.train.flops import StepCounter, count_flops
 from graftwork.train.loop import build_model
 
 WORDS = ["the", "good", "bad", "film", "was", "so", "sad", "and", "warm", "it", "a", "cold"]
@@ -150,9 +150,9 @@ def test_the_products_of_buckets_are_counted_and_then_known(monkeypatch: pytest.
 
     def recorded(work: Any) -> Any:
         times.append(1)
-        return counted(work)
+        return count_flops(work)
 
-    monkeypatch.setattr(flops, "counted", recorded)
+    monkeypatch.setattr(flops, "count_flops", recorded)
     model = build_model(Full(), Setting(DATA.task, kinds.get("classification"), BACKBONE), towers=2)
     tally, expected, padding = Tally(), 0.0, 0.0
     counter = StepCounter(tally)
@@ -162,7 +162,7 @@ def test_the_products_of_buckets_are_counted_and_then_known(monkeypatch: pytest.
         encoded = BACKBONE.encode(pairs(questions, passages))
         inputs = BACKBONE.collate(encoded, range(4))
         with torch.no_grad():
-            one = counted(lambda inputs=inputs: model(inputs))[1]  # type: ignore[misc]
+            one = count_flops(lambda inputs=inputs: model(inputs))[1]  # type: ignore[misc]
             counter.run(inputs["attention_mask"], lambda inputs=inputs: model(inputs), 2)  # type: ignore[misc]
         expected += one
         padding += one * (1 - int(inputs["attention_mask"].sum()) / positions_of(encoded, [0, 1]))

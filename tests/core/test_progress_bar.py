@@ -47,7 +47,7 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
 def test_where_nobody_looks_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     err = io.StringIO()
-    with redirect_stderr(err), bars.shown(None) as progress, watched(None, None) as (other, watch):
+    with redirect_stderr(err), bars.progress_or_bar(None) as progress, watched(None, None) as (other, watch):
         progress(0.5, "epoch 1")
         assert progress is silent and other is silent and watch is unwatched
     assert err.getvalue() == ""
@@ -61,7 +61,7 @@ def test_ipython_on_a_terminal_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_notebook_has_the_bar_in_its_cell(cell: Cell) -> None:
-    with bars.shown(None) as progress:
+    with bars.progress_or_bar(None) as progress:
         progress(0.5, "<epoch> 1")
     assert "reading the data" in cell.shown[1]["text/plain"]
     assert "50%" in cell.shown[2]["text/plain"] and "<epoch> 1" in cell.shown[2]["text/plain"]
@@ -70,7 +70,7 @@ def test_a_notebook_has_the_bar_in_its_cell(cell: Cell) -> None:
 
 
 def test_what_is_given_is_used_and_nothing_shown(cell: Cell) -> None:
-    with bars.shown(silent) as progress, watched(silent, None) as (other, watch):
+    with bars.progress_or_bar(silent) as progress, watched(silent, None) as (other, watch):
         assert progress is silent and other is silent and watch is unwatched
     assert cell.shown == []
 
@@ -84,7 +84,7 @@ def test_a_comparison_fills_its_table_in_the_cell(cell: Cell) -> None:
 
 def test_a_cell_is_not_flooded(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bars, "SECONDS_BETWEEN_UPDATES", 60.0)
-    with bars.shown(None) as progress:
+    with bars.progress_or_bar(None) as progress:
         for number in range(100):
             progress(number / 100, "epoch")
     assert len(cell.shown) == 3, "the empty cell, the first text, and the empty cell at the end"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graftwork.core.configured_methods import parse_method
-from graftwork.decision.earlier_boards import Experience, TaskRecord, keep, own, own_file, record_of, shipped
+from graftwork.decision.earlier_boards import Experience, TaskRecord, keep, own, own_file, record_of, shipped_prior
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.traits import FROZEN, SIMPLE, TUNED, Arm, Traits
 from graftwork.errors import DataError
@@ -60,15 +60,15 @@ def test_a_user_keeps_own_boards_and_they_count() -> None:
     keep([record_of(board(), "mine"), record_of(board(), "other")])
     keep([record_of(board(rows=[*board()["rows"]]), "mine")])
     assert [task.name for task in own().tasks] == ["mine", "other"]
-    assert len(Prior.load().experience.tasks) == len(shipped()[1].tasks) + 2
-    assert len(Prior.load("0ab6").experience.tasks) == len(shipped()[1].tasks)  # these rows are asked about
+    assert len(Prior.load().experience.tasks) == len(shipped_prior()[1].tasks) + 2
+    assert len(Prior.load("0ab6").experience.tasks) == len(shipped_prior()[1].tasks)  # these rows are asked about
     keep((), without=["other"])
     assert [task.name for task in own().tasks] == ["mine"]
     assert not list(own_file().parent.glob("*.part"))
 
 
 def test_what_is_shipped_names_known_methods() -> None:
-    sizes, experience = shipped()
+    sizes, experience = shipped_prior()
     assert Sizes.read(sizes).tuned > 0
     for task in experience.tasks:
         assert len(task.scores) >= 3
@@ -77,6 +77,6 @@ def test_what_is_shipped_names_known_methods() -> None:
 
 
 def test_a_choice_without_our_tasks(tmp_path: Path) -> None:
-    _, experience = shipped()
+    _, experience = shipped_prior()
     name = experience.tasks[0].name
     assert name not in [task.name for task in experience.without([name]).tasks]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graftwork.decision.choice import choose, parse_worth
-from graftwork.decision.next_run import assumed, best_next, expected_gain
+from graftwork.decision.next_run import as_if_finished, best_next, expected_gain
 from graftwork.decision.posterior import TOP, Posterior, RunScore, expected, posterior
 from graftwork.decision.prior import LEVEL, Belief, Sizes
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm
@@ -143,7 +143,7 @@ def test_a_run_is_worth_what_it_may_change() -> None:
 
 def test_a_run_on_its_way_is_worth_less_a_second_time() -> None:
     there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)])
-    after = assumed(there, FULL)
+    after = as_if_finished(there, FULL)
     assert after.ran == there.ran | {FULL} and after.mean.tolist() == there.mean.tolist()
     assert expected_gain(after, FULL, after.ran) < expected_gain(there, FULL, there.ran)
 

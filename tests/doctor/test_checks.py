@@ -38,7 +38,7 @@ from graftwork.doctor.checks import (
     threads,
     versions,
 )  # fmt: skip
-from graftwork.doctor.tested import CHECKOUT, EXTRAS, installed, of_extra, versions_tested
+from graftwork.doctor.tested import CHECKOUT, EXTRAS, installed_version, of_extra, versions_tested
 from graftwork.io.cache_folder import cache_folder
 from graftwork.io.files import write_json
 from graftwork.io.locks import holding
@@ -195,7 +195,7 @@ def test_a_kept_choice_is_measured_again(
     monkeypatch.setattr(environment, "built_with_onednn", lambda: True)
     several_threads = {"fp32": 9e9, "bf16": 1e9}  # as where others take the cores: it decides nothing
     monkeypatch.setattr(matrix_rate, "product_rates", lambda *_: several_threads)
-    monkeypatch.setattr(matrix_rate, "measured", lambda: MeasuredRates.of({"fp32": 1e9, "bf16": now * 1e9}))
+    monkeypatch.setattr(matrix_rate, "measure_rates", lambda: MeasuredRates.of({"fp32": 1e9, "bf16": now * 1e9}))
     assert bad(looked(matrix_rate, seconds=1.0)) == []  # nothing is kept yet: the first run will measure
     place = keep(kept, {"fp32": 1e9, "bf16": 1e9})
     assert bad(looked(matrix_rate, seconds=1.0)) == ([("slow", "bf16 is 3.0 times as fast")] if slow else [])
@@ -332,7 +332,7 @@ def test_libraries_that_are_missing_or_too_old_fail(looked: Looked, monkeypatch:
     needed = [Requirement("torch>=2.5"), Requirement("scipy>=1.12"), Requirement("rich>=13")]
     here = {"torch": "2.4.1", "scipy": None, "rich": "14.0.0"}
     monkeypatch.setattr(versions, "of_extra", lambda extra: [] if extra else needed)
-    monkeypatch.setattr(versions, "installed", lambda name: here[name])
+    monkeypatch.setattr(versions, "installed_version", lambda name: here[name])
     monkeypatch.setattr(versions, "versions_tested", lambda: {"torch": "2.13.0", "rich": "15.0.0"})
     found = bad(looked(versions))
     assert found[:2] == [("fails", "torch 2.4.1"), ("fails", "scipy is missing")]
@@ -345,7 +345,7 @@ def test_of_an_extra_only_what_is_installed_is_compared(looked: Looked, monkeypa
     told = {"": ["torch>=2.5"], "sound": ["soundfile>=0.13"], "images": ["pillow>=11"], "serve": ["uvicorn>=0.34"]}
     here = {"torch": "2.13.0", "soundfile": None, "pillow": "10.0", "uvicorn": "0.35"}
     monkeypatch.setattr(versions, "of_extra", lambda extra: [Requirement(line) for line in told.get(extra, [])])
-    monkeypatch.setattr(versions, "installed", lambda name: here[name])
+    monkeypatch.setattr(versions, "installed_version", lambda name: here[name])
     monkeypatch.setattr(versions, "versions_tested", lambda: {"torch": "2.13.0", "uvicorn": "0.54.0"})
     assert bad(looked(versions)) == [("fails", "pillow 10.0"), ("note", "uvicorn 0.35 (tested: 0.54.0)")]
 
@@ -355,7 +355,7 @@ def test_the_tested_versions_are_found_in_a_checkout_and_in_an_installation(
 ) -> None:
     from graftwork.doctor import tested
 
-    assert versions_tested()["torch"] and installed("torch")
+    assert versions_tested()["torch"] and installed_version("torch")
     text = (tested.CHECKOUT / "constraints.txt").read_text(encoding="utf-8")
     monkeypatch.setattr(tested, "CHECKOUT", tmp_path)
     kept = {"extra_metadata/constraints.txt": text}
@@ -368,10 +368,10 @@ def test_the_tested_versions_are_found_in_a_checkout_and_in_an_installation(
 def test_extras_that_are_missing_say_what_they_bring(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"elmo": [Requirement("h5py>=3")], "vectors": [Requirement("gensim>=4")]}
     monkeypatch.setattr(optional, "of_extra", lambda extra: told.get(extra, []))
-    monkeypatch.setattr(optional, "installed", lambda name: None if name == "gensim" else "1")
+    monkeypatch.setattr(optional, "installed_version", lambda name: None if name == "gensim" else "1")
     [finding] = looked(optional)
     assert finding.level == "ok" and finding.says.startswith("no gensim: training of word vectors")
-    monkeypatch.setattr(optional, "installed", lambda name: "1")
+    monkeypatch.setattr(optional, "installed_version", lambda name: "1")
     assert looked(optional)[0].says == "all are installed"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graftwork.evaluate.label_errors import LabelSuspect, averaged, suspected_labels
+from graftwork.evaluate.label_errors import LabelSuspect, mean_probabilities, suspected_labels
 
 
 def test_by_hand() -> None:
@@ -23,7 +23,7 @@ def test_flipped_labels_come_first() -> None:
     logits = random.normal(0, 1, (1_000, 4)) + 6 * np.eye(4)[true]
     given, flipped = true.copy(), random.permutation(1_000)[:50]
     given[flipped] = (true[flipped] + random.integers(1, 4, 50)) % 4
-    found = suspected_labels(averaged([[logits]]), given)
+    found = suspected_labels(mean_probabilities([[logits]]), given)
     assert len({one.row for one in found[:50]} & {*flipped.tolist()}) >= 40
     assert [one.confidence for one in found] == sorted(one.confidence for one in found)
     assert all(one.likely != given[one.row] for one in found)
@@ -36,4 +36,4 @@ def test_a_class_without_examples_is_never_likely() -> None:
 
 def test_methods_count_alike_whatever_their_number_of_runs() -> None:
     sure, other = np.array([[50.0, 0.0]]), np.array([[0.0, 50.0]])
-    assert averaged([[sure], [other, other, other]]) == pytest.approx(np.array([[0.5, 0.5]]))
+    assert mean_probabilities([[sure], [other, other, other]]) == pytest.approx(np.array([[0.5, 0.5]]))

@@ -16,7 +16,7 @@ from graftwork.data.readers.lines import read_lines
 from graftwork.data.readers.word_vector_files import read_word_vectors
 from graftwork.errors import DataError
 from graftwork.io import gzip_files
-from graftwork.io.gzip_files import FORMATS, NotWhole, unpacked
+from graftwork.io.gzip_files import FORMATS, NotWhole, open_unpacked
 from graftwork.pretrain.text_files import parts
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -30,7 +30,7 @@ def written(path: Path, content: bytes) -> Path:
 
 
 def read(path: Path) -> bytes:
-    with unpacked(path) as stream:
+    with open_unpacked(path) as stream:
         return stream.read()
 
 
@@ -71,7 +71,7 @@ def test_a_bomb_is_refused_before_it_is_handed_on(
     path = bomb(tmp_path / f"t.txt{suffix}", byte, 10 << 20)
     handed_on = 0
     far_more = r"unpacks to far more than a text would\n.*\n.*at most 4 MiB"
-    with pytest.raises(DataError, match=far_more), unpacked(path) as stream:
+    with pytest.raises(DataError, match=far_more), open_unpacked(path) as stream:
         while block := stream.read(1 << 16):
             handed_on += len(block)
     assert handed_on < 1 << 20
@@ -87,7 +87,7 @@ def test_a_bomb_behind_a_real_text_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(gzip_files, "MOST_TIMES", 20)
     path = bomb(tmp_path / "t.gz", b"a", 20 << 20)
     path.write_bytes(gzip.compress(NOISE) + path.read_bytes())
-    with pytest.raises(DataError, match="unpacks to far more"), unpacked(path) as stream:
+    with pytest.raises(DataError, match="unpacks to far more"), open_unpacked(path) as stream:
         while stream.read(1 << 20):
             pass
 

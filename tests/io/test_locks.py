@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graftwork.io import locks
-from graftwork.io.locks import held, holding, try_lock
+from graftwork.io.locks import hold_lock, holding, try_lock
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_file_system_without_locks(code: int, tmp_path: Path, monkeypatch: pyt
         assert try_lock(stream.fileno()) is None
     with holding(tmp_path / "lock") as ours, holding(tmp_path / "lock") as too:
         assert ours is None and too is None
-    with held(tmp_path / "stays") as can_lock, held(tmp_path / "stays"):
+    with hold_lock(tmp_path / "stays") as can_lock, hold_lock(tmp_path / "stays"):
         assert not can_lock
     assert (tmp_path / "stays").exists()
 

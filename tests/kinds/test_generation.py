@@ -10,7 +10,7 @@ import pytest
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError
 from graftwork.registry import kinds
-from graftwork.targets.written_texts import written
+from graftwork.targets.written_texts import written_array
 
 KIND = kinds.get("generation")
 TASK = Task("t", Path(), kind="generation")
@@ -45,7 +45,7 @@ def test_the_constant_is_the_most_frequent_text() -> None:
 
 
 def test_answers_are_told_in_a_line() -> None:
-    outputs = written(["Ein\nMann", ""], [math.log(0.5), 0.0], [True, False])
+    outputs = written_array(["Ein\nMann", ""], [math.log(0.5), 0.0], [True, False])
     first, second = KIND.decode(outputs, TASK, ())
     assert first == {"text": "Ein\nMann", "probability": 0.5, "log_probability": math.log(0.5), "cut": True}
     assert KIND.sentence(first) == "Ein Mann   (cut at the longest length)" and KIND.sentence(second) == "(nothing)"
@@ -53,7 +53,7 @@ def test_answers_are_told_in_a_line() -> None:
 
 
 def test_a_search_by_beams_has_alternatives() -> None:
-    outputs = written(["a"], [math.log(0.5)], [False], [(("b", math.log(0.25), True),)])
+    outputs = written_array(["a"], [math.log(0.5)], [False], [(("b", math.log(0.25), True),)])
     (answer,) = KIND.decode(outputs, TASK.resolved(beams=2), ())
     assert answer["text"] == "a"
     assert answer["alternatives"] == [
@@ -63,10 +63,13 @@ def test_a_search_by_beams_has_alternatives() -> None:
 
 
 def test_another_text_is_infinitely_far() -> None:
-    ours = written(["a", "b"], [-100.0, -0.5], [False, True])
+    ours = written_array(["a", "b"], [-100.0, -0.5], [False, True])
     assert KIND.difference(ours, ours) == 0.0
-    assert KIND.difference(written(["a", "b"], [-101.0, -0.5], [False, True]), ours) == pytest.approx(0.01)
-    for other in (written(["a", "c"], [-100.0, -0.5], [False, True]), written(["a", "b"], [-100.0, -0.5], [False] * 2)):
+    assert KIND.difference(written_array(["a", "b"], [-101.0, -0.5], [False, True]), ours) == pytest.approx(0.01)
+    for other in (
+        written_array(["a", "c"], [-100.0, -0.5], [False, True]),
+        written_array(["a", "b"], [-100.0, -0.5], [False] * 2),
+    ):
         assert KIND.difference(other, ours) == math.inf
 
 

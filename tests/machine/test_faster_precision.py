@@ -13,7 +13,7 @@ import pytest
 
 from graftwork.errors import StorageError
 from graftwork.machine import faster_precision as module
-from graftwork.machine.faster_precision import MeasuredRates, faster_precision, kept, place_of
+from graftwork.machine.faster_precision import MeasuredRates, faster_precision, place_of, stored_rates
 
 FP32, BF16 = MeasuredRates("fp32", {"fp32": 2e9, "bf16": 1e9}), MeasuredRates("bf16", {"fp32": 1e9, "bf16": 2e9})
 MACHINE = {"processor": "one of its own", "torch": "9.9"}
@@ -33,7 +33,7 @@ class Measuring:
 @pytest.fixture
 def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
     made = Measuring()
-    monkeypatch.setattr(module, "measured", made)
+    monkeypatch.setattr(module, "measure_rates", made)
     return made
 
 
@@ -50,12 +50,12 @@ def test_fp32_must_be_clearly_faster(fp32: float, bf16: float, faster: str) -> N
 
 
 def test_it_is_measured_once_for_all_processes(measuring: Measuring) -> None:
-    assert kept(MACHINE) is None
+    assert stored_rates(MACHINE) is None
     assert [faster_precision(MACHINE) for _ in range(2)] == ["fp32", "fp32"] and measuring.asked == 1
     another_process()
     measuring.finds = BF16  # a near tie, or a busy moment
     assert faster_precision(MACHINE) == "fp32" and measuring.asked == 1
-    assert kept(MACHINE) == FP32
+    assert stored_rates(MACHINE) == FP32
 
 
 def test_another_machine_is_measured_for_itself(measuring: Measuring) -> None:
@@ -92,8 +92,8 @@ def test_what_is_not_ours_is_measured_anew_and_mended(measuring: Measuring, cont
     assert place is not None
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(content)
-    assert kept(MACHINE) is None
-    assert faster_precision(MACHINE) == "fp32" and kept(MACHINE) == FP32
+    assert stored_rates(MACHINE) is None
+    assert faster_precision(MACHINE) == "fp32" and stored_rates(MACHINE) == FP32
 
 
 def test_a_folder_that_cannot_be_written_is_no_matter(
@@ -113,7 +113,7 @@ def test_a_disk_that_is_full_is_no_matter(measuring: Measuring, monkeypatch: pyt
         raise StorageError("the disk is full")
 
     monkeypatch.setattr(module, "write_json", full)
-    assert faster_precision(MACHINE) == "fp32" and measuring.asked == 1 and kept(MACHINE) is None
+    assert faster_precision(MACHINE) == "fp32" and measuring.asked == 1 and stored_rates(MACHINE) is None
 
 
 def test_a_user_without_a_folder_measures_every_time(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_a_user_without_a_folder_measures_every_time(measuring: Measuring, monke
 
     monkeypatch.setattr(module, "cache_folder", nowhere)
     another_process()
-    assert (faster_precision(MACHINE), kept(MACHINE), measuring.asked) == ("fp32", None, 1)
+    assert (faster_precision(MACHINE), stored_rates(MACHINE), measuring.asked) == ("fp32", None, 1)
     another_process()
 
 
@@ -136,5 +136,5 @@ def test_of_two_processes_at_once_the_second_takes_what_the_first_found(
         place.write_text(json.dumps(asdict(BF16)))  # by who held the lock until now
         yield True
 
-    monkeypatch.setattr(module, "held", held)
+    monkeypatch.setattr(module, "hold_lock", held)
     assert faster_precision(MACHINE) == "bf16" and measuring.asked == 0

@@ -15,7 +15,7 @@ from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import linear_fit
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
 BLOCKS = BACKBONE.card.blocks
@@ -98,7 +98,7 @@ def test_cost_is_what_runs() -> None:
     found = []
     for block in range(3):
         fitted.shares = torch.eye(3)[block]
-        _, expected = counted(lambda: fitted.logits(one))
+        _, expected = count_flops(lambda: fitted.logits(one))
         assert fitted.flops(one) == (expected, "counter")
         found.append(expected)
     head, first, second = found[0], found[1] - found[0], found[2] - found[1]

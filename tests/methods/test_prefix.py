@@ -24,7 +24,7 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_dataset
 from graftwork.testing.tiny_networks import tiny_bilm, tiny_word_vectors, write_awd_lstm
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 from graftwork.train.loop import build_model
 
 DATA = tiny_dataset()
@@ -91,7 +91,7 @@ def test_its_products_are_counted() -> None:
     ours, inputs = attached(backbone), inputs_of(backbone)
     positions, heads = inputs["attention_mask"].numel(), 2
     more = 2 * positions * P * (2 * backbone.card.width + heads)  # with keys, and with values and a column of ones
-    found, plain = (counted(lambda one=one: one.features(inputs))[1] for one in (ours.backbone, backbone))
+    found, plain = (count_flops(lambda one=one: one.features(inputs))[1] for one in (ours.backbone, backbone))
     assert found - plain == backbone.card.blocks * more
 
 

@@ -30,12 +30,12 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.receipts.file_integrity import read_spec, record_differences
 from graftwork.registry import kinds
-from graftwork.run.receipt import sealed
+from graftwork.run.receipt import with_seal
 from graftwork.targets.prompt_templates import BUILT_IN, FORMS, read_templates
 from graftwork.testing import check_method, tiny_bench, tiny_dataset
 from graftwork.train.answer_tokens import prompt_tokens_of
 from graftwork.train.continuations import log_likelihoods, read_before
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 from graftwork.train.prompt_tokens import begins_another
 from graftwork.train.prompted import Prompted
 from graftwork.train.seeds import derive
@@ -230,8 +230,8 @@ def test_what_all_prompts_share_is_read_once(write: Write) -> None:
     bench = tiny_bench(data, backbone)
     Prompt(shots=4, template="category").fit(bench)
     asked, _ = fitted.tokenised(data.test.examples)
-    whole = counted(lambda: log_likelihoods(backbone.language_model(), asked))[1]
-    answering = counted(lambda: fitted.logits(data.test.examples))[1]
+    whole = count_flops(lambda: log_likelihoods(backbone.language_model(), asked))[1]
+    answering = count_flops(lambda: fitted.logits(data.test.examples))[1]
     once = fitted.facts["tokens_read_once"]
     assert once > 40
     assert answering < 0.4 * whole
@@ -248,7 +248,7 @@ def test_the_price_of_a_prediction_counts_every_token_of_every_shot(settings: di
         (one, *_), _ = fitted.tokenised(data.test.examples[:1])
         flops, grade = fitted.flops(data.test.examples[:1])
         prompt = reader.padded([one.context])
-        whole = counted(lambda prompt=prompt: reader.read(*prompt))[1]
+        whole = count_flops(lambda prompt=prompt: reader.read(*prompt))[1]
         assert grade == "counter" and flops > 0.9 * whole  # attention to tokens that come later is not counted twice
         prices.append(flops)
         lengths.append(len(one.context))
@@ -416,7 +416,7 @@ def test_a_run_says_what_was_read_and_by_which_draws(write: Write, tmp_path: Pat
     spec = read_spec(run.folder)
     assert record_differences(run.folder, spec, receipt) == []
     receipt["randomness"]["derived"]["templates"] += 1
-    assert [found.about for found in record_differences(run.folder, spec, sealed(receipt))] == ["seed"]
+    assert [found.about for found in record_differences(run.folder, spec, with_seal(receipt))] == ["seed"]
 
 
 def test_a_network_without_its_head_is_no_language_model(write: Write, tmp_path: Path) -> None:

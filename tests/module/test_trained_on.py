@@ -11,7 +11,7 @@ import pytest
 from graftwork.core.task import Dataset, Task
 from graftwork.data.load import load
 from graftwork.data.splits.draws import draw, parse_sizes
-from graftwork.module.trained_on import record, reopened
+from graftwork.module.trained_on import record, reopen_data
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def task(tmp_path: Path) -> Task:
 
 
 def again(dataset: Dataset) -> Dataset:
-    found, why = reopened(record(dataset), dataset.task)
+    found, why = reopen_data(record(dataset), dataset.task)
     assert found is not None, why
     assert found.digest == dataset.digest
     return found
@@ -61,5 +61,5 @@ def test_other_rows_are_no_longer_those(task: Task) -> None:
     recorded = record(load(task, checked=False))
     with task.data.open("a") as stream:
         stream.write("a new film,yes\n")
-    found, why = reopened(recorded, task)
+    found, why = reopen_data(recorded, task)
     assert found is None and "has changed since" in why

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graftwork.nn.lstm_stack import AwdLstm, AwdLstmShape, LstmLayer
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 
 SHAPE = AwdLstmShape(vocab_size=11, embedding_size=4, hidden_size=6)
 
@@ -88,6 +88,6 @@ def test_every_product_is_counted(dtype: torch.dtype) -> None:
     drawn, ids = network().to(dtype), torch.zeros(3, 7, dtype=torch.int64)
     once = 2 * 3 * 7 * sum(w.numel() for name, w in drawn.named_parameters() if "layers" in name and w.dim() == 2)
     with torch.no_grad():
-        assert counted(lambda: drawn(ids))[1] == once
+        assert count_flops(lambda: drawn(ids))[1] == once
     start = 2 * 3 * sum(w.numel() for name, w in drawn.named_parameters() if "weight_hh" in name)
-    assert counted(lambda: drawn(ids).sum().backward())[1] in (3 * once, 3 * once - start)
+    assert count_flops(lambda: drawn(ids).sum().backward())[1] in (3 * once, 3 * once - start)

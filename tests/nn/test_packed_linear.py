@@ -12,7 +12,7 @@ from torch.nn.functional import gelu, linear
 from graftwork.nn import packed_linear
 from graftwork.nn.packed_linear import AVAILABLE, LinearMap, Widening, use_linear_maps
 from graftwork.pretrained.open_backbone import open_backbone
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 
 needs_bf16 = pytest.mark.skipif(not AVAILABLE, reason="this processor has no products in bf16")
 NEAR = {"rtol": 2e-2, "atol": 2e-2}  # two roundings of bf16
@@ -101,7 +101,7 @@ def test_a_copy_has_its_own() -> None:
 def test_the_same_arithmetic_is_counted() -> None:
     layer, x = made(), given(3, 5, 24).requires_grad_()
     plain = nn.Linear(24, 40, dtype=torch.bfloat16).requires_grad_(False)
-    flops = [counted(lambda work=work: work(x).sum().backward())[1] for work in (layer, plain)]  # type: ignore[misc]
+    flops = [count_flops(lambda work=work: work(x).sum().backward())[1] for work in (layer, plain)]  # type: ignore[misc]
     assert flops[0] == flops[1] == 2 * 2 * 15 * 24 * 40
 
 

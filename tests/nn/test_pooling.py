@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graftwork.core.backbone import POOLINGS
-from graftwork.nn.pooling import pooled
+from graftwork.nn.pooling import pool_states
 
 SEQUENCE = torch.tensor([[[1.0, -5.0], [4.0, -2.0], [9.0, 9.0]], [[3.0, 0.0], [-1.0, 2.0], [1.0, 4.0]]])  # (2, 3, 2)
 MASK = torch.tensor([[True, True, False], [True, True, True]])  # (2, 3)
@@ -22,7 +22,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_every_pooling(pooling: str) -> None:
-    read = pooled(SEQUENCE, MASK, pooling)
+    read = pool_states(SEQUENCE, MASK, pooling)
     assert read.tolist() == EXPECTED[pooling]
     assert read.shape[1] == POOLINGS[pooling] * SEQUENCE.shape[2]
 
@@ -31,11 +31,11 @@ def test_every_pooling(pooling: str) -> None:
 def test_padding_is_not_read(pooling: str) -> None:
     other = SEQUENCE.clone()
     other[0, 2] = torch.inf
-    finite = pooled(other.nan_to_num(posinf=1e30), MASK, pooling)
+    finite = pool_states(other.nan_to_num(posinf=1e30), MASK, pooling)
     torch.testing.assert_close(finite, torch.tensor(EXPECTED[pooling]))
 
 
 def test_words_are_read_where_they_begin() -> None:
     words = torch.tensor([[False, True, False], [True, False, True]])
-    assert pooled(SEQUENCE.bfloat16(), MASK, "concat", words).tolist() == [[4.0, -2.0], [3.0, 0.0], [1.0, 4.0]]
-    assert pooled(SEQUENCE.bfloat16(), MASK, "concat", words).dtype == torch.float32
+    assert pool_states(SEQUENCE.bfloat16(), MASK, "concat", words).tolist() == [[4.0, -2.0], [3.0, 0.0], [1.0, 4.0]]
+    assert pool_states(SEQUENCE.bfloat16(), MASK, "concat", words).dtype == torch.float32

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from graftwork.nn import token_loss as module
 from graftwork.nn.token_loss import token_loss
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 
 TOKENS, WIDTH, VOCABULARY = 23, 6, 17
 
@@ -61,5 +61,5 @@ def test_only_what_learns_is_computed() -> None:
     tensors, targets = given()
     product = 2 * TOKENS * WIDTH * VOCABULARY
     with torch.no_grad():
-        assert counted(lambda: token_loss(*tensors, targets))[1] == product
-    assert counted(lambda: token_loss(*tensors, targets).backward())[1] == 3 * product  # type: ignore[no-untyped-call]
+        assert count_flops(lambda: token_loss(*tensors, targets))[1] == product
+    assert count_flops(lambda: token_loss(*tensors, targets).backward())[1] == 3 * product  # type: ignore[no-untyped-call]

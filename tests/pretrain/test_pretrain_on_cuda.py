@@ -19,7 +19,7 @@ from graftwork.machine.memory import OutOfMemory
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.objective import AtOnce
 from graftwork.pretrain.objectives.masked import Masked
-from graftwork.pretrain.objectives.translation import shaped
+from graftwork.pretrain.objectives.translation import transformer_size
 from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretrain_loop import PretrainState
 from graftwork.pretrain.pretraining import Pretrained
@@ -29,7 +29,7 @@ from pretended_cuda import Card, pretended_cuda
 
 BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2}
-MARIAN = shaped(1, 16, 2, 0.1)
+MARIAN = transformer_size(1, 16, 2, 0.1)
 T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_decoder_layers": 1, "num_heads": 2}
 CNN = {
     "embedding": {"dim": 4},

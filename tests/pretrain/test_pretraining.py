@@ -26,7 +26,7 @@ from graftwork.io.files import alone, file_digest, read_json
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.corpus_tokens import TokenisedCorpus
 from graftwork.pretrain.objectives.masked import Masked
-from graftwork.pretrain.objectives.translation import shaped
+from graftwork.pretrain.objectives.translation import transformer_size
 from graftwork.pretrain.objectives.word_vectors import WordVectorObjective
 from graftwork.pretrain.parallel import Peers
 from graftwork.pretrain.pretrain_report import write_report
@@ -299,7 +299,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_weights(
     if objective == "causal":
         (tmp_path / "size.json").write_text('{"n_embd": 16, "n_layer": 1, "n_head": 2, "resid_pdrop": 0.1}')
     elif objective == "translation":
-        (tmp_path / "size.json").write_text(json.dumps(shaped(1, 16, 2, 0.1)))
+        (tmp_path / "size.json").write_text(json.dumps(transformer_size(1, 16, 2, 0.1)))
         corpus = in_pairs(corpus, tmp_path)
     elif objective == "span_corruption":
         small = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2, "dropout_rate": 0.1}
@@ -326,7 +326,7 @@ def test_killed_in_the_middle_it_ends_with_the_same_weights(
 def test_two_processes_learn_as_one(objective: str, corpus: Path, size: str, tmp_path: Path) -> None:
     (tmp_path / "size.json").write_text(json.dumps({**TINY, "hidden_dropout_prob": 0.1}))
     if objective == "translation":
-        (tmp_path / "size.json").write_text(json.dumps(shaped(1, 16, 2, 0.1)))
+        (tmp_path / "size.json").write_text(json.dumps(transformer_size(1, 16, 2, 0.1)))
         corpus = in_pairs(corpus, tmp_path)
     words = command(corpus, size, tmp_path, "--objective", objective, "--rows-at-once", "4")
     one, two = tmp_path / "one", tmp_path / "two"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError
 from graftwork.pretrained.allennlp import published_files, read_published
-from graftwork.pretrained.character_words import END, START, number_of, spelled
+from graftwork.pretrained.character_words import END, START, number_of, symbols_of_words
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import check_backbone
 
@@ -98,7 +98,7 @@ def written_out(folder: Path, numbers: list[int]) -> list[Array]:
     lstm = json.loads((folder / "options.json").read_text())["lstm"]
     clips = (lstm["cell_clip"], lstm["proj_clip"])
     with h5py.File(folder / "lm_weights.hdf5") as file:
-        words = np.array([word_of(file, symbols) for symbols in spelled(numbers).tolist()])
+        words = np.array([word_of(file, symbols) for symbols in symbols_of_words(numbers).tolist()])
         states = [np.concatenate([words, words], axis=1)]
         for number in range(L):
             entered = np.split(states[-1], 2, axis=1)
@@ -119,7 +119,7 @@ def test_states_are_those_written_out(tmp_path: Path, lstm: dict[str, Any]) -> N
     symbols = torch.zeros(*mask.shape, 50, dtype=torch.int64)
     for row, numbers in enumerate(listed):
         mask[row, : len(numbers)] = True
-        symbols[row, : len(numbers)] = torch.from_numpy(spelled(numbers))
+        symbols[row, : len(numbers)] = torch.from_numpy(symbols_of_words(numbers))
     with torch.no_grad():
         states = network(symbols, mask)
     for row, numbers in enumerate(listed):

@@ -15,7 +15,15 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from graftwork.core.example import Example
 from graftwork.nn.character_cnn import CharacterCNN, CharacterShape
 from graftwork.nn.character_ids import character_ids, sentence_end_ids, sentence_start_ids
-from graftwork.pretrained.character_words import END, START, Cutting, SpelledReader, number_of, spelled, symbols_of
+from graftwork.pretrained.character_words import (
+    END,
+    START,
+    Cutting,
+    SpelledReader,
+    number_of,
+    symbols_of,
+    symbols_of_words,
+)
 
 WORDS = ("", "a", "play", "Zoë", "\0\0x", "日本語" * 20, "x" * 60, "\ud800")
 READER = SpelledReader(Cutting.treebank(), max_length=8)
@@ -30,8 +38,8 @@ def test_words_have_numbers_of_their_own() -> None:
     assert len({number_of(word) for word in (*WORDS, "ab", "ba", "\0x")}) == len(WORDS) + 2
     assert number_of("\ud800") == number_of("")  # half of a character, which UTF-8 has no bytes for
     assert number_of("x" * 60) == number_of("x" * 48)  # what nobody can read apart
-    assert spelled([START, END]).tolist() == [sentence_start_ids(), sentence_end_ids()]
-    assert spelled([]).shape == (0, 50)
+    assert symbols_of_words([START, END]).tolist() == [sentence_start_ids(), sentence_end_ids()]
+    assert symbols_of_words([]).shape == (0, 50)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +109,11 @@ def test_a_batch_is_padded_behind() -> None:
 def test_what_fills_words_up_is_left_out_without_a_difference() -> None:
     torch.manual_seed(0)
     network = CharacterCNN(CharacterShape(4, ((1, 5), (3, 6), (7, 8)), 1, "relu"), 3).requires_grad_(False)
-    short = spelled([number_of("play"), number_of("a"), START])
+    short = symbols_of_words([number_of("play"), number_of("a"), START])
     words = torch.from_numpy(np.concatenate([short, np.zeros((1, 50), np.int64)]))
-    whole = torch.from_numpy(spelled([number_of("x" * 60)]))  # of 50 symbols: beside it nothing can be left out
+    whole = torch.from_numpy(
+        symbols_of_words([number_of("x" * 60)])
+    )  # of 50 symbols: beside it nothing can be left out
     assert network._short(words).shape[1] == 6 + 7
     assert network._short(torch.cat([words, whole])).shape[1] == 50
     torch.testing.assert_close(network(words), network(torch.cat([words, whole]))[:-1])

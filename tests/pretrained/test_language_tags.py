@@ -20,7 +20,7 @@ from graftwork.bank.bank import Bank
 from graftwork.cli.main import main
 from graftwork.core.example import Example
 from graftwork.core.task import Task
-from graftwork.core.writing import Instruction, TextSearch, TextWriter, instructed, reading_part
+from graftwork.core.writing import Instruction, TextSearch, TextWriter, reading_part, with_instruction
 from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import open_backbone
@@ -154,10 +154,10 @@ def test_languages_that_it_cannot_be_told_are_refused(
 def test_a_backbone_without_tags_takes_none(writes: bool, tmp_path: Path) -> None:
     backbone = open_backbone(f"hf:{write_seq2seq(tmp_path)}", precision="fp32", writes=writes)
     with pytest.raises(ConfigError, match="takes no language tags") as refused:
-        instructed(backbone, Instruction("en_XX", "de_DE"))
+        with_instruction(backbone, Instruction("en_XX", "de_DE"))
     assert "source_language 'en_XX', target_language 'de_DE'" in refused.value.got
-    assert "--source-prefix" in refused.value.do and instructed(backbone, Instruction()) is backbone
-    assert instructed(backbone, None) is backbone
+    assert "--source-prefix" in refused.value.do and with_instruction(backbone, Instruction()) is backbone
+    assert with_instruction(backbone, None) is backbone
 
 
 def test_languages_of_m2m100_may_be_said_without_its_signs(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from graftwork.receipts.verify import (
     verifier,
 )
 from graftwork.run.execute import execute
-from graftwork.run.receipt import sealed
+from graftwork.run.receipt import with_seal
 from graftwork.run.session import Session
 from graftwork.train import answer as answering
 
@@ -77,7 +77,7 @@ def reseal(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
     """As if the receipt had been written so."""
     content = read_json(folder / "receipt.json")
     edit(content)
-    write_json(folder / "receipt.json", sealed(content))
+    write_json(folder / "receipt.json", with_seal(content))
 
 
 def rewrite(path: Path, edit: Callable[[list[list[str]]], Any]) -> None:

@@ -22,9 +22,9 @@ from graftwork.registry import meters
 from graftwork.run import execute as executing
 from graftwork.run import recorded_code, recorded_data
 from graftwork.run.execute import execute
-from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, read_receipt, sealed
+from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, read_receipt, with_seal
 from graftwork.run.receipt_fields import FIELDS, OF_TORCH, missing, problems
-from graftwork.run.recorded_code import diff_digest, imported, other_versions, source_digest
+from graftwork.run.recorded_code import diff_digest, imported_versions, other_versions, source_digest
 from graftwork.run.recorded_data import recorded_file
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
@@ -91,7 +91,7 @@ def test_a_field_is_missed_by_its_name_whatever_the_seal_says(receipts: dict[str
         there = {".".join(path) for path in paths(receipt)}
         for field in FIELDS:
             if field in there and field != "seal":
-                assert f"{field} is missing" in missing(sealed(without(receipt, tuple(field.split("."))))), name
+                assert f"{field} is missing" in missing(with_seal(without(receipt, tuple(field.split("."))))), name
 
 
 def test_what_torch_says_of_itself_is_null_only_where_it_was_not_imported(receipts: dict[str, dict[str, Any]]) -> None:
@@ -253,7 +253,7 @@ def test_a_folder_is_hashed_by_what_is_in_it(tmp_path: Path) -> None:
 
 
 def test_versions_are_those_of_what_is_imported() -> None:
-    found = imported()
+    found = imported_versions()
     assert {"torch", "numpy", "pytest"} <= found.keys()
     assert other_versions(found) == {}
     assert other_versions({"torch": "1.0", "no-such-thing": "2"}) == {

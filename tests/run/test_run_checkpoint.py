@@ -245,7 +245,7 @@ def test_the_price_is_that_of_all_attempts(board: Board, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("method", ["contrastive", "lora"])
 def test_flops_that_were_counted_are_kept(method: str, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a network whose batches of one length do not all cost the same, the first one is what the rest are told by."""
-    real = flops.counted
+    real = flops.count_flops
 
     def uneven(work: Callable[[], Any]) -> tuple[Any, float]:
         result, found = real(work)
@@ -257,7 +257,7 @@ def test_flops_that_were_counted_are_kept(method: str, board: Board, monkeypatch
             board.stopped(runs, at, kill, method)
         return read_json(board.run(runs, method) / "result.json")["costs"]["train_flops"]
 
-    monkeypatch.setattr(flops, "counted", uneven)
+    monkeypatch.setattr(flops, "count_flops", uneven)
     whole = price("whole")
     assert price("broken", 0.5) == whole
     monkeypatch.setattr(flops.StepCounter, "restore", lambda counter, counts: None)

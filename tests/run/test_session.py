@@ -14,7 +14,7 @@ import torch
 from graftwork.core.configured_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.machine import environment, faster_precision
-from graftwork.run.session import Session, open_session, reopened
+from graftwork.run.session import Session, open_session, with_backbone
 from graftwork.run.sessions import Sessions
 from graftwork.run.settings import RunSettings
 from graftwork.run.worker import Opening
@@ -64,7 +64,7 @@ def test_a_backbone_that_is_opened_later_is_measured_for(opened: Opened, found: 
     baselines = opened("majority")
     assert baselines.opened_by is not None and found == ["fp32"]
     by = replace(baselines.opened_by, methods=(parse_method("bitfit").config,))
-    there = reopened(baselines, by)
+    there = with_backbone(baselines, by)
     assert there.numerics["precision"] == "fp32" and there.backbone is not None and found == []
     assert there.opened_by is not None and there.opened_by.setup.precision == "fp32"
     module: Any = there.backbone

@@ -19,7 +19,7 @@ from graftwork.module.task_module import save_module
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.serve.request_log import Records
-from graftwork.serve.server import Server, bind, served
+from graftwork.serve.server import Server, bind, open_served
 from graftwork.serve.server_limits import ServerLimits
 from graftwork.serve.service import Service, Watcher
 from graftwork.ship.export_bank import export_bank
@@ -78,7 +78,7 @@ def answering(request: pytest.FixtureRequest, shop: Bank, client_of: Any, tmp_pa
     if request.param == "exported":
         export_bank({name: shop.module(name) for name in sorted(names)}, tmp_path / "onnx", to="onnx")
     folder = tmp_path / "onnx" if request.param == "exported" else shop.path
-    service = Service(served(folder, "cpu"), ServerLimits(), Records(io.StringIO()))
+    service = Service(open_served(folder, "cpu"), ServerLimits(), Records(io.StringIO()))
     service.renew()
     server = Server(service, TOKEN, bind("127.0.0.1", 0), pause_seconds=0.02)
     server.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.ship.cost_line import Amount, CostLine, added, crossing
+from graftwork.ship.cost_line import Amount, CostLine, crossing, sum_amounts
 
 
 def line(name: str, fixed: float | None, each: float | None, unit: str = "EUR", grade: str = "meter") -> CostLine:
@@ -56,8 +56,8 @@ def test_where_the_bands_overlap_it_is_open() -> None:
 
 
 def test_a_sum_has_the_worst_grade_of_what_counts() -> None:
-    whole = added([Amount.graded(10.0, "J", "counter"), Amount.graded(4.0, "J", "guess")])
+    whole = sum_amounts([Amount.graded(10.0, "J", "counter"), Amount.graded(4.0, "J", "guess")])
     assert (whole.value, whole.grade) == (14.0, "guess")
     assert (whole.low, whole.high) == (pytest.approx(10 / 1.05 + 2), pytest.approx(10.5 + 8))
-    assert added([Amount.graded(10.0, "J", "counter"), Amount.graded(0.0, "J", "guess")]).grade == "counter"
-    assert added([Amount.graded(10.0, "J", "counter"), Amount.graded(None, "J", "guess")]).value is None
+    assert sum_amounts([Amount.graded(10.0, "J", "counter"), Amount.graded(0.0, "J", "guess")]).grade == "counter"
+    assert sum_amounts([Amount.graded(10.0, "J", "counter"), Amount.graded(None, "J", "guess")]).value is None

@@ -14,14 +14,14 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.write_folder import as_transformer
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.fewer_columns import importance, unprunable, without_columns
-from graftwork.ship.folding import folded
+from graftwork.ship.folding import folded_network
 
 Teacher = Callable[..., tuple[TaskModule, CompressionData]]
 
 
 def test_importance_is_the_first_order_change_of_the_loss(teacher: Teacher) -> None:
     module, data = teacher()
-    whole = folded(module)
+    whole = folded_network(module)
     scores = importance(whole, module.task, data.train)
     up, down = (next(iter(whole.backbone.sites(role).values())) for role in ("mlp.up", "mlp.down"))
     assert [len(one) for one in scores] == [64, 64] and not any(
@@ -35,7 +35,7 @@ def test_importance_is_the_first_order_change_of_the_loss(teacher: Teacher) -> N
 
 def test_columns_without_effect_go_first_and_change_nothing(teacher: Teacher) -> None:
     module, data = teacher()
-    whole = folded(module)
+    whole = folded_network(module)
     with torch.no_grad():
         for down in whole.backbone.sites("mlp.down").values():
             down.weight[:, ::2] = 0

@@ -17,7 +17,7 @@ from graftwork.module.module_files import CARRIED
 from graftwork.module.task_module import TaskModule
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.compressions.merge import Merge
-from graftwork.ship.folding import folded, own_network, unfoldable
+from graftwork.ship.folding import folded_network, own_network, unfoldable
 from graftwork.ship.standalone import save_standalone
 
 Teacher = Callable[..., tuple[TaskModule, CompressionData]]
@@ -52,7 +52,7 @@ def test_adapters_that_are_no_change_of_weights_stay(tmp_path: Path, teacher: Te
     module, data = teacher(method="adapter:size=4")
     assert "no change of weights: Bottleneck" in unfoldable(module) and Merge().unfit(module)
     with pytest.raises(ConfigError, match="can't be made one network"):
-        folded(module)
+        folded_network(module)
     network, head = own_network(module)
     made = save_standalone(module, tmp_path / "own", network, head=head)
     assert head is None and made.description["method"] == module.description["method"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graftwork.targets.answer_scores import exact_match, normalised, placed, words_f1
+from graftwork.targets.answer_scores import exact_match, normalised, words_f1, words_with_places
 
 NORMALISED = [
     ("The  Broncos.", "broncos"),
@@ -28,7 +28,7 @@ def test_normalised(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("text", [text for text, _ in NORMALISED] + ["ΟΔΟΣ a ΣΑΣ", ""])
 def test_placed_words_are_those_of_the_normalised_text(text: str) -> None:
-    found = placed(text)
+    found = words_with_places(text)
     assert [word for word, _, _ in found] == normalised(text).split()
     assert [normalised(text[start:end]) for _, start, end in found] == [word for word, _, _ in found]
 

@@ -11,14 +11,14 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, IOE2, Entities
 
 from graftwork.targets.tag_schemes import SAME, SCHEMES, TagScheme, scheme_of
-from graftwork.targets.tag_spans import mended
+from graftwork.targets.tag_spans import mend_tags
 
 Found = list[tuple[str, int, int]]
 
 
 def spans(tags: Sequence[str]) -> Found:
     """Spans of sound B-TYPE, I-TYPE and O: type, first word, word behind."""
-    assert list(mended(tags)) == list(tags)
+    assert list(mend_tags(tags)) == list(tags)
     starts = [place for place, tag in enumerate(tags) if tag.startswith("B-")]
     ends = [next((at for at in range(start + 1, len(tags)) if tags[at][0] != "I"), len(tags)) for start in starts]
     return [(tags[start][2:], start, end) for start, end in zip(starts, ends, strict=True)]
@@ -68,7 +68,7 @@ def test_sound_tags_of_every_scheme(scheme: str, spelling: str) -> None:
     read = scheme_of({tag for tags in spelt for tag in tags})
     if read is None:
         assert scheme in ("IOB1", "IOB2") and spelling == "{0}-{1}"
-        assert [spans(mended(tags)) for tags in spelt] == drawn
+        assert [spans(mend_tags(tags)) for tags in spelt] == drawn
         return
     assert read.name == {"IOB1": "IOB", "IOB2": "IOB", "IOE1": "IOE", "IOE2": "IOE"}.get(scheme, scheme)
     for tags, expected in zip(spelt, drawn, strict=True):

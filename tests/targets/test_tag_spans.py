@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graftwork.core.ragged import Ragged
-from graftwork.targets.tag_spans import marks_spans, mended, spans_of
+from graftwork.targets.tag_spans import marks_spans, mend_tags, spans_of
 
 LABELS = ("B-X", "B-Y", "I-X", "I-Y", "O")
 
@@ -45,9 +45,9 @@ def test_mending_makes_the_readings_one() -> None:
     random = np.random.default_rng(0)
     for _ in range(50):
         tags = random.choice(LABELS, 12).tolist()
-        whole = " ".join(mended(tags))
+        whole = " ".join(mend_tags(tags))
         assert found(whole, strict=True) == found(whole, strict=False) == found(" ".join(tags), strict=False)
-    assert mended(["I-X", "I-X", "I-Y", "O", "I-Y", "B-Y", "I-Y"]) == (
+    assert mend_tags(["I-X", "I-X", "I-Y", "O", "I-Y", "B-Y", "I-Y"]) == (
         "B-X", "I-X", "B-Y", "O", "B-Y", "B-Y", "I-Y",
     )  # fmt: skip
 

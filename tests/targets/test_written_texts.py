@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graftwork.targets.written_texts import WRITTEN, written, written_by_rank, written_from_lists
+from graftwork.targets.written_texts import WRITTEN, written_array, written_by_rank, written_from_lists
 
 
 def test_a_text_stands_once_in_an_answer_at_its_best_rank() -> None:
@@ -21,9 +21,9 @@ def test_a_text_stands_once_in_an_answer_at_its_best_rank() -> None:
 
 
 def test_json_gives_the_array_back_and_that_of_before_alternatives() -> None:
-    array = written(["a", "b"], [-1.0, -2.0], [False, True], [(("c", -3.0, False),), ()])
+    array = written_array(["a", "b"], [-1.0, -2.0], [False, True], [(("c", -3.0, False),), ()])
     assert (written_from_lists(json.loads(json.dumps(array.tolist()))) == array).all()
-    assert (written_from_lists([["a", -1.0, False]]) == written(["a"], [-1.0], [False])).all()
+    assert (written_from_lists([["a", -1.0, False]]) == written_array(["a"], [-1.0], [False])).all()
 
 
 @pytest.mark.parametrize(

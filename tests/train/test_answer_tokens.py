@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from graftwork.train.answer_tokens import followed, prompt_tokens_of
+from graftwork.train.answer_tokens import prompt_tokens_of, tokens_after
 
 WORDS = ["the", "film", "was", "good", "goodbye", "cold", "colder", "so", "isn't", "2000", "naïve", "映画", "a.b"]
 TEXTS = [" ".join(random.Random(seed).choices(WORDS, k=20)) + ".\n\nLabel: good\n" for seed in range(200)]
@@ -127,7 +127,7 @@ def test_answers_have_the_tokens_of_the_whole_text(kind: str, front: list[int]) 
     heads = [" ".join(draw.choices(WORDS, k=draw.randint(0, 9))) + lead for lead in leads for _ in range(12)]
     ends = [" good", " goodbye", " good\n\n", "bye", " colder it is", "\u0301 a", "\nso", "  so", " 2000", "<x>", ":"]
     ways = [draw.sample(ends, k=draw.randint(1, len(ends))) for _ in heads]
-    found = followed(reader, heads, reader.tokens(heads), ways)
+    found = tokens_after(reader, heads, reader.tokens(heads), ways)
     for head, own, tokens in zip(heads, ways, found, strict=True):
         assert tokens == [whole(reader, head, way) for way in own], head
     assert sum(map(len, ways)) > 500
@@ -157,4 +157,4 @@ def test_a_tokenizer_that_reads_on_beyond_a_word_is_found_out(monkeypatch: pytes
     monkeypatch.setattr(Reader, "is_local", True)
     reader: Any = Reader(unsplit(), [])
     for head in ("the cold colder cold colder so", *(text.rstrip(".") for text in TEXTS[:20])):
-        assert followed(reader, [head], reader.tokens([head]), [[" good"]]) == [[whole(reader, head, " good")]]
+        assert tokens_after(reader, [head], reader.tokens([head]), [[" good"]]) == [[whole(reader, head, " good")]]

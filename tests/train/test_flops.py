@@ -31,7 +31,7 @@ from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_networks import SIDE, write_network
 from graftwork.train import flops, linear_fit
 from graftwork.train.batches import by_length
-from graftwork.train.flops import StepCounter, counted
+from graftwork.train.flops import StepCounter, count_flops
 from graftwork.train.frozen_pass import TOKENS_PER_BATCH
 from graftwork.train.loop import build_model, fit_by_gradient
 from graftwork.train.scalar_mix_layer import EPOCHS as MIX_EPOCHS
@@ -183,9 +183,9 @@ def test_a_curve_is_believed_only_where_it_was_checked(
 
     def recorded(work: Any) -> Any:
         seen.append(1)
-        return counted(work)
+        return count_flops(work)
 
-    monkeypatch.setattr(flops, "counted", recorded)
+    monkeypatch.setattr(flops, "count_flops", recorded)
     tally, expected = Tally(), 0.0
     counter = StepCounter(tally)
     for T in (2, 9, 4, 7, 5, 6, 3, 9):
@@ -198,7 +198,7 @@ def test_a_curve_is_believed_only_where_it_was_checked(
 
 
 def test_the_result_of_counted_work_is_handed_back() -> None:
-    product, flops = counted(lambda: torch.ones(2, 3) @ torch.ones(3, 4))
+    product, flops = count_flops(lambda: torch.ones(2, 3) @ torch.ones(3, 4))
     assert product.shape == (2, 4) and flops == 2 * 2 * 3 * 4
 
 
@@ -218,7 +218,7 @@ def test_the_sum_is_that_of_torchs_own_counter(network: str, inference: bool, tm
 
     with FlopCounterMode(display=False) as counter:
         work()
-    assert counted(work)[1] == counter.get_total_flops() > 0
+    assert count_flops(work)[1] == counter.get_total_flops() > 0
 
 
 def network_and_inputs(network: str, folder: Path) -> tuple[Any, dict[str, Tensor]]:
@@ -311,7 +311,7 @@ def test_the_formula_of_a_linear_fit_counts_what_it_runs(monkeypatch: pytest.Mon
     features = torch.randn(24, 7, generator=torch.Generator().manual_seed(0))
     targets = torch.arange(24) % 3
     kind, strengths = kinds.get("classification"), (0.1, 0.01)
-    (_, _, flops), seen = counted(
+    (_, _, flops), seen = count_flops(
         lambda: linear_fit.fit_best_linear((features, targets), features, kind, 3, lambda z: 0.0, strengths)
     )
     looks = len(strengths) * 2.0 * features.numel() * 3  # validation logits, which the formula leaves out

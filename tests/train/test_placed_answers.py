@@ -25,7 +25,7 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.targets.passages import Gold, Golds, Passage, question_of
 from graftwork.targets.verbal_answers import source_of
-from graftwork.targets.written_texts import Text, written
+from graftwork.targets.written_texts import Text, written_array
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_data import dataset_of
 from graftwork.testing.tiny_writers import write_seq2seq
@@ -66,7 +66,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Says:
             others: list[tuple[Text, ...]] = [
                 (("unanswerable", none, False),) if beside and text != "unanswerable" else () for text, _, none in told
             ]
-            return written([text for text, _, _ in told], [one[1] for one in told], [False] * len(told), others)
+            return written_array([text for text, _, _ in told], [one[1] for one in told], [False] * len(told), others)
 
         monkeypatch.setattr(placed_answers, "write", writes)
 
@@ -188,7 +188,7 @@ def test_no_answer_has_the_probability_of_being_written(fitted: tuple[PlacedAnsw
     none = [replace(example, target=Golds([], example.target.passage)) for example in data.test.examples]
     sources = [source_of(example, "none") for example in none]
     count = len(none)
-    alone = made.writer.read_back(sources, written(["unanswerable"] * count, [0.0] * count, [False] * count))
+    alone = made.writer.read_back(sources, written_array(["unanswerable"] * count, [0.0] * count, [False] * count))
     np.testing.assert_allclose(silent, alone, atol=1e-4)
 
 

@@ -17,7 +17,7 @@ from graftwork.methods.scalar_mix import ScalarMix
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train import scalar_mix_layer
-from graftwork.train.scalar_mix_layer import features_of_blocks, fit_mix, mixed
+from graftwork.train.scalar_mix_layer import features_of_blocks, fit_mix, mix_blocks
 
 DATA = tiny_dataset(rows=200)
 BACKBONE = open_backbone("tiny_text", precision="fp32")
@@ -85,7 +85,7 @@ def test_blocks_are_stacked_and_mixed_to_the_last_bit_as_torch_does() -> None:
     shares = torch.randn(25, generator=torch.Generator().manual_seed(2))
     assert torch.equal(features_of_blocks(Deep(), 24), torch.stack(list(Deep.blocks), dim=1))
     by_torch = torch.stack([share * one for share, one in zip(shares, Deep.blocks, strict=True)]).sum(dim=0)
-    assert torch.equal(mixed(Deep(), shares), by_torch)
+    assert torch.equal(mix_blocks(Deep(), shares), by_torch)
 
 
 class Made:
@@ -129,7 +129,7 @@ class Held(TorchDispatchMode):
     ("work", "most"),
     [
         (lambda bench, kept: fit_mix(bench, kept, 0.01, 2), 1.9),
-        (lambda bench, kept: mixed(kept, torch.ones(BACKBONE.card.blocks + 1)), 1.9),
+        (lambda bench, kept: mix_blocks(kept, torch.ones(BACKBONE.card.blocks + 1)), 1.9),
         (lambda bench, kept: ScalarMix(epochs=1).fit(bench), 2.4),  # validation, half as many rows, beside train
     ],
     ids=["fit_mix", "mixed", "scalar_mix"],

@@ -23,7 +23,7 @@ from graftwork.registry import kinds
 from graftwork.targets.written_texts import WRITTEN
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
-from graftwork.train.flops import PairCounter, counted
+from graftwork.train.flops import PairCounter, count_flops
 from graftwork.train.loop import build_model, fit_by_gradient, restore_by_attaching
 from graftwork.train.text_loop import padded_tokens, write
 
@@ -90,7 +90,7 @@ def test_flops_of_a_few_lengths_tell_those_of_others(backbone: Seq2SeqBackbone) 
         assert counter.known((read, wrote)) is None or (read, wrote) == sizes[-1]
         counter.run((read, wrote), 2, partial(loss, read, wrote))
     for read, wrote in ((6, 6), (10, 9), (20, 4)):
-        assert counter.known((read, wrote)) == pytest.approx(counted(partial(loss, read, wrote))[1] / 2, rel=1e-9)
+        assert counter.known((read, wrote)) == pytest.approx(count_flops(partial(loss, read, wrote))[1] / 2, rel=1e-9)
 
 
 def test_parts_of_a_batch_give_the_same_step(backbone: Seq2SeqBackbone) -> None:

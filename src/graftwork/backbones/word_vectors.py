@@ -21,7 +21,7 @@ from graftwork.core.example import Example, answers_of, texts_apart
 from graftwork.data.readers.word_vector_folder import MODEL_TYPE, open_word_vectors
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest
-from graftwork.nn.pooling import pooled
+from graftwork.nn.pooling import pool_states
 from graftwork.pretrained.known_words import KnownWords, find
 from graftwork.pretrained.tokenising import marks, padded, real_tokens
 from graftwork.pretrained.word_vector_table import WordVectors
@@ -183,7 +183,7 @@ class WordVectorBackbone:
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
         """(S, T, D), (S, T) -> the mean (S, D) in fp32; with `words` (S, T) each word's own vector (W, D)."""
-        return pooled(sequence, mask, self.card.pooling, words)
+        return pool_states(sequence, mask, self.card.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Return the table for the role "embedding", nothing for other roles."""

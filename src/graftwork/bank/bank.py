@@ -17,7 +17,7 @@ from graftwork.bank.task_version import BankChanges, BankState, Failure, TaskEnt
 from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.writing import Instruction, Tell, instructed
+from graftwork.core.writing import Instruction, Tell, with_instruction
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError, UnknownName
 from graftwork.io.files import read_json
 from graftwork.machine.environment import numerics, resolve_device
@@ -203,7 +203,7 @@ class Bank:
             if (about := self._entry(task).description)["backbone"] is not None:
                 groups.setdefault((Instruction.of_question(about["task"]), *about["roles"]), {})[place] = example
         for (told, *_), group in groups.items():
-            backbone = instructed(self.open_backbone(), told)
+            backbone = with_instruction(self.open_backbone(), told)
             if backbone.encode(list(group.values())).cut:
                 for place, example in group.items():
                     found[place] = backbone.encode([example]).cut > 0

@@ -45,7 +45,7 @@ from graftwork.bank.task_version import (
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName, clip, nearest
 from graftwork.io.files import read_json, storage_errors, sync_folder, write_json
 from graftwork.io.json_limits import MODULE
-from graftwork.io.locks import held
+from graftwork.io.locks import hold_lock
 from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.module.module_place import module_folder
 
@@ -269,7 +269,7 @@ class BankFolder:
         self.state()
         with contextlib.ExitStack() as lock:
             with storage_errors(self.root):
-                lock.enter_context(held(self.root / ".lock"))
+                lock.enter_context(hold_lock(self.root / ".lock"))
             found = self._mended()
             try:
                 yield found

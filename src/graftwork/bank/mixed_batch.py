@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from graftwork.bank.stacked_adapters import Chunks, Shelf, Stretch, hung, shape_of
+from graftwork.bank.stacked_adapters import Chunks, Shelf, Stretch, hooked_adapters, shape_of
 from graftwork.core.backbone import Backbone, Features
 from graftwork.core.example import Example
 from graftwork.core.hidden_states import BatchPart, BatchStates, Rows
@@ -35,7 +35,7 @@ from graftwork.module.predict_many import Answer, windows_by_task
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds
 from graftwork.train.answer import states_up_to
-from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_example_order
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import with_little_padding
 
@@ -205,7 +205,7 @@ class _Round:
                     self.order[name] += units
         for name, resident in self.residents.items():
             encoded, places, asked = self.tokens.answered(name, self.order[name])
-            logits = finished(resident.facts, encoded, np.concatenate(self.parts[name]), places)
+            logits = in_example_order(resident.facts, encoded, np.concatenate(self.parts[name]), places)
             yield name, logits if asked is None else logits[asked]
 
     def _answer(self, numbers: Sequence[int]) -> dict[str, tuple[NDArray[np.float64], list[int]]]:
@@ -218,7 +218,7 @@ class _Round:
         sequences = [tokens.sequences(unit) for unit in units]
         starts = np.cumsum([0, *map(len, sequences)]).tolist()
         inputs = self.backbone.collate(tokens.merged, [sequence for own in sequences for sequence in own])
-        with hung(self.mixture._sites, starts[-1], self._stretches(units, starts)):
+        with hooked_adapters(self.mixture._sites, starts[-1], self._stretches(units, starts)):
             seen = BatchStates(self.backbone, inputs, states_up_to(self.backbone, inputs, self._depth(units)), 1)
         asked: dict[str, list[int]] = {}
         for place, unit in enumerate(units):

@@ -126,7 +126,7 @@ class Stretch:
 
 
 @contextlib.contextmanager
-def hung(sites: Mapping[str, nn.Module], rows: int, stretches: Sequence[Stretch]) -> Iterator[None]:
+def hooked_adapters(sites: Mapping[str, nn.Module], rows: int, stretches: Sequence[Stretch]) -> Iterator[None]:
     """Hook the adapters of these stretches into `sites` for batches of `rows` sequences; leave other rows."""
     handles = []
     try:

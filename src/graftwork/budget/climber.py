@@ -10,7 +10,7 @@ from typing import Protocol
 from graftwork.budget.budget_account import BudgetAccount, OverBudget, hard_stop
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.rung import Rung
-from graftwork.core.configured_methods import ConfiguredMethod, named
+from graftwork.core.configured_methods import ConfiguredMethod, configured
 from graftwork.core.method import unfit
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
@@ -36,7 +36,7 @@ SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # reasons for the end
 TIE = 0.001  # a fraction, a tenth of a point: of methods that are expected to be so close, the cheapest is chosen
 
 
-def kept(part: float) -> float:
+def kept_gain(part: float) -> float:
     """Return the share of a run's expected gain that remains with this part of its steps."""
     return float(1 - (1 - part) ** DIMINISHING)
 
@@ -193,7 +193,7 @@ class Climber:
         own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
         settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
         rates = [factor * own for factor in OTHER_RATES] if own else []
-        others = [named(item.config["name"], {**settings, "learning_rate": rate}) for rate in rates]
+        others = [configured(item.config["name"], {**settings, "learning_rate": rate}) for rate in rates]
         fresh = [other for other in others if Arm.of(other) not in self.first]
         if not fresh:
             dear = any(rung.decision == "not affordable" for rung in self.rungs)
@@ -216,15 +216,15 @@ class Climber:
         expected, rung = self._expected(arm), self.first[arm]
         can_be_cut = self.recipe.epochs is None and arm.sort == TUNED
         if self.standing.begun[arm]:
-            return PossibleRun(expected, kept(rung.part))
+            return PossibleRun(expected, kept_gain(rung.part))
         if rung.forecast is not None:
             there = rung.forecast.within(left) if can_be_cut else rung.forecast
-            return PossibleRun(there.seconds, kept(there.part))
+            return PossibleRun(there.seconds, kept_gain(there.part))
         measuring = self.measuring * expected
         least = LEAST_PART / PARTS if can_be_cut else 1.0
         part = min(1.0, max(least, (left - measuring) / max(expected, 1e-9)))
         seconds = measuring + part * expected
-        return PossibleRun(seconds if seconds > hope * left else min(seconds, left), kept(part))
+        return PossibleRun(seconds if seconds > hope * left else min(seconds, left), kept_gain(part))
 
     def _ready(self, rung: Rung) -> bool:
         """Return whether the run can start now; False after measuring a method that had no forecast."""

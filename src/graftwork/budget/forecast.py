@@ -41,7 +41,7 @@ from graftwork.module.task_module import SELF_TEST_EXAMPLES
 from graftwork.registry import kinds
 from graftwork.run import answer_speed
 from graftwork.run.session import Session
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 from graftwork.train.loop import Attaches, build_model
 from graftwork.train.probe import Probe
 from graftwork.train.scalar_mix_layer import BATCH
@@ -103,7 +103,7 @@ class Forecaster:
         row = int(np.argmin(encoded.lengths))
         inputs = self.backbone.collate(encoded, encoded.sequences([row]))
         with torch.no_grad():
-            return row, inputs, *counted(lambda: self.backbone.states(inputs))
+            return row, inputs, *count_flops(lambda: self.backbone.states(inputs))
 
     def operations(self, method: ConfiguredMethod) -> float:
         """Estimate the FLOPs of the fit from one short example: enough to order methods before they are timed."""
@@ -129,7 +129,7 @@ class Forecaster:
             def work() -> None:
                 self.kind.loss(model(inputs, entering), target).backward()
 
-            flops = counted(work)[1] * self._recipe(method)["epochs"] * tokens("train", 0)
+            flops = count_flops(work)[1] * self._recipe(method)["epochs"] * tokens("train", 0)
         flops += forward * (tokens("train", depth) + tokens("validation", depth))
         return flops / inputs["attention_mask"].numel()
 

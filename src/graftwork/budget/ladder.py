@@ -18,7 +18,7 @@ from graftwork.core.in_memory import beside
 from graftwork.core.meter import Stopwatch
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress
-from graftwork.core.progress_bar import shown
+from graftwork.core.progress_bar import progress_or_bar
 from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
 from graftwork.decision.decision_json import content_of
@@ -107,7 +107,7 @@ def climb(
     task = Task.from_data(task, folder=beside(setup.runs))
     chosen = of_a("LADDER") if rungs is None else [parse_method(words) for words in split_words(rungs)]
     folder = Path(out) if out is not None else Path("ladders") / task.name
-    with shown(progress) as told:
+    with progress_or_bar(progress) as told:
         session = open_session(task, chosen, setup, out=folder)
         require_writable(folder)  # before the budget is spent
         forecaster = Forecaster(session, setup.recipe, seed, clock=account.seconds)

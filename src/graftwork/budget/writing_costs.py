@@ -25,7 +25,7 @@ from graftwork.registry import kinds
 from graftwork.run import answer_speed
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE
 from graftwork.train.batches import by_length
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 from graftwork.train.text_loop import padded_tokens, write
 
 BRIEF = 8  # tokens of a text that is written to time one row
@@ -88,7 +88,7 @@ class WritingCosts:
         tokens = padded_tokens(self.writer.encode_texts([text], self.search.longest)[0]).to(model.device)
         with torch.no_grad():
             entering = None if model.prefix is None else self.lengths.backbone.states(inputs)[model.prefix]
-        flops = counted(lambda: model(inputs | {TOKENS: tokens}, entering).sum().backward())[1]
+        flops = count_flops(lambda: model(inputs | {TOKENS: tokens}, entering).sum().backward())[1]
         wrote = len(encoded) * longest_of(self.targets["train"], recipe["batch_size"])
         positions = recipe["epochs"] * (self.lengths.of_pass("train", 0) + wrote)
         positions += (recipe["epochs"] + 1) * FORWARD * self.validated()
@@ -130,7 +130,7 @@ class WritingCosts:
         batches = self._batches("train")
         inputs = self.lengths.backbone.collate(self.lengths.encoded["train"], batches[len(batches) // 2].tolist())
         with torch.no_grad():
-            flops = counted(lambda: self.lengths.backbone.states(inputs))[1]
+            flops = count_flops(lambda: self.lengths.backbone.states(inputs))[1]
             return median_seconds(self.clock, lambda: self.lengths.backbone.states(inputs)) / flops
 
     def of_one(self, speed: WritingSpeed) -> float:

@@ -11,7 +11,7 @@ import click
 
 from graftwork.cli.completion import paths, tasks_of_bank
 from graftwork.cli.exchange import export_task, import_task, version_of
-from graftwork.cli.in_bank import added
+from graftwork.cli.in_bank import add_to_bank
 from graftwork.cli.options import json_option, option, print_facts, print_json
 from graftwork.compare.plain_table import table
 from graftwork.errors import GraftworkError, IncompatibleModule, printable
@@ -67,7 +67,7 @@ def add(bank: str, module: str, task: str | None, board: str | None, as_json: bo
     """
     from graftwork.bank.bank import Bank
 
-    done = added(Bank.open(bank), Path(module), task, Path(board) if board else None)
+    done = add_to_bank(Bank.open(bank), Path(module), task, Path(board) if board else None)
     print_facts(done.as_json, done.lines, as_json)
 
 

@@ -50,7 +50,7 @@ def command(action: str, cache: str | None, older_than: str | None, as_json: boo
     with storage_errors(media.root):
         files = media.entries() if action == "ls" else media.clear(unused)
     corpora = corpus_cache.corpora_folder(cache)
-    entries = corpus_cache.kept(corpora) if action == "ls" else corpus_cache.clear(corpora, unused)
+    entries = corpus_cache.cache_entries(corpora) if action == "ls" else corpus_cache.clear(corpora, unused)
     if as_json:
         passed = {"folder": str(folder.root), "entries": [_content(one) | dict(one.about()) for one in passes]}
         tokenised = {"folder": str(corpora), "entries": [_content(one) for one in entries]}

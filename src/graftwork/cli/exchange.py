@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from graftwork.cli.completion import paths, tasks_of_bank
-from graftwork.cli.in_bank import added, place_in_bank
+from graftwork.cli.in_bank import add_to_bank, place_in_bank
 from graftwork.cli.options import Command, json_option, option, print_facts, print_json
 from graftwork.core.part_settings import split_words
 from graftwork.core.task import Task
@@ -102,7 +102,7 @@ def import_task(
             pair=pair,
             precision=precision,
         )
-        done = added(opened or Bank.create(bank), module, name)
+        done = add_to_bank(opened or Bank.create(bank), module, name)
     print_facts(done.as_json, done.lines, as_json)
 
 

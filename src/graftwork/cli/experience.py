@@ -31,7 +31,7 @@ def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
 
     NAMES are folders of boards (add), or names of your own boards as shown by ls (forget).
     """
-    from graftwork.decision.earlier_boards import keep, own, own_file, shipped
+    from graftwork.decision.earlier_boards import keep, own, own_file, shipped_prior
 
     if action not in ("ls", "add", "forget"):
         raise UnknownName("action", action, ["ls", "add", "forget"], else_do="see graft experience --help")
@@ -55,7 +55,7 @@ def command(action: str, names: tuple[str, ...], as_json: bool) -> None:
         content = {"forgotten": list(names)}
         lines = [f"forgot {name}" for name in names]
     else:
-        ours, theirs = shipped()[1].tasks, own().tasks
+        ours, theirs = shipped_prior()[1].tasks, own().tasks
         content = {
             "shipped": [task.content() for task in ours],
             "own": [task.content() for task in theirs],

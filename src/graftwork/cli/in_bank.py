@@ -43,7 +43,7 @@ class PlaceInBank:
         from graftwork.bank.bank import Bank
 
         known = (self.bank / "bank.json").is_file()
-        return added(Bank.open(self.bank) if known else Bank.create(self.bank), module, self.task)
+        return add_to_bank(Bank.open(self.bank) if known else Bank.create(self.bank), module, self.task)
 
 
 def place_in_bank(
@@ -95,7 +95,7 @@ def place_in_bank(
     return PlaceInBank(folder, name, backbone or own or DEFAULT_BACKBONE, own_precision)
 
 
-def added(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> BankAddition:
+def add_to_bank(bank: Bank, module: Path, task: str | None, board: Path | None = None) -> BankAddition:
     """Add a module to a bank and return the lines to print."""
     from graftwork.module.inputs import asking
 

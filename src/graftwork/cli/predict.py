@@ -143,7 +143,7 @@ def _answer_file(
 def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bool, abstaining: Abstaining) -> None:
     from graftwork.module.abstaining import BEST_GUESS, unsure
     from graftwork.module.inputs import OF_ROLES
-    from graftwork.module.predict_file import merged, prefixes_of, shown
+    from graftwork.module.predict_file import inputs_as_json, merge_answers, prefixes_of
     from graftwork.module.predict_many import answer_windows, check_roles
     from graftwork.registry import kinds
 
@@ -158,7 +158,7 @@ def _answer_texts(modules: list[TaskModule], texts: tuple[str, ...], as_json: bo
         for example, *answers in zip(window.examples, *window.answers, strict=True):
             file = f"{next(given)}: " if listed else ""
             if as_json:
-                click.echo(json.dumps(merged(shown(example), answers, prefixes), ensure_ascii=False))
+                click.echo(json.dumps(merge_answers(inputs_as_json(example), answers, prefixes), ensure_ascii=False))
                 continue
             for module, prefix, answer in zip(modules, prefixes, answers, strict=True):
                 sentence = (

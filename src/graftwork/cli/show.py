@@ -160,13 +160,13 @@ def pretraining_lines(folder: Path, found: RunResult | None = None) -> list[str]
 
 def _shared_lines(costs: dict[str, Any]) -> list[str]:
     """Format the cost of a pre-training per task, amortised over several numbers of tasks."""
-    from graftwork.ship.amortised_cost import COUNTS, amortised
+    from graftwork.ship.amortised_cost import COUNTS, amortise
 
     lines: list[str] = []
     for tasks in COUNTS[1:]:
         named = {
             name: show(cost["value"], cost["unit"])
-            for name, cost in amortised(costs, tasks).items()
+            for name, cost in amortise(costs, tasks).items()
             if cost["value"] is not None
         }
         words = ", ".join(named[name] for name in ("total_seconds", "energy_joules", "money") if name in named)

@@ -28,7 +28,7 @@ from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.io.display import card, table
 from graftwork.io.files import finite, require_writable, storage_errors, write_json
 from graftwork.machine.environment import environment
-from graftwork.run.session import settled
+from graftwork.run.session import settle_numerics
 from graftwork.run.settings import GivenSettings, RunSettings, over, takes_settings
 from graftwork.train.recipe import require_sense
 from graftwork.train.seeds import chosen_sources
@@ -142,7 +142,7 @@ def _check(listed: Sequence[TaskWithSettings], against: str | None) -> None:
             cast(GivenSettings, {name: settings.get(name) for name in GivenSettings.__annotations__})
         )
         chosen = chosen_methods(settings.get("methods"), bool(settings.get("no_transfer")))
-        runs_at_once(settings.get("jobs"), settled(setup, chosen)[1])
+        runs_at_once(settings.get("jobs"), settle_numerics(setup, chosen)[1])
         require_outside(task, [setup.runs, settings["out"]])
         require_sense(setup.recipe)
         chosen_sources(settings.get("vary"))

@@ -14,22 +14,22 @@ from graftwork.compare.curve_table import cells, header, saving_lines, title
 from graftwork.compare.leaderboard import require_each_once
 from graftwork.compare.leaderboard_display import chart_css, scored_columns
 from graftwork.compare.majority_floor import MAJORITY
-from graftwork.compare.workers import RunOrder, crew_of, divided
+from graftwork.compare.workers import RunOrder, crew_of, with_thread_share
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.configured_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.in_memory import beside
 from graftwork.core.method import unfit
 from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress
-from graftwork.core.progress_bar import shown
+from graftwork.core.progress_bar import progress_or_bar
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset, Task
-from graftwork.data.splits.draws import Size, draw, parse_sizes, planned
+from graftwork.data.splits.draws import Size, draw, parse_sizes, plan_draws
 from graftwork.errors import ConfigError
 from graftwork.io.display import card, frame, table
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.pretrained.open_backbone import FRESH
-from graftwork.run.session import Session, open_session, reopened
+from graftwork.run.session import Session, open_session, with_backbone
 from graftwork.run.sessions import Sessions
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 
@@ -121,7 +121,7 @@ def curve(
     ways = _ways(methods, setup.backbone)
     folder = Path(out) if out is not None else Path("curves") / task.name
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
-    session = divided(open_session(task, chosen, setup, out=folder), jobs)
+    session = with_thread_share(open_session(task, chosen, setup, out=folder), jobs)
     listed = parse_sizes(sizes, session.dataset.task)
     apart = [] if reference_sizes is None else parse_sizes(reference_sizes, session.dataset.task)
     ways = _fitting(ways, session, asked=methods is not None)
@@ -130,7 +130,7 @@ def curve(
         sessions[way.fresh].spec(way.item, setup.recipe, 0)  # raises for an invalid recipe before any run
     courses, notes = _courses(sessions, ways, listed, apart, draws, seed)
     require_writable(folder)
-    with shown(progress) as told:
+    with progress_or_bar(progress) as told:
         lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, told)
     content = finite(content_of(session, lessons, [course.size.word for course in courses], notes, draws, seed))
     write_json(folder / "curve.json", content)
@@ -145,7 +145,7 @@ def _sessions(session: Session, ways: Sequence[CurveMethod]) -> list[Session]:
     assert session.opened_by is not None
     setup = replace(session.opened_by.setup, backbone=f"{FRESH}{session.opened_by.setup.backbone}")
     named = tuple(way.item.config for way in ways)
-    return [session, reopened(session, replace(session.opened_by, methods=named, setup=setup))]
+    return [session, with_backbone(session, replace(session.opened_by, methods=named, setup=setup))]
 
 
 def _ways(words: str | Sequence[str] | None, backbone: str) -> list[CurveMethod]:
@@ -216,7 +216,7 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
     A size is left out if it takes the same rows as a later one in every draw (random rounding of a share may differ
     between draws), or if some draw has fewer than two rows, which is too few to learn from.
     """
-    plans = planned(dataset, sizes, draws, seed)
+    plans = plan_draws(dataset, sizes, draws, seed)
     empty = [size for size in sizes if min(plans[size].rows) < FEWEST_ROWS]
     notes = [f"{size.word} is left out: a draw of it has fewer than {FEWEST_ROWS} rows" for size in empty]
     sizes = [size for size in sizes if size not in empty]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.compare.grid import spent, statistics_on_test
+from graftwork.compare.grid import real_cost, statistics_on_test
 from graftwork.compare.leaderboard import command_line
 from graftwork.compare.leaderboard_data import median_costs
 from graftwork.compare.majority_floor import floor_of
@@ -90,7 +90,7 @@ def content_of(
         "differences": differences,
         "savings": savings(points, methods, task.metrics[0]),
         "search_costs": {
-            name: asdict(cost) for name, cost in spent(*(found.values() for found in opened.values())).items()
+            name: asdict(cost) for name, cost in real_cost(*(found.values() for found in opened.values())).items()
         },
         "data_report": dict(session.dataset.report),
         "notes": [*notes, VALIDATION, *_failures(points), *_few(draws)],

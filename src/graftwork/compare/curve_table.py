@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from graftwork.compare.plain_table import WIDTH, listed, print_lines, side_by_side, width_of
+from graftwork.compare.plain_table import WIDTH, print_lines, side_by_side, titled_list, width_of
 from graftwork.compare.savings import sentence
 from graftwork.compare.sentences import search_line, title_of
 from graftwork.units import percent, several
@@ -28,7 +28,7 @@ def print_curve(curve: Curve, console: Console) -> None:
         ("Price of the search", [spent] if spent else []),
         ("Notes", list(curve["notes"])),
     ):
-        lines += listed(heading, items, width)
+        lines += titled_list(heading, items, width)
     print_lines(lines, console)
 
 

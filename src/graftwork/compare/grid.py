@@ -122,7 +122,7 @@ def statistics_on_test(dataset: Dataset, folder: Path, names: Iterable[str]) -> 
     return {name: metrics.get(name).statistics(dataset.test.targets, predictions, task) for name in names}
 
 
-def spent(*runs: Iterable[RunResult]) -> dict[str, Cost]:
+def real_cost(*runs: Iterable[RunResult]) -> dict[str, Cost]:
     """Return the real cost of these runs, including reused ones; shared work and the opening of a backbone count once.
 
     Each of `runs` holds the runs on one backbone.

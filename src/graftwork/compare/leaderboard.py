@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.deciding_words import with_deciding_words
-from graftwork.compare.grid import Grid, MethodRuns, Runner, run_all, spent
+from graftwork.compare.grid import Grid, MethodRuns, Runner, real_cost, run_all
 from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
 from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.leaderboard_report import write_report
@@ -21,11 +21,11 @@ from graftwork.compare.majority_floor import MAJORITY, floor_of
 from graftwork.compare.mistakes import mistakes_content
 from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
-from graftwork.compare.shipped import require_shippable, shipped
+from graftwork.compare.shipped import compressed_modules, require_shippable
 from graftwork.compare.shortcuts import shortcuts
-from graftwork.compare.workers import RunOrder, crew_of, divided
+from graftwork.compare.workers import RunOrder, crew_of, with_thread_share
 from graftwork.compare.written_report import written_content
-from graftwork.core.configured_methods import ConfiguredMethod, named, of_a, parse_method
+from graftwork.core.configured_methods import ConfiguredMethod, configured, of_a, parse_method
 from graftwork.core.in_memory import beside
 from graftwork.core.meter import Cost
 from graftwork.core.method import unfit
@@ -104,7 +104,9 @@ def compare(
     with watched(progress, watch) as (progress, watch):
         session = open_session(task, chosen, setup, out=folder)
         fitting, left_out = _fitting(chosen, session, asked=methods is not None)
-        session = divided(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
+        session = with_thread_share(
+            session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session)
+        )
         recipe = replace(setup.recipe, varied=None if vary is None else varied)
         specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
         _require_place(session, folder, ship)
@@ -161,7 +163,7 @@ def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list
             do="name one that does, or leave --no-transfer out",
         )
     known = {item.label for item in chosen}
-    added = [named("no_transfer", {BY: label}) for label in below]
+    added = [configured("no_transfer", {BY: label}) for label in below]
     return [*chosen, *(item for item in added if item.label not in known)]
 
 
@@ -261,7 +263,7 @@ class _Page:
     def complete(self, grid: Grid, watch: Listener) -> dict[str, Any]:
         """Write the board, then compress its modules, and write it again with them."""
         content = self.write(grid)
-        more = {"shipped": shipped(content, self.session, self.folder, watch)}
+        more = {"shipped": compressed_modules(content, self.session, self.folder, watch)}
         return self._written(content | more, grid.rows(self.session))
 
     def _written(self, content: Mapping[str, Any], rows: Sequence[RowRuns]) -> dict[str, Any]:
@@ -317,7 +319,7 @@ def command_line() -> str:
 def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:
     """Return the real cost of all runs, and their time if each opened the backbone and shared nothing."""
     alone = sum((run.spent + run.shared + run.opening).wall_seconds for run in runs)
-    return spent(runs) | {"separate_total_seconds": Cost(alone, "s", "meter")}
+    return real_cost(runs) | {"separate_total_seconds": Cost(alone, "s", "meter")}
 
 
 def _receipts(rows: Sequence[RowRuns]) -> list[dict[str, Any]]:

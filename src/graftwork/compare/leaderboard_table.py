@@ -11,7 +11,7 @@ from rich.console import Console
 
 from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.majority_floor import floor_name
-from graftwork.compare.plain_table import GAP, WIDTH, listed, print_lines, table, width_of
+from graftwork.compare.plain_table import GAP, WIDTH, print_lines, table, titled_list, width_of
 from graftwork.compare.sentences import (
     class_line,
     cost,
@@ -50,7 +50,7 @@ def print_table(board: Mapping[str, Any], console: Console, verbose: bool = Fals
     lines += ["", *table_lines(board, width), *shipped_table(board, width)]
     sections = [(title, items) for title, items in _sections(board) if items]
     for title, items in sections if verbose else [found for found in sections if found[0] == FAILED]:
-        lines += listed(title, items, width)
+        lines += titled_list(title, items, width)
     if not verbose:
         lines += ["", *textwrap.wrap(_folded(sections), width)]
     print_lines(lines, console)

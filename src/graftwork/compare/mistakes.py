@@ -20,11 +20,11 @@ from graftwork.core.metric import wilson
 from graftwork.core.outcome import MISSED, NOTHING, Outcome
 from graftwork.core.task import Dataset
 from graftwork.data.checks.repeats import twins
-from graftwork.evaluate.label_errors import averaged, suspected_labels
+from graftwork.evaluate.label_errors import mean_probabilities, suspected_labels
 from graftwork.io.files import read_json
 from graftwork.module.calibration import BINS, at_temperature, reliability, temperature_of
 from graftwork.module.confidence import confidence_of
-from graftwork.module.predict_file import shown
+from graftwork.module.predict_file import inputs_as_json
 from graftwork.registry import kinds
 from graftwork.run.store import read_logits
 
@@ -101,7 +101,7 @@ def _examples(
     for row, example in enumerate(examples):
         told: dict[str, Any] = {
             "id": example.id,
-            "inputs": [[role, _text(role, given)] for role, given in shown(example).items()],
+            "inputs": [[role, _text(role, given)] for role, given in inputs_as_json(example).items()],
             "target": targets[row],
             "answers": [[one.brief[row], _rounded(one.confidence[row]), one.right(row)] for one in judged],
             "confusions": [number[outcome.true, outcome.description] for outcome in judged[0].outcomes[row]],
@@ -208,7 +208,7 @@ def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[
         return {}
     of_methods = [[np.asarray(tempered_logits(store / run.id, kind), np.float64) for run, _ in runs]
                   for runs in scored.values()]  # fmt: skip
-    found = suspected_labels(averaged(of_methods), np.asarray(dataset.test.targets, dtype=np.int64))
+    found = suspected_labels(mean_probabilities(of_methods), np.asarray(dataset.test.targets, dtype=np.int64))
     return {
         one.row: {"rank": rank, "likely": labels[one.likely], "confidence": round(one.confidence, 4)}
         for rank, one in enumerate(found, 1)

@@ -53,7 +53,7 @@ def side_by_side(
         yield table(block, left, ruled)
 
 
-def listed(title: str, items: Iterable[str], width: int) -> list[str]:
+def titled_list(title: str, items: Iterable[str], width: int) -> list[str]:
     """Return an empty line, the title and its items, indented and wrapped; nothing without items."""
     lines = [
         line for item in items for line in textwrap.wrap(item, width, initial_indent=GAP, subsequent_indent="    ")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graftwork.compare.plain_table import WIDTH, listed, side_by_side
+from graftwork.compare.plain_table import WIDTH, side_by_side, titled_list
 from graftwork.core.meter import GRADES
 from graftwork.documents import document
-from graftwork.units import duration, percent, scaled, show
+from graftwork.units import duration, percent, show, with_prefix
 
 Content = Mapping[str, Any]
 WAY_NAMES: Mapping[str, str] = {"in_batches": "in full batches", "one_at_a_time": "one at a time"}
@@ -27,11 +27,11 @@ def price_lines(content: Content) -> list[str]:
             lines += [*block, ""]
         lines.pop()
     crossings = crossing_sentences(content, "in_batches")
-    lines += listed("Where they cross, in full batches", crossings[:CROSSINGS_LISTED], WIDTH)
+    lines += titled_list("Where they cross, in full batches", crossings[:CROSSINGS_LISTED], WIDTH)
     if len(crossings) > CROSSINGS_LISTED:
         lines.append(f"  and {len(crossings) - CROSSINGS_LISTED} more: see --json or --report")
-    lines += listed("Left out", [f"{one['name']}: {one['reason']}" for one in content["left_out"]], WIDTH)
-    return [*lines, *listed("How to read it", legend(content), WIDTH)]
+    lines += titled_list("Left out", [f"{one['name']}: {one['reason']}" for one in content["left_out"]], WIDTH)
+    return [*lines, *titled_list("How to read it", legend(content), WIDTH)]
 
 
 def answer_lines(content: Content) -> list[str]:
@@ -202,7 +202,7 @@ def _shown(amount: Mapping[str, Any]) -> str:
 
 
 def _digits(value: float | None) -> str:
-    return "–" if value is None else scaled(value, "")
+    return "–" if value is None else with_prefix(value, "")
 
 
 def _capital(text: str) -> str:

@@ -10,7 +10,7 @@ from graftwork.compare.page_table import Cell, Heading, PageTable, meaning, name
 from graftwork.compare.sentences import class_line, cost, cost_name, grades, points, price_tag, title_of
 from graftwork.compare.shipped_lines import TITLES, shipped_cells
 from graftwork.compare.written_report import written_cells
-from graftwork.units import percent, scaled, show
+from graftwork.units import percent, show, with_prefix
 
 Board = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -97,7 +97,7 @@ def cost_cell(row: Row, name: str, letter: bool = True) -> Cell:
         return DASH
     sign, told = GRADES.get(price["grade"], ("?", "unknown"))
     rate = price["unit"] == "per second"  # the heading contains the unit
-    text = scaled(price["value"], "") if rate else show(price["value"], price["unit"])
+    text = with_prefix(price["value"], "") if rate else show(price["value"], price["unit"])
     return Cell(text, price["value"], "" if letter else f"{price['grade']}: {told}", sign if letter else "")
 
 

@@ -55,7 +55,7 @@ def require_shippable(session: Session, folder: Path) -> None:
         )
 
 
-def shipped(board: Board, session: Session, folder: Path, watch: Listener) -> dict[str, Any]:
+def compressed_modules(board: Board, session: Session, folder: Path, watch: Listener) -> dict[str, Any]:
     """Return the compressed modules of a board as JSON, and write the one to ship to `folder/shipped`.
 
     It is the fastest of the chosen method's whose loss on validation is shown to be at most the board's `worth`. Where

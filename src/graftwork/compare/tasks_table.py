@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from graftwork.compare.plain_table import WIDTH, listed, print_lines, side_by_side, table, width_of
+from graftwork.compare.plain_table import WIDTH, print_lines, side_by_side, table, titled_list, width_of
 from graftwork.compare.sentences import cost_name
 from graftwork.units import percent, several, show
 
@@ -23,7 +23,7 @@ def print_tasks(content: Content, console: Console) -> None:
     for block in (summary_lines(content), *score_blocks(content, width)):
         lines += ["", *block]
     for heading, items in sections(content):
-        lines += listed(heading, items, width)
+        lines += titled_list(heading, items, width)
     print_lines(lines, console)
 
 

@@ -30,7 +30,7 @@ from graftwork.errors import ConfigError, GraftworkError
 from graftwork.machine.environment import usable_memory_bytes
 from graftwork.registry import registries
 from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free
-from graftwork.run.price_tag import repriced
+from graftwork.run.price_tag import with_prices
 from graftwork.run.receipt import NOTHING_TRIED, SearchRecord
 from graftwork.run.session import Session
 from graftwork.run.sessions import Sessions
@@ -109,7 +109,7 @@ def at_once(jobs: int | None, threads: int, device: str) -> int:
     return jobs
 
 
-def divided(session: Session, jobs: int | None) -> Session:
+def with_thread_share(session: Session, jobs: int | None) -> Session:
     """Return the session with the number of threads of each concurrent run.
 
     If this process, such as a notebook, has registered parts that other processes don't know, runs are sequential in
@@ -195,7 +195,7 @@ class Workers:
                 session = self.sessions.of(order.session, order.drawn)
                 known = self.store.find(session.spec(order.item, order.recipe, order.seed).id)
                 if known is not None:
-                    yield place, repriced(known, self.prices), True
+                    yield place, with_prices(known, self.prices), True
                 else:
                     waiting.append((place, order))
             if not (waiting or self._held or any(worker.order is not None for worker in self._workers)):
@@ -257,7 +257,7 @@ class Workers:
         result = read_result(self.store.root / said["done"] / "result.json")
         if result.status == "ok":  # a failed run may have stopped early
             self._seconds[order.like] = result.spent.wall_seconds
-        return worker.place, repriced(result, self.prices), said["known"]
+        return worker.place, with_prices(result, self.prices), said["known"]
 
     def _warn(self, message: str) -> None:
         """Log a warning once, even if several workers send it."""

@@ -49,10 +49,10 @@ def cell_of(part: type) -> str:
 
 def parse_method(words: str) -> ConfiguredMethod:
     """Parse a method. Raises `UnknownName` for an unknown method or hyper-parameter, `ConfigError` for a bad value."""
-    return named(*chosen_settings(words, methods))
+    return configured(*chosen_settings(words, methods))
 
 
-def named(name: str, settings: Mapping[str, Any]) -> ConfiguredMethod:
+def configured(name: str, settings: Mapping[str, Any]) -> ConfiguredMethod:
     """Return the method with this name and these non-default settings."""
     make = cast(Any, methods.get(name))
     method = make(**settings)
@@ -72,17 +72,19 @@ def of_a(place: Literal["BOARD", "LADDER", "CURVE"]) -> list[ConfiguredMethod]:
     """
     unsaid = AS_IT_COMES if place == "BOARD" else ()
     entries = [(name, entry) for name in methods.names() for entry in getattr(methods.get(name), place, unsaid)]
-    return [named(name, settings) for name, settings in entries]
+    return [configured(name, settings) for name, settings in entries]
 
 
-def named_from_config(config: Mapping[str, Any]) -> ConfiguredMethod:
+def configured_from(config: Mapping[str, Any]) -> ConfiguredMethod:
     """Return the method of a `ConfiguredMethod.config` with every hyper-parameter, as this version interprets it."""
-    return named(config["name"], {key: value for key, value in config.items() if key not in ("name", "version", CELL)})
+    return configured(
+        config["name"], {key: value for key, value in config.items() if key not in ("name", "version", CELL)}
+    )
 
 
 def method_from_config(config: Mapping[str, Any]) -> Method:
     """Return the method of a `ConfiguredMethod.config`. Raises `ConfigError` if its version differs from this one's."""
-    made = named_from_config(config)
+    made = configured_from(config)
     if made.config["version"] != config["version"]:
         raise ConfigError(
             f"method {config['name']!r} has changed since this was stored",

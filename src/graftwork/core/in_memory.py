@@ -129,7 +129,7 @@ def splits_of(data: Any, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return found
 
 
-def kept(data: Any, folder: str | Path, what: str, needed: Mapping[str, str], per_word: bool) -> Path:
+def write_once(data: Any, folder: str | Path, what: str, needed: Mapping[str, str], per_word: bool) -> Path:
     """Write `data` to a file in `folder`, unless it is there, and return its path.
 
     A table becomes JSONL, every cell the text that a CSV would have; lists stay lists. A set of the library `datasets`

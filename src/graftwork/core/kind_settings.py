@@ -61,7 +61,7 @@ def settings_of(kind: str) -> dict[str, KindSetting]:
     return found
 
 
-def made(kind: str, given: Mapping[str, Any]) -> Any:
+def parse_kind_settings(kind: str, given: Mapping[str, Any]) -> Any:
     """Return the settings of a kind, an instance of its dataclass, with these values; a list may be words and commas.
 
     Raises `UnknownName` for a name that no kind has and for a value that is not allowed, `ConfigError` for a setting of
@@ -100,7 +100,7 @@ def _refuse_foreign(kind: str, name: str, value: Any) -> None:
     if name not in known:
         raise UnknownName("task setting", name, known)
     users = known[name].users
-    if getattr(made(users[0], {name: value}), name) != known[name].default:
+    if getattr(parse_kind_settings(users[0], {name: value}), name) != known[name].default:
         raise no_use(kind, name, value, users)
 
 

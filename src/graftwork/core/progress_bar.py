@@ -39,7 +39,7 @@ def notebook_cell() -> Iterator[Callable[[RenderableType], None]]:
     def show(content: RenderableType) -> None:
         nonlocal shown
         if time.monotonic() - shown >= SECONDS_BETWEEN_UPDATES:
-            shown, text = time.monotonic(), printed(content)
+            shown, text = time.monotonic(), rendered_text(content)
             handle.update({"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}, raw=True)
 
     try:
@@ -48,7 +48,7 @@ def notebook_cell() -> Iterator[Callable[[RenderableType], None]]:
         handle.update({"text/html": "", "text/plain": ""}, raw=True)
 
 
-def printed(content: RenderableType) -> str:
+def rendered_text(content: RenderableType) -> str:
     """Return what rich would print, without colours."""
     from rich.console import Console
 
@@ -100,6 +100,6 @@ def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterato
         yield lambda done, text: bar.update(whole, completed=done, description=text)
 
 
-def shown(progress: Progress | None) -> AbstractContextManager[Progress]:
+def progress_or_bar(progress: Progress | None) -> AbstractContextManager[Progress]:
     """Return a context of `progress`, or for None of a progress bar, where someone looks."""
     return progress_bar() if progress is None else nullcontext(progress)

@@ -74,7 +74,7 @@ def flat(numbers: Numbers) -> NDArray[Any]:
     return numbers.flat if isinstance(numbers, Ragged) else numbers
 
 
-def added(logits: Numbers, shift: NDArray[np.float64]) -> Numbers:
+def add_to_first_rows(logits: Numbers, shift: NDArray[np.float64]) -> Numbers:
     """Add (C,) to (N, C); if examples have several rows, to the first row of each."""
     if not isinstance(logits, Ragged):
         return np.asarray(logits + shift)
@@ -117,7 +117,7 @@ def _of_counts(answer: NDArray[np.float64], rows: NDArray[np.int64]) -> Ragged:
     return Ragged(np.tile(answer, (int(rows.sum()), 1)), rows)
 
 
-def joined(parts: Sequence[Numbers]) -> Numbers:
+def concatenated(parts: Sequence[Numbers]) -> Numbers:
     """Concatenate the numbers of one or more groups of examples."""
     ragged = [part for part in parts if isinstance(part, Ragged)]
     if not ragged:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.core.arguments import fitting, told_arguments
 from graftwork.core.example import Example, text_of
-from graftwork.core.in_memory import FOLDER, filled_columns, kept, name_of, splits_of, with_names
-from graftwork.core.kind_settings import kind_settings, made, no_use, settings_of
+from graftwork.core.in_memory import FOLDER, filled_columns, name_of, splits_of, with_names, write_once
+from graftwork.core.kind_settings import kind_settings, no_use, parse_kind_settings, settings_of
 from graftwork.core.part_settings import split_words
 from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.io.display import card, facts
@@ -86,7 +86,7 @@ class Task:
             if isinstance(path := getattr(self, split), str):
                 object.__setattr__(self, split, self.find(path))
         if not isinstance(self.settings, kinds.get(self.kind).settings):
-            object.__setattr__(self, "settings", made(self.kind, self.settings or {}))
+            object.__setattr__(self, "settings", parse_kind_settings(self.kind, self.settings or {}))
         if self.labels and not kinds.get(self.kind).has_labels:
             users = [name for name in kinds.names() if kinds.get(name).has_labels]
             raise no_use(self.kind, "labels", self.labels, users)
@@ -161,7 +161,7 @@ class Task:
         files = {
             name: found
             if isinstance(found, str | Path | Task)
-            else kept(found, folder, name if len(splits) > 1 else "data", needed, per_word)
+            else write_once(found, folder, name if len(splits) > 1 else "data", needed, per_word)
             for name, found in splits.items()
         }
         train = files.pop("train")

@@ -124,7 +124,7 @@ class TextWriter(Protocol):
         """Return the text of tokens, without special ones."""
 
 
-def instructed(backbone: Backbone, given: Instruction | None) -> Backbone:
+def with_instruction(backbone: Backbone, given: Instruction | None) -> Backbone:
     """Return an open backbone as it answers a task of this instruction.
 
     Raises `ConfigError` for what the backbone can't be told, and where it has to be told more.

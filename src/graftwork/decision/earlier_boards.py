@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.configured_methods import named_from_config
+from graftwork.core.configured_methods import configured_from
 from graftwork.decision.traits import Arm, Traits
 from graftwork.errors import DataError
 from graftwork.io.files import read_json, write_json
@@ -70,7 +70,7 @@ class Experience:
         return Experience(tuple(task for task in self.tasks if task.name not in left_out))
 
 
-def shipped() -> tuple[Mapping[str, Any], Experience]:
+def shipped_prior() -> tuple[Mapping[str, Any], Experience]:
     """Read the fitted sizes of the prior, and the boards that they were fitted on."""
     content = read_json(SHIPPED)
     return content["sizes"], Experience(tuple(map(TaskRecord.read, content["tasks"])))
@@ -121,7 +121,7 @@ def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None)
     middle = statistics.median(errors.values()) if errors else 0.0
     scores = {}
     for row in rows:
-        arm = Arm.of(named_from_config(row["config"]))
+        arm = Arm.of(configured_from(row["config"]))
         scores[arm] = ScoreOnTest(row["scores"][metric]["mean"], errors.get(row["method"], middle), row["n_seeds"])
     return TaskRecord(name, traits, scores, str(board["task"].get("data", "")))
 

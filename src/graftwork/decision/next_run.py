@@ -38,7 +38,7 @@ def expected_gain(posterior: Posterior, run: Arm, open_to: Collection[Arm]) -> f
     return max(0.0, float(best_then - best_now))
 
 
-def assumed(posterior: Posterior, run: Arm) -> Posterior:
+def as_if_finished(posterior: Posterior, run: Arm) -> Posterior:
     """Return the posterior after a pending run whose result is as expected: means stay, variances shrink."""
     place, count = posterior.arms.index(run), len(posterior.arms)
     shown = np.zeros(2 * count)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from graftwork.core.kind import OwnOutputs
-from graftwork.decision.earlier_boards import KNOWN_SEEDS, Experience, TaskRecord, own, shipped
+from graftwork.decision.earlier_boards import KNOWN_SEEDS, Experience, TaskRecord, own, shipped_prior
 from graftwork.decision.traits import FLOOR, FROZEN, SIMPLE, TUNED, Arm, Traits
 from graftwork.registry import kinds
 
@@ -146,7 +146,7 @@ class Prior:
     def load(cls, data: str = "") -> Prior:
         """Load the prior with the shipped boards and the user's own, except boards of the same rows (`data`, a
         `Dataset.digest`), which would leak their test scores."""
-        sizes, ours = shipped()
+        sizes, ours = shipped_prior()
         theirs = own()
         tasks = (*ours.without(task.name for task in theirs.tasks).tasks, *theirs.tasks)
         return cls(Sizes.read(sizes), Experience(tuple(task for task in tasks if not data or task.data != data)))
@@ -171,10 +171,10 @@ class Prior:
     @cached_property
     def _known(self) -> tuple[list[tuple[PriorTask, Arm]], tuple[Floats, bool], Floats]:
         """The points of the experience, the Cholesky factor of their covariance, and the scores in spreads."""
-        return conditioned(self.sizes, self.experience.tasks)
+        return condition(self.sizes, self.experience.tasks)
 
 
-def conditioned(
+def condition(
     sizes: Sizes, tasks: Sequence[TaskRecord]
 ) -> tuple[list[tuple[PriorTask, Arm]], tuple[Floats, bool], Floats]:
     """Return the points (task, arm) of these tasks, the Cholesky factor of their noisy covariance, and their scores."""

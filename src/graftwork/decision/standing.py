@@ -13,7 +13,7 @@ import numpy as np
 from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset
 from graftwork.decision.choice import WORTH, Decision, choose
-from graftwork.decision.next_run import LEAST_GAIN, assumed, best_next
+from graftwork.decision.next_run import LEAST_GAIN, as_if_finished, best_next
 from graftwork.decision.posterior import Posterior, RunScore, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
@@ -92,7 +92,7 @@ class Standing:
         there = self.posterior
         for arm in self.arms:
             for _ in range(self.runs(arm), self.begun[arm]):
-                there = assumed(there, arm)
+                there = as_if_finished(there, arm)
         return there
 
     @property

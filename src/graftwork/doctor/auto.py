@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftwork.machine.environment import multiplying, numerics
-from graftwork.machine.faster_precision import MeasuredRates, kept
+from graftwork.machine.faster_precision import MeasuredRates, stored_rates
 
 
 @dataclass(frozen=True)
@@ -24,5 +24,5 @@ def auto() -> Auto:
     device, threads = chosen["device"], chosen["threads"]
     if device == "cuda" or chosen["precision"] == "fp32":
         return Auto(device, threads, chosen["precision"], None)
-    weighed = kept(multiplying())
+    weighed = stored_rates(multiplying())
     return Auto(device, threads, weighed.precision if weighed else None, weighed)

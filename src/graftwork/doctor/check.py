@@ -34,7 +34,7 @@ class Finding:
     facts: Mapping[str, Any] = field(default_factory=dict)  # the same as numbers, for JSON
 
 
-def refused(error: GraftworkError, else_do: str = "") -> Finding:
+def failure_of(error: GraftworkError, else_do: str = "") -> Finding:
     """Return the finding "fails" that an error gives; `else_do` is the remedy where it has none."""
     where, why = f"{error.where}: " if error.where else "", f"expected {error.expected}" if error.expected else ""
     return Finding(f"{where}{error.what}", "fails", why, error.do or else_do)

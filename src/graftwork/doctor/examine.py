@@ -9,7 +9,7 @@ from typing import Any
 
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.core.arguments import told_arguments
-from graftwork.doctor.check import GROUPS, Finding, IntendedUse, refused
+from graftwork.doctor.check import GROUPS, Finding, IntendedUse, failure_of
 from graftwork.errors import GraftworkError
 from graftwork.registry import checks
 
@@ -31,13 +31,13 @@ def doctor(
     measurement takes `seconds`; 0 measures nothing. No folder is created, and nothing is downloaded.
     """
     asked = IntendedUse(backbone, Path(runs), None if cache is None else str(cache), seconds)
-    found = {name: examined(name, asked) for name in checks.names()}
+    found = {name: run_check(name, asked) for name in checks.names()}
     order = sorted(found, key=lambda name: GROUPS.index(found[name]["group"]))
     told = {name: found[name] for name in order}
     return {"format": FORMAT, "well": not advice(told, "fails"), "checks": told}
 
 
-def examined(name: str, asked: IntendedUse) -> dict[str, Any]:
+def run_check(name: str, asked: IntendedUse) -> dict[str, Any]:
     """Run one check. An exception becomes a finding of one line, so that a broken library stops no other check."""
     group = GROUPS[0]
     try:
@@ -45,7 +45,7 @@ def examined(name: str, asked: IntendedUse) -> dict[str, Any]:
         group = check.group
         findings = list(check.look(asked))
     except GraftworkError as error:
-        findings = [refused(error)]
+        findings = [failure_of(error)]
     except Exception as error:
         what = " ".join(f"the check failed: {type(error).__name__}: {error}".split())
         do = "install the library anew" if isinstance(error, ImportError) else "see graft doctor --json"

@@ -65,7 +65,7 @@ def of_extra(extra: str) -> list[Requirement]:
     return [one for one in needed if (one.marker is not None and "extra" in str(one.marker)) == bool(extra)]
 
 
-def installed(distribution: str) -> str | None:
+def installed_version(distribution: str) -> str | None:
     """Return the installed version without its local label (`+cpu`); None when not installed."""
     found = version(distribution)
     return None if found is None else found.partition("+")[0]

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from graftwork.budget.ladder import climb
-from graftwork.core.configured_methods import named_from_config
+from graftwork.core.configured_methods import configured_from
 from graftwork.core.in_memory import beside
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError
@@ -116,7 +116,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _keep(self, run: Run) -> None:
         place = run.folder / "module"
         self._module: TaskModule | None = TaskModule.load(place, device=self.device or "auto")
-        self.method_ = named_from_config(self._module.description["method"]).label
+        self.method_ = configured_from(self._module.description["method"]).label
         self.validation_scores_ = dict(run.result.validation)
         self.price_tag_ = dict(run.result.costs)
         self.module_files_ = {path.name: path.read_bytes() for path in sorted(place.iterdir()) if path.is_file()}

@@ -28,7 +28,7 @@ from graftwork.module.confidence import Moments, confidences, words_in
 from graftwork.module.inputs import OF_ROLES
 from graftwork.module.predict_many import answer_windows
 from graftwork.module.task_module import TaskModule
-from graftwork.module.trained_on import reopened
+from graftwork.module.trained_on import reopen_data
 
 ROWS = 2_000  # maximum rows per side for the classifier and for prediction
 LISTED = 10  # new words in the report
@@ -112,7 +112,7 @@ def _reference(module: TaskModule, given: Any, columns: Mapping[str, str]) -> tu
     if given is not None:
         named = str(given) if isinstance(given, str | Path) else f"{len(given):,} texts"
         return Reference(_read(module, given, columns), (), named), ""
-    data, why = reopened(module.description.get("data"), module.task)
+    data, why = reopen_data(module.description.get("data"), module.task)
     if data is None:
         return None, why
     held = (*data.validation.examples, *data.test.examples)

@@ -43,7 +43,7 @@ def suspected_labels(probabilities: NDArray[np.float64], given: NDArray[np.int64
     return [LabelSuspect(int(row), int(likely[row]), float(own[row])) for row in order]
 
 
-def averaged(of_methods: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:
+def mean_probabilities(of_methods: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:
     """Return the mean (N, C) of methods, each the mean of its runs' class probabilities from (N, C) logits."""
     from scipy.special import softmax
 

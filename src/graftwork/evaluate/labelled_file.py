@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.core.example import Example
-from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, kept, rows_named
+from graftwork.core.in_memory import FOLDER, ROLES, filled_columns, rows_named, write_once
 from graftwork.core.kind import AsksPassages, Kind, OfChoices, SettlesTogether
 from graftwork.core.kind_settings import settings_of
 from graftwork.core.media import MEDIA
@@ -74,14 +74,14 @@ def file_of(given: Any, task: Task, columns: Mapping[str, Any], needed: Sequence
         )
     named, per_word = {role: getattr(task, role) for role in ROLES} | dict(columns), kinds.get(task.kind).per_word
     filled = {column: role for column, role in filled_columns(named, per_word).items() if role in needed}
-    return kept(given, FOLDER, "data", filled, per_word)
+    return write_once(given, FOLDER, "data", filled, per_word)
 
 
 def open_labelled(task: Task, path: Path, known: Sequence[str]) -> LabelledFile:
-    """Open and check a file, as `checked`, for a task that names its columns or has them found by name."""
+    """Open and check a file, as `check_file`, for a task that names its columns or has them found by name."""
     kind: Kind = kinds.get(task.kind)
     table = None if isinstance(kind, AsksPassages) else table_of(path, task.label or "label", kind.per_word)
-    return checked(LabelledFile(_with_columns(task.resolved(labels=()), table), path, table), known)
+    return check_file(LabelledFile(_with_columns(task.resolved(labels=()), table), path, table), known)
 
 
 def labelled_for(
@@ -100,7 +100,7 @@ def labelled_for(
         task, table = _asked(module, path, given)
         task = _with_columns(task, table)
         _require_roles(task, module, path)
-        return checked(LabelledFile(task, path, table), module.task.labels, rejects, progress)
+        return check_file(LabelledFile(task, path, table), module.task.labels, rejects, progress)
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def _of_its_kind(kind: str) -> Iterator[None]:
         raise type(error)(error.what, where=error.where, got=error.got, expected=error.expected, do=do) from error
 
 
-def checked(
+def check_file(
     file: LabelledFile, known: Sequence[str], rejects: Path | None = None, progress: Progress = silent
 ) -> LabelledFile:
     """Read the whole file, so that errors in it are found before the prediction starts."""

@@ -15,7 +15,7 @@ from graftwork.core.arguments import told_arguments
 from graftwork.core.kind_settings import settings_of
 from graftwork.core.metric import score as score_of
 from graftwork.core.progress import Progress, silent
-from graftwork.core.ragged import Numbers, Ragged, flat, joined
+from graftwork.core.ragged import Numbers, Ragged, concatenated, flat
 from graftwork.core.task import Task, positive_of
 from graftwork.errors import ConfigError
 from graftwork.evaluate.coverage import Coverage
@@ -162,7 +162,9 @@ def _answers(
             overlap.count(window)
         cut, done = cut + longer, done + len(window)
         progress(done / source.rows, f"{done:,} of {source.rows:,} rows")
-    return _TargetsAndAnswers([joined(parts) for parts in targets], [joined(parts) for parts in predictions], cut)
+    return _TargetsAndAnswers(
+        [concatenated(parts) for parts in targets], [concatenated(parts) for parts in predictions], cut
+    )
 
 
 @dataclass(frozen=True)

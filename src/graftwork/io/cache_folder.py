@@ -17,7 +17,7 @@ from pathlib import Path
 
 from graftwork.errors import StorageError
 from graftwork.io.files import header_of
-from graftwork.io.locks import held, remove_abandoned
+from graftwork.io.locks import hold_lock, remove_abandoned
 from graftwork.units import parse_bytes
 
 CACHE_SIZE = "10GB"  # default cap
@@ -79,7 +79,7 @@ class CacheFolder:
         Raises `EntryBeingWritten`, `OSError`.
         """
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with held(self.root / ".lock") as can_lock:
+        with hold_lock(self.root / ".lock") as can_lock:
             self._sweep()
             if can_lock and any(part.path.name.startswith(f".{path.name}.") for part in self._files(PART)):
                 raise EntryBeingWritten
@@ -89,7 +89,7 @@ class CacheFolder:
         """Remove entries not used for so long, and every leftover; return those removed. Raises `OSError`."""
         if not self.root.is_dir():
             return []
-        with held(self.root / ".lock"):
+        with hold_lock(self.root / ".lock"):
             leftovers = self._sweep()
             latest = time.time() - unused_seconds
             return leftovers + [entry for entry in self.entries() if entry.used <= latest and _remove(entry)]

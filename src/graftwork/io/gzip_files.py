@@ -35,7 +35,7 @@ def plain_name(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def unpacked(path: Path, suffixes: tuple[str, ...] = tuple(FORMATS)) -> Iterator[IO[bytes]]:
+def open_unpacked(path: Path, suffixes: tuple[str, ...] = tuple(FORMATS)) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes; unpack it if its suffix, in either case, is among `suffixes`.
 
     A file that unpacks to more than `MODEST` bytes plus `MOST_TIMES` the bytes read is refused before much of it is

@@ -29,7 +29,7 @@ def try_lock(handle: int) -> bool | None:
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[bool]:
+def hold_lock(path: Path) -> Iterator[bool]:
     """Wait for the lock of the file `path` and hold it in the block; the file is made if missing, and remains.
 
     Yields False, without waiting, where files can't be locked. Raises `OSError`.

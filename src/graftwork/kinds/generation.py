@@ -125,10 +125,10 @@ class Generation:
 
     def constant(self, targets: NDArray[np.object_], task: Task) -> NDArray[Any]:
         """Return (1,) of `WRITTEN`: the most frequent first reference, the earliest of equals, with its share."""
-        from graftwork.targets.written_texts import written
+        from graftwork.targets.written_texts import written_array
 
         ((text, count),) = Counter(references[0] for references in targets).most_common(1)
-        return written([text], [math.log(count / len(targets))], [False])
+        return written_array([text], [math.log(count / len(targets))], [False])
 
     def predictions(self, outputs: NDArray[Any], task: Task) -> NDArray[np.object_]:
         """(N,) of `WRITTEN` -> (N,) tuples of one text."""

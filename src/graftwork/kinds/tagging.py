@@ -17,7 +17,7 @@ from graftwork.targets.label_costs import require_weights
 from graftwork.targets.labels import label_indices, require_label, resolve_labels
 from graftwork.targets.span_outcomes import span_outcomes
 from graftwork.targets.tag_schemes import LETTERS, TagScheme, scheme_of
-from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mended, spans_of
+from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mend_tags, spans_of
 from graftwork.targets.words import word_places
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Tagging:
                 do="mend the row or remove it",
             )
         if self.scheme is None:
-            whole = mended(target)
+            whole = mend_tags(target)
             strays = [place for place, pair in enumerate(zip(target, whole, strict=True)) if pair[0] != pair[1]]
         else:
             whole, strays = self.scheme.read(target)

@@ -13,7 +13,7 @@ from typing import Any
 from graftwork.errors import StorageError
 from graftwork.io.cache_folder import cache_folder
 from graftwork.io.files import canonical, digest, read_json, write_json
-from graftwork.io.locks import held
+from graftwork.io.locks import hold_lock
 from graftwork.machine.product_rates import PRECISIONS, product_rates
 
 MUCH_FASTER = 1.15  # least ratio of fp32 to bf16 speed for which fp32 is chosen
@@ -43,7 +43,7 @@ def faster_precision(machine: Mapping[str, Any]) -> str:
     return _weighed(place_of(machine), canonical(machine)).precision
 
 
-def kept(machine: Mapping[str, Any]) -> MeasuredRates | None:
+def stored_rates(machine: Mapping[str, Any]) -> MeasuredRates | None:
     """Return the stored result of this machine; None where it is not measured yet, or unreadable."""
     place = place_of(machine)
     return _read(place) if place is not None else None
@@ -60,7 +60,7 @@ def place_of(machine: Mapping[str, Any]) -> Path | None:
         return None
 
 
-def measured() -> MeasuredRates:
+def measure_rates() -> MeasuredRates:
     """Measure on one thread: where others use the cores, several wait for one another, which biases the rates."""
     return MeasuredRates.of(product_rates(SECONDS, shape=SHAPE, threads=1))
 
@@ -74,12 +74,12 @@ def _weighed(place: Path | None, machine: str) -> MeasuredRates:
     if place is not None:
         with contextlib.suppress(OSError, StorageError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            with held(place.parent / ".lock"):
+            with hold_lock(place.parent / ".lock"):
                 found = _read(place)  # written by another process meanwhile
                 if found is None:
-                    found = measured()
+                    found = measure_rates()
                     write_json(place, asdict(found) | {"machine": json.loads(machine)})
-    return found or measured()
+    return found or measure_rates()
 
 
 def _read(place: Path) -> MeasuredRates | None:

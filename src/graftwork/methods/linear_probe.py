@@ -16,7 +16,7 @@ from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear_fit import LinearFit, fit_on, fit_on_block, fitted_on
 from graftwork.train.probe import Probe, restore_probe
-from graftwork.train.scalar_mix_layer import fit_mix, mixed
+from graftwork.train.scalar_mix_layer import fit_mix, mix_blocks
 
 
 @methods.register("linear_probe")
@@ -52,7 +52,7 @@ class LinearProbe:
         if backbone.card.blocks and len(set(backbone.card.widths)) == 1:  # features of different widths can't be mixed
             outputs = bench.setting.kind.outputs(bench.setting.task)
             shares = fit_mix(bench, train, best[2].strength, outputs)
-            fit, reached = fit_on(bench, train, validation, lambda frozen: mixed(frozen, shares), bench.tally)
+            fit, reached = fit_on(bench, train, validation, lambda frozen: mix_blocks(frozen, shares), bench.tally)
             tried["mix"] = reached
             if reached > best[0]:
                 best = (reached, "mix", fit, shares)

@@ -19,8 +19,8 @@ from graftwork.errors import UnknownName
 from graftwork.io.files import file_digest
 from graftwork.registry import methods
 from graftwork.targets.prompt_templates import FORMS, Template, form_of, own_file, templates_for
-from graftwork.targets.prompts import Prompts, drawn_shots, right_word, worded
-from graftwork.train.flops import counted
+from graftwork.targets.prompts import Prompts, drawn_shots, label_words, right_word
+from graftwork.train.flops import count_flops
 from graftwork.train.prompt_room import with_fitting_shots
 from graftwork.train.prompt_tokens import PromptedModel, require_apart
 from graftwork.train.prompted import Prompted, PromptedWriter
@@ -93,7 +93,7 @@ class Prompt:
         )
         choices = templates_for(self.template, task)
         template = choices[derive(bench.seed_of("templates"), "templates") % len(choices)]
-        answers = worded(template, task, [example.target for example in bench.train.examples])
+        answers = label_words(template, task, [example.target for example in bench.train.examples])
         random = np.random.default_rng(derive(bench.seed_of("shots"), "shots"))
         drawn = [(one, right_word(answers, task, one)) for one in drawn_shots(bench.train, task, self.shots, random)]
         reserve = model.reserve(TextSearch.of(task)) if template.is_free else 0
@@ -101,11 +101,11 @@ class Prompt:
             model, Prompts(template, answers.texts), drawn, bench.validation.examples, reserve
         )
         fitted = self._over(model, prompts, answers.numbers, task)
-        read_once = counted(model.read_beginning)[1]
+        read_once = count_flops(model.read_beginning)[1]
         bench.tally.add(read_once)
         if self.calibrate == "contextual" and isinstance(fitted, Prompted):
             empty = prompts.without_content(FORMS[form_of(task)], CONTENT_FREE)
-            found, flops = counted(lambda: fitted.logits(empty))
+            found, flops = count_flops(lambda: fitted.logits(empty))
             bench.tally.add(flops)
             scores = np.asarray(found)  # (3, C)
             shares = scores - logsumexp(scores, axis=1, keepdims=True)

@@ -19,7 +19,7 @@ from graftwork.registry import methods
 from graftwork.train.linear_fit import LinearFit, fit_on, fitted_on, kept_targets, scorer
 from graftwork.train.loop import Diverged
 from graftwork.train.probe import Probe, restore_probe
-from graftwork.train.scalar_mix_layer import batches_of_features, features_of_blocks, mixed
+from graftwork.train.scalar_mix_layer import batches_of_features, features_of_blocks, mix_blocks
 from graftwork.train.seeds import derive
 
 
@@ -51,7 +51,7 @@ class ScalarMix:
         spread = features_of_blocks(train, backbone.card.blocks).std(dim=(0, 2))  # features are not kept in memory
         scale = spread.clamp_min(1e-6)  # (L + 1,): puts blocks on one scale, so that shares are comparable
         even = torch.full_like(scale, 1 / len(scale)) / scale
-        start, _ = fit_on(bench, train, validation, lambda frozen: mixed(frozen, even), bench.tally)
+        start, _ = fit_on(bench, train, validation, lambda frozen: mix_blocks(frozen, even), bench.tally)
         network, reached, epoch = self._learn(bench, train, validation, scale, start)
         facts = {
             "block": "mix",

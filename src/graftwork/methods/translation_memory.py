@@ -16,7 +16,7 @@ from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.targets.words import TOKEN
-from graftwork.targets.written_texts import without_one_text, written
+from graftwork.targets.written_texts import without_one_text, written_array
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,7 +45,7 @@ class FittedMemory(LooksUp):
             texts += [self.facts["targets"][place] for place in nearest]
             likeness += cosines[np.arange(len(nearest)), nearest].tolist()
         chances = np.log(np.clip(likeness, LEAST, 1.0)).tolist()
-        return written(texts, chances, [False] * len(texts))
+        return written_array(texts, chances, [False] * len(texts))
 
     def delta(self) -> dict[str, Tensor]:
         """Return nothing: the rows are in the facts."""

@@ -23,7 +23,7 @@ from graftwork.pretrained.open_backbone import can_write
 from graftwork.registry import kinds, methods
 from graftwork.targets.verbal_answers import NO_ANSWER, NO_PREFIX, VerbalAnswers, source_of, verbal_answers
 from graftwork.train.answer_likelihoods import answer_likelihoods
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import Attaches
 from graftwork.train.placed_answers import PlacedAnswers, taught_parts
@@ -73,7 +73,7 @@ class FittedVerbalised:
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Count the FLOPs of answering these: the encoder once, the decoder for each answer."""
-        return counted(lambda: self.logits(examples))[1], "counter"
+        return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
 def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
@@ -140,7 +140,7 @@ class Verbalised:
         assert isinstance(writer, FittedWriter)
         fitted = self._over(writer, task, asked)
         with bench.profile.phase("evaluate"):
-            outside, flops = counted(lambda: fitted.outside(bench.validation.examples))
+            outside, flops = count_flops(lambda: fitted.outside(bench.validation.examples))
         bench.tally.add(flops)
         fitted.facts = {
             **writer.facts,

@@ -9,7 +9,7 @@ from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 from graftwork.targets.indicators import indicators, ratio
-from graftwork.targets.ranks import marked
+from graftwork.targets.ranks import marks_and_scores
 
 
 class Accuracy:
@@ -26,7 +26,7 @@ class Accuracy:
                 right = targets.sums(targets.flat == predictions.flat)
                 return np.stack([right, targets.counts.astype(np.float64)], axis=1)
             if targets.about is None:
-                found = marked(targets, predictions, task, "accuracy")
+                found = marks_and_scores(targets, predictions, task, "accuracy")
                 return np.array([[right[scores.argmax()]] for right, scores in found], dtype=np.float64)
         same = indicators(targets, task, "accuracy") == indicators(predictions, task, "accuracy")
         return np.asarray(same.all(axis=1, keepdims=True), dtype=np.float64)

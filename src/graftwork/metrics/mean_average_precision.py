@@ -12,7 +12,7 @@ from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 from graftwork.targets.mean_scores import RatioScore
-from graftwork.targets.ranks import as_high, marked
+from graftwork.targets.ranks import as_high, marks_and_scores
 
 
 def average_precisions(targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
@@ -21,7 +21,7 @@ def average_precisions(targets: Numbers, predictions: Numbers, task: Task) -> ND
     Raises `ConfigError` for anything else.
     """
     rows = []
-    for right, scores in marked(targets, predictions, task, "mean_average_precision"):
+    for right, scores in marks_and_scores(targets, predictions, task, "mean_average_precision"):
         wanted = scores[right]
         precisions = as_high(wanted, wanted) / as_high(wanted, scores)
         rows.append((precisions.mean(), 1.0) if len(wanted) else (0.0, 0.0))

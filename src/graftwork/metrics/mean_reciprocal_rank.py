@@ -12,7 +12,7 @@ from graftwork.core.ragged import Numbers
 from graftwork.core.task import Task
 from graftwork.registry import metrics
 from graftwork.targets.mean_scores import RatioScore
-from graftwork.targets.ranks import as_high, marked
+from graftwork.targets.ranks import as_high, marks_and_scores
 
 
 def reciprocal_ranks(targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
@@ -21,7 +21,7 @@ def reciprocal_ranks(targets: Numbers, predictions: Numbers, task: Task) -> NDAr
     Raises `ConfigError` for anything else.
     """
     rows = []
-    for right, scores in marked(targets, predictions, task, "mean_reciprocal_rank"):
+    for right, scores in marks_and_scores(targets, predictions, task, "mean_reciprocal_rank"):
         above = as_high(scores[right].max(keepdims=True), scores[~right]) if right.any() else np.zeros(1)
         rows.append((1 / (1 + int(above[0])), 1.0) if right.any() else (0.0, 0.0))
     return np.array(rows, dtype=np.float64).reshape(-1, 2)

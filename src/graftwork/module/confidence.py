@@ -72,7 +72,7 @@ def words_in(example: Example) -> int:
     return sum(len(text.split()) for text in texts)
 
 
-def remembered(examples: Sequence[Example], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def held_out_summary(examples: Sequence[Example], answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Summarise held-out examples for a module's description: their word counts, and the confidence of its answers."""
     words = [words_in(one) for one in examples]
     found = {"words": Moments.of(words) if any(words) else None, "confidence": Moments.of(confidences(answers))}

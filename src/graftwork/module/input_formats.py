@@ -13,7 +13,7 @@ from graftwork.core.task import Task
 from graftwork.data.readers.choice_tables import choice_rows, find_choice_columns
 from graftwork.data.readers.class_folder import files_in, media_of
 from graftwork.data.readers.embedded_media import EmbeddedFile, text_cell
-from graftwork.data.readers.rejects import Bad, DataRow, mapped
+from graftwork.data.readers.rejects import Bad, DataRow, map_rows
 from graftwork.data.readers.squad import questions
 from graftwork.data.readers.table import Table, open_table
 from graftwork.data.readers.word_cells import check_words
@@ -89,7 +89,7 @@ class _Texts:
                 require_text(cell, f"{table.path}:{row.line}")
             return Example(f"line/{row.line}", dict(zip(self.roles, row.cells, strict=True)))
 
-        return lambda: mapped(table.readings(columns), table.path, made)
+        return lambda: map_rows(table.readings(columns), table.path, made)
 
 
 class _Words:
@@ -133,7 +133,7 @@ class _Words:
             check_words(example.inputs["words"], where)
             return example
 
-        return lambda: mapped(table.readings([column], words=words), table.path, made)
+        return lambda: map_rows(table.readings([column], words=words), table.path, made)
 
 
 def _column_of_words(table: Table, named: str | None) -> str:
@@ -206,7 +206,7 @@ class _Questions:
             question, context = (text_of(require_text(cell, where)) for cell in row.cells)
             return question_of(f"line/{row.line}", question, Passage.of(context))
 
-        return lambda: mapped(table.readings(ASKED), table.path, made)
+        return lambda: map_rows(table.readings(ASKED), table.path, made)
 
 
 class _Choices:
@@ -247,7 +247,7 @@ class _Choices:
             check_choices(tuple(choices), where)
             return Example(f"line/{row.line}", {"text": text, "choices": choices})
 
-        return lambda: mapped(choice_rows(table, found), table.path, made)
+        return lambda: map_rows(choice_rows(table, found), table.path, made)
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class _File:
             found = media_of(given, self.role, table.path, where)
             return Example(f"line/{row.line}", {self.role: found})
 
-        return lambda: mapped(table.readings([column]), table.path, made)
+        return lambda: map_rows(table.readings([column]), table.path, made)
 
 
 TEXT, PAIR = _Texts(("text",)), _Texts(("text_a", "text_b"))

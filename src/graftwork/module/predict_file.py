@@ -104,7 +104,7 @@ def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
     return ["", *(f"{name}." for name in names)]
 
 
-def shown(example: Example) -> dict[str, Any]:
+def inputs_as_json(example: Example) -> dict[str, Any]:
     """Return the inputs of an example as JSON, with the source text instead of its words."""
     if "question" in example.inputs and example.source is not None:
         return {"question": example.inputs["question"], "context": example.source}
@@ -119,7 +119,9 @@ def _as_json(given: Input | Media) -> str | list[str]:
     return given if isinstance(given, str) else list(given)
 
 
-def merged(inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]) -> dict[str, Any]:
+def merge_answers(
+    inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]
+) -> dict[str, Any]:
     """Merge the inputs and every module's answer under its prefix."""
     named: dict[str, Any] = dict(inputs)
     for answer, prefix in zip(answers, prefixes, strict=True):
@@ -159,7 +161,8 @@ def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: RowCoun
     """
     answers = zip(*window.answers, strict=True)
     rows = [
-        ({"line": int(example.id.rpartition("/")[2])} if placed else {}) | merged(shown(example), answer, prefixes)
+        ({"line": int(example.id.rpartition("/")[2])} if placed else {})
+        | merge_answers(inputs_as_json(example), answer, prefixes)
         for example, answer in zip(window.examples, answers, strict=True)
     ]
     first = not done.rows

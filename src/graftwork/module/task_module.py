@@ -20,7 +20,7 @@ from graftwork.core.media import MEDIA, Media
 from graftwork.core.method import THRESHOLDS_FACT, CountsCut, Fitted, Logits, Setting
 from graftwork.core.ragged import flat, from_lists
 from graftwork.core.task import Task
-from graftwork.core.writing import Instruction, instructed, reading_part
+from graftwork.core.writing import Instruction, reading_part, with_instruction
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json, write_tensors, write_text
 from graftwork.machine.environment import resolve_device
@@ -129,7 +129,7 @@ class TaskModule:
             backbone = known_backbone(folder, description, device)
         else:
             backbone = _shared(backbone, folder, description)
-        backbone = backbone and instructed(backbone, Instruction.of(task))
+        backbone = backbone and with_instruction(backbone, Instruction.of(task))
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
         require_fitting(method, delta, setting, folder)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graftwork.core.example import Example
 from graftwork.core.kind import ChoosesThresholds
 from graftwork.core.method import THRESHOLDS_FACT, Fitted, Logits, ReadsBack, ReadsStates, Setting
-from graftwork.core.ragged import Numbers, added, repeated_as
+from graftwork.core.ragged import Numbers, add_to_first_rows, repeated_as
 from graftwork.core.task import Task
 from graftwork.registry import kinds
 
@@ -32,7 +32,7 @@ class WithThresholds:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return the shifted logits (N, C)."""
-        return added(self.fitted.logits(examples), self.thresholds)
+        return add_to_first_rows(self.fitted.logits(examples), self.thresholds)
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
         """Return the delta of `fitted`."""
@@ -56,7 +56,7 @@ def constant_answers(task: Task, learned: Numbers, chosen: Numbers, asked: Numbe
     answer = kind.constant(learned, task)  # (C,), or (places, C)
     thresholds = thresholds_of(Setting(task, kind, None), repeated_as(answer, chosen), chosen)
     logits = repeated_as(answer, asked)
-    return kind.predictions(logits if thresholds is None else added(logits, thresholds), task)
+    return kind.predictions(logits if thresholds is None else add_to_first_rows(logits, thresholds), task)
 
 
 def with_thresholds(fitted: Fitted, thresholds: Sequence[float] | NDArray[np.float64] | None) -> Fitted:

@@ -36,7 +36,7 @@ def record(dataset: Dataset) -> dict[str, Any]:
     return {"digest": dataset.digest, "rows": rows, "files": files, "read_by": told} | draw
 
 
-def reopened(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | None, str]:
+def reopen_data(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset | None, str]:
     """Reopen the data recorded with a module of `task`; else return None and the reason."""
     if recorded is None:
         return None, "the module does not say what it was trained on: it was imported, or is older than that"
@@ -60,7 +60,7 @@ class Overlap:
 
     def __init__(self, module: TaskModule):
         """Open the data recorded with the module, if still in place."""
-        data, self.unreachable = reopened(module.description.get("data"), module.task)
+        data, self.unreachable = reopen_data(module.description.get("data"), module.task)
         splits = {} if data is None else {name: data.splits[name].examples for name in LEARNT}
         self._among = {name: [example.inputs for example in examples] for name, examples in splits.items()}
         self._waiting: list[Mapping[str, Any]] = []

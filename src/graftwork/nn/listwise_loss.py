@@ -24,6 +24,6 @@ def listwise_loss(logits: Tensor, targets: Tensor) -> Tensor:
     return -(log_softmax_of_segments(logits[:, 0], owners) * shares).sum() / answered
 
 
-def answered(targets: Tensor) -> float:
+def count_answered(targets: Tensor) -> float:
     """Return how many examples have a right candidate, from marks and example numbers (W, 2)."""
     return len(torch.unique(targets[targets[:, 0] > 0, 1]))

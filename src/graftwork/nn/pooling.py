@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 
-def pooled(sequence: Tensor, mask: Tensor, pooling: str, words: Tensor | None = None) -> Tensor:
+def pool_states(sequence: Tensor, mask: Tensor, pooling: str, words: Tensor | None = None) -> Tensor:
     """Pool states (S, T, D), mask (S, T) True at a real position, to (S, R) fp32 by `pooling` of `backbone.POOLINGS`.
 
     With `words` (S, T), return the states at which words begin, sequence by sequence: (W, D), whatever the pooling.

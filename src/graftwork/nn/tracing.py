@@ -15,7 +15,7 @@ def being_traced() -> bool:
 
 
 @contextmanager
-def traced() -> Iterator[None]:
+def tracing_context() -> Iterator[None]:
     """Let `being_traced` be true in this context."""
     token = _TRACED.set(True)
     try:

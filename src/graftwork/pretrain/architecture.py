@@ -19,7 +19,7 @@ from graftwork.io.files import read_json, storage_errors, write_json
 from graftwork.nn.attention_interface import with_our_attention
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.layout import Layout
-from graftwork.pretrained.load_folder import TransformerFamily, require_whole, weighted
+from graftwork.pretrained.load_folder import TransformerFamily, load_weights, require_whole
 from graftwork.pretrained.model_folder import model_type, read_as_trained
 from graftwork.pretrained.network_config import configuration
 from graftwork.pretrained.transformers_errors import transformers_errors
@@ -29,7 +29,7 @@ PLACES = ("n_positions", "max_position_embeddings")  # what configurations call 
 POSITIONS = ("learned", "sinusoidal")
 
 
-def configured(
+def fresh_config(
     size: Mapping[str, Any], architecture: str, known: Collection[str], vocabulary: Vocabulary, length: int
 ) -> PreTrainedConfig:
     """Return the configuration of a fresh network; `size` has the fields of a transformers config, incl. "model_type".
@@ -67,7 +67,7 @@ def configured(
     return config
 
 
-def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
+def draw_network(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
     """Build the network of `config` with `make` (a transformers Auto class), its weights drawn from `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -81,7 +81,7 @@ def drawn(make: Any, config: PreTrainedConfig, seed: int) -> PreTrainedModel:
     return network
 
 
-def opened(make: Any, folder: Path, known: Collection[str], seed: int) -> tuple[PreTrainedModel, list[str]]:
+def load_network(make: Any, folder: Path, known: Collection[str], seed: int) -> tuple[PreTrainedModel, list[str]]:
     """Load the network of a folder in fp32; return it and the names of its missing tensors, drawn from `seed`.
 
     Raises `UnknownName` for an architecture not in `known`, `StorageError` for weights that can't be read.
@@ -91,7 +91,7 @@ def opened(make: Any, folder: Path, known: Collection[str], seed: int) -> tuple[
         raise UnknownName("architecture for this objective", architecture, known, where=str(folder))
     with transformers_errors(folder), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return weighted(make, folder, configuration(folder), torch.float32)
+        return load_weights(make, folder, configuration(folder), torch.float32)
 
 
 def require_heads_only(missing: Collection[str], heads: Collection[str], folder: Path) -> None:
@@ -108,7 +108,7 @@ def with_short_attention(network: PreTrainedModel) -> PreTrainedModel:
 def with_sinusoids(network: PreTrainedModel, table: str, opened: Path | None = None) -> PreTrainedModel:
     """Put frozen sinusoids (Vaswani et al. 2017) into the network's position table; return the network.
 
-    A network `opened` from a folder must have them already. Raises `ConfigError` if it does not, and for a network
+    A network opened from a folder must have them already. Raises `ConfigError` if it does not, and for a network
     without such a table.
     """
     try:
@@ -185,7 +185,7 @@ def check_word(name: str, value: str, known: Collection[str]) -> None:
         raise UnknownName(name, value, known)
 
 
-def shaped(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
+def bert_size(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
     """Return a size in BERT's proportions: heads of 64, MLPs of 4x the width (Turc et al. 2019, arXiv:1908.08962).
 
     No dropout by default: small networks see little text, most of it once, and dropout only hurts them (Geiping &

@@ -38,7 +38,7 @@ def touch(file: Path) -> None:
         os.utime(file)
 
 
-def kept(root: Path) -> list[CachedCorpus]:
+def cache_entries(root: Path) -> list[CachedCorpus]:
     """List the cache entries, least recently used first. Raises `StorageError`."""
     with storage_errors(root):
         found = [one for path in root.glob("*/*") if KEY.fullmatch(path.name) and (one := _kept(path))]
@@ -52,7 +52,7 @@ def clear(root: Path, unused_seconds: float = 0.0) -> list[CachedCorpus]:
     """
     latest = time.time() - unused_seconds
     with storage_errors(root):
-        removed = [one for one in kept(root) if one.used <= latest and _remove(one.path)]
+        removed = [one for one in cache_entries(root) if one.used <= latest and _remove(one.path)]
         for folder in root.glob("*/"):
             sweep(folder)
     return removed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graftwork.errors import DataError
 from graftwork.io.files import storage_errors
-from graftwork.io.gzip_files import unpacked
+from graftwork.io.gzip_files import open_unpacked
 from graftwork.pretrain.text_files import JSON_SUFFIXES, format_suffix
 
 TEXT_SUFFIXES = (".txt", ".text", "")
@@ -90,7 +90,7 @@ def _reason(path: Path, encoding: str) -> str:
 
 
 def _no_text(path: Path, encoding: str) -> str:
-    with unpacked(path) as stream:
+    with open_unpacked(path) as stream:
         first = stream.read(SNIFFED)
     for magic, what in MAGIC.items():
         if first.startswith(magic):

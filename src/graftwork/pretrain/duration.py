@@ -45,10 +45,12 @@ class Extent:
 
 def steps_of(recipe: PretrainingRecipe, tokens: float) -> int:
     """Return the number of steps that have that many positions."""
-    return max(1, math.ceil(tokens / mixed(recipe, recipe.batch * recipe.short_length, recipe.batch * recipe.length)))
+    return max(
+        1, math.ceil(tokens / mean_step(recipe, recipe.batch * recipe.short_length, recipe.batch * recipe.length))
+    )
 
 
-def mixed(recipe: PretrainingRecipe, short: float, long: float) -> float:
+def mean_step(recipe: PretrainingRecipe, short: float, long: float) -> float:
     """Return the mean per step, from the value of a step of short rows and that of a step of long rows."""
     share = recipe.short_share if recipe.short_length else 0.0
     return share * short + (1 - share) * long

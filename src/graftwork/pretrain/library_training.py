@@ -16,7 +16,7 @@ from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.objective import AtOnce, Bench
 from graftwork.pretrain.pretrain_facts import notes_of, text_of
 from graftwork.pretrain.pretrain_folder import PretrainProgress
-from graftwork.pretrain.pretrain_run import PretrainOrder, allowance_of, filling_of, finished, placed
+from graftwork.pretrain.pretrain_run import PretrainOrder, allowance_of, filling_of, finished_run, placed
 from graftwork.pretrain.training_text import Material
 from graftwork.pretrained.open_backbone import PRETRAINED
 
@@ -69,7 +69,7 @@ def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Materia
     if learned.facts["tokens_seen"] < progress.facts["tokens"]:
         facts["stopped"] = f"the budget was spent before all of {progress.facts['tokens']:,} tokens were seen"
     facts["notes"] = notes_of(material)
-    return finished(order, spec, folder, readings, facts, dict(learned.scores))
+    return finished_run(order, spec, folder, readings, facts, dict(learned.scores))
 
 
 def _tokens(

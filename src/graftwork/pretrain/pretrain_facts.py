@@ -8,7 +8,7 @@ from typing import Any
 from graftwork.pretrain.objective import Remarks, VariedRows
 from graftwork.pretrain.pretrain_folder import PretrainProgress
 from graftwork.pretrain.pretrain_loop import PretrainPlan, PretrainState
-from graftwork.pretrain.schedule import positions, summed
+from graftwork.pretrain.schedule import positions, sum_over_steps
 from graftwork.pretrain.training_text import Material
 
 SCORES = ("perplexity", "bits_per_byte", "word_perplexity")
@@ -34,7 +34,7 @@ def text_of(material: Material) -> dict[str, Any]:
 def facts_of(training: PretrainState, progress: PretrainProgress, material: Material) -> dict[str, Any]:
     """Return the facts, as JSON, of a pre-training in the loop."""
     course, steps = training.course, (progress.step, progress.planned)
-    own = summed(course.recipe, *steps, *material.ids_of_a_step(course.train, course.recipe))
+    own = sum_over_steps(course.recipe, *steps, *material.ids_of_a_step(course.train, course.recipe))
     facts = {
         "steps": progress.step,
         "tokens_seen": positions(course.recipe, *steps),

@@ -18,7 +18,7 @@ from graftwork.pretrain.objective import PretrainingRecipe
 from graftwork.pretrain.schedule import positions
 from graftwork.run.price_tag import read_costs
 from graftwork.train.checkpoint_files import Checkpoints, Interval
-from graftwork.units import scaled, show
+from graftwork.units import show, with_prefix
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -118,7 +118,7 @@ class Filling:
         if time.monotonic() - self._told > TOLD_SECONDS:
             self._price, self._told = price(), time.monotonic()
         seen = positions(self._recipe, progress.step, progress.planned) - self._from
-        speed = scaled(seen / max(1e-9, self.took().wall_seconds), "tokens/s")
+        speed = with_prefix(seen / max(1e-9, self.took().wall_seconds), "tokens/s")
         words = f"step {progress.step:,} of {progress.steps:,} · loss {loss:.3f} · {speed} · {self._price}"
         self._progress(progress.step / progress.steps, words)
 

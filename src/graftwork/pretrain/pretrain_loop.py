@@ -33,7 +33,7 @@ from graftwork.pretrain.pretrain_folder import PretrainProgress
 from graftwork.pretrain.schedule import length_at, parts, positions, rate
 from graftwork.pretrain.validation_loss import HeldOut, validate
 from graftwork.pretrain.vocabulary import Vocabulary
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 from graftwork.train.loop import Diverged
 from graftwork.train.optimiser import BETAS, FlatAdamW
 from graftwork.train.seeds import derive
@@ -169,7 +169,7 @@ class PretrainState:
         torch.manual_seed(derive(self.course.seed, "count"))
         ranges = parts(self.course.recipe, batch.rows)
         part = batch.part(*ranges[0]).to(self.course.device)
-        _, flops = counted(lambda: self._pass(part, 0))
+        _, flops = count_flops(lambda: self._pass(part, 0))
         began = self._now()
         self._pass(part, 0)
         seconds = self._now() - began

@@ -18,8 +18,8 @@ from graftwork.compare.sentences import price_tag
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.io.files import finite, storage_errors, write_text
 from graftwork.pretrain.pretrain_folder import LOG
-from graftwork.ship.amortised_cost import COUNTS, amortised
-from graftwork.units import scaled, show
+from graftwork.ship.amortised_cost import COUNTS, amortise
+from graftwork.units import show, with_prefix
 
 FOLDER, REPORT = Path(__file__).parent, "report.html"
 HEIGHT = 420
@@ -51,7 +51,7 @@ def write_report(spec: RunSpec, result: RunResult, folder: Path) -> None:
 
 def _about(facts: Mapping[str, Any]) -> str:
     known = {"parameters": "parameters", "tokens_seen": "tokens seen", "steps": "steps", "vocabulary": "tokens known"}
-    return ", ".join(f"{scaled(facts[key], '')} {words}" for key, words in known.items() if key in facts) + "."
+    return ", ".join(f"{with_prefix(facts[key], '')} {words}" for key, words in known.items() if key in facts) + "."
 
 
 def _scores(facts: Mapping[str, Any]) -> list[list[str]]:
@@ -69,7 +69,7 @@ def _score(value: float | None) -> str:
 
 def _prices(result: RunResult) -> list[list[str]]:
     costs = {name: asdict(cost) for name, cost in result.costs.items()}
-    shares = [amortised(costs, count) for count in COUNTS]
+    shares = [amortise(costs, count) for count in COUNTS]
     return [
         [f"{name.replace('_', ' ')} ({costs[name]['grade']})"]
         + [show(share[name]["value"], share[name]["unit"]) for share in shares]

@@ -23,7 +23,7 @@ from graftwork.io.files import file_digest, safe_load, storage_errors, sync_fold
 from graftwork.machine.environment import environment
 from graftwork.machine.memory import fits_in_memory
 from graftwork.pretrain.architecture import read_as
-from graftwork.pretrain.duration import Allowance, Extent, flop_of, mixed, paid_by, steps_of
+from graftwork.pretrain.duration import Allowance, Extent, flop_of, mean_step, paid_by, steps_of
 from graftwork.pretrain.objective import (
     ByGradient,
     ContinuedNetwork,
@@ -36,7 +36,7 @@ from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.pretrain_facts import facts_of, scores_of
 from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, PretrainProgress, price_so_far
 from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
-from graftwork.pretrain.schedule import positions, summed
+from graftwork.pretrain.schedule import positions, sum_over_steps
 from graftwork.pretrain.training_text import Material
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.model_folder import READ_WITH
@@ -102,7 +102,7 @@ class Pilot:
 
     def flops(self, recipe: PretrainingRecipe, steps: int, of: int) -> float:
         """Return the FLOP of the first `steps` of a run of `of` steps."""
-        return summed(recipe, steps, of, self.short[0], self.long[0])
+        return sum_over_steps(recipe, steps, of, self.short[0], self.long[0])
 
 
 def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
@@ -142,7 +142,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
     with training.answering():
         _save(objective, training, order, folder)
     facts = facts_of(training, progress, material)
-    return finished(order, spec, folder, readings, facts, scores_of(progress.facts["after"]))
+    return finished_run(order, spec, folder, readings, facts, scores_of(progress.facts["after"]))
 
 
 def _pass_of(recipe: PretrainingRecipe) -> tuple[str, str]:
@@ -254,19 +254,19 @@ def _plan(
     extent, recipe = order.extent, course.recipe
     flop = flop_of(extent.budget) if extent.budget is not None else None
     if allowance is not None:
-        step = mixed(recipe, pilot.short[1], pilot.long[1])
+        step = mean_step(recipe, pilot.short[1], pilot.long[1])
         count = VALIDATIONS
         if isinstance(course.objective, ValidatesOften):  # a short run has fewer than it may have
             count = _validations(course, allowance.steps(step, _validating_seconds(course, pilot, 0)))
         planned = allowance.steps(step, _validating_seconds(course, pilot, count))
         progress.steps = int(order.session.peers.broadcast(planned))
     elif flop is not None:
-        step = mixed(recipe, pilot.short[0], pilot.long[0])
+        step = mean_step(recipe, pilot.short[0], pilot.long[0])
         progress.steps = paid_by(flop, step, progress.facts["head_flops"])
     elif extent.tokens is not None:
         progress.steps = steps_of(recipe, extent.tokens)
     else:
-        once = len(material.own.train.ids) / mixed(recipe, *material.ids_of_a_step(course.train, recipe))
+        once = len(material.own.train.ids) / mean_step(recipe, *material.ids_of_a_step(course.train, recipe))
         once = math.ceil(round(once, 9))
         progress.steps = extent.steps or max(1, once)
 
@@ -342,7 +342,7 @@ def placed(final: Path) -> Any:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def finished(
+def finished_run(
     order: PretrainOrder,
     spec: RunSpec,
     folder: Path,

@@ -28,10 +28,10 @@ from graftwork.pretrain.pretrain_report import write_report
 from graftwork.pretrain.pretrain_run import PretrainOrder, PretrainSession, ResolvedPretraining, by_gradient
 from graftwork.pretrain.start_point import NamedObjective, folder_of, parse_objective, recipe_of, revision_of, size_of
 from graftwork.pretrain.text_files import PAIR, UNITS
-from graftwork.pretrain.training_text import TextChoice, open_texts, tokenised, vocabulary_of
+from graftwork.pretrain.training_text import TextChoice, open_texts, tokenise_texts, vocabulary_of
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.open_backbone import PRETRAINED
-from graftwork.run.price_tag import begin_all, repriced
+from graftwork.run.price_tag import begin_all, with_prices
 from graftwork.run.store import FORMAT, RunStore, read_result, write_run
 from graftwork.units import read_amount
 
@@ -163,7 +163,7 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
     vocabulary = brought or vocabulary_of(texts, root)
     if brought is None and isinstance(objective, OwnVocabulary):
         vocabulary = objective.extended(vocabulary)
-    material = tokenised(texts, vocabulary, root)
+    material = tokenise_texts(texts, vocabulary, root)
     if group.leads:
         group.wait()
     spec = _spec(order, texts.identity(brought))
@@ -171,12 +171,12 @@ def _run(order: PretrainOrder, asked: TextChoice, runs: Path, root: Path) -> Pre
     known = store.find(spec.id)
     group.wait()
     if known is not None:
-        return Pretrained(repriced(known, order.session.prices), folder, True)
+        return Pretrained(with_prices(known, order.session.prices), folder, True)
     with _alone(folder) if group.leads else nullcontext():
         known = store.find(spec.id)  # another process may have finished it meanwhile
         if group.broadcast(float(known is not None)):
             known = known or read_result(folder / "result.json")
-            return Pretrained(repriced(known, order.session.prices), folder, True)
+            return Pretrained(with_prices(known, order.session.prices), folder, True)
         if group.leads:
             write_json(folder / "spec.json", {"format": FORMAT} | asdict(spec))
         execute = at_once if isinstance(objective, AtOnce) else by_gradient

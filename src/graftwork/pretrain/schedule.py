@@ -34,7 +34,7 @@ def length_at(recipe: PretrainingRecipe, step: int, steps: int) -> int:
     return recipe.short_length if step < short_steps(recipe, steps) else recipe.length
 
 
-def summed(recipe: PretrainingRecipe, step: int, steps: int, short: float, long: float) -> float:
+def sum_over_steps(recipe: PretrainingRecipe, step: int, steps: int, short: float, long: float) -> float:
     """Sum over the steps before `step`: `short` for each step of short rows, `long` for each one of long rows."""
     first = min(step, short_steps(recipe, steps))
     return first * short + (step - first) * long
@@ -42,7 +42,7 @@ def summed(recipe: PretrainingRecipe, step: int, steps: int, short: float, long:
 
 def positions(recipe: PretrainingRecipe, step: int, steps: int) -> int:
     """Return the tokens of the steps before `step`, special tokens included."""
-    return int(summed(recipe, step, steps, recipe.batch * recipe.short_length, recipe.batch * recipe.length))
+    return int(sum_over_steps(recipe, step, steps, recipe.batch * recipe.short_length, recipe.batch * recipe.length))
 
 
 def parts(recipe: PretrainingRecipe, rows: int) -> list[tuple[int, int]]:

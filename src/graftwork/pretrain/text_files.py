@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graftwork.data.readers.json_text import json_object, shown
+from graftwork.data.readers.json_text import json_object, json_text
 from graftwork.errors import DataError, clip
-from graftwork.io.gzip_files import FORMATS, unpacked
+from graftwork.io.gzip_files import FORMATS, open_unpacked
 
 LONGEST = 1 << 18  # most characters of a document held at once
 LONGEST_OBJECT = 1 << 26  # most characters of a line of JSONL, which can only be parsed whole
@@ -105,7 +105,7 @@ def text_in(row: Mapping[str, Any], field: str, where: str) -> str:
         raise DataError(
             f"the field {field!r} is no text",
             where=where,
-            got=shown(row[field]),
+            got=json_text(row[field]),
             expected="a text",
             do="mend the line or remove it, or name another with --field",
         )
@@ -161,7 +161,7 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
     """Yield the decoded text of a file, block by block."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("strict")
     read, number = 0, 1  # bytes before this block, and the line number at its beginning
-    with unpacked(path) as stream:
+    with open_unpacked(path) as stream:
         while True:
             block, state = stream.read(BLOCK), decoder.getstate()
             try:

@@ -169,7 +169,7 @@ def _fewest(objective: ByGradient) -> int:
     return objective.fewest if isinstance(objective, Crosses) else 1
 
 
-def tokenised(texts: Corpora, vocabulary: Vocabulary, root: Path) -> Material:
+def tokenise_texts(texts: Corpora, vocabulary: Vocabulary, root: Path) -> Material:
     """Tokenise the texts, or read their tokens from the cache below `root`. Raises `DataError` or `StorageError`."""
     own = tokenise(texts.own, vocabulary, root / "tokens")
     general = tokenise(texts.general, vocabulary, root / "tokens") if texts.general else None

@@ -212,7 +212,7 @@ def _of_transformers(folder: Path) -> Vocabulary:
     raise ConfigError("the tokenizer has no end-of-text token", where=str(folder), do="choose another backbone")
 
 
-def framed(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:
+def with_frame_tokens(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:
     """Return a vocabulary whose tokenizer, on request, adds start and end to a text and an end between two texts."""
     tokenizer.add_special_tokens(specials.listed)
     start, end = specials.start, specials.end
@@ -224,7 +224,7 @@ def framed(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:
     return Vocabulary(tokenizer, specials)
 
 
-def ended(learned: Vocabulary, extra: Sequence[str] = ()) -> Vocabulary:
+def with_end_token(learned: Vocabulary, extra: Sequence[str] = ()) -> Vocabulary:
     """Return a copy with the special tokens `extra`; its tokenizer, on request, adds the end token alone to a text.
 
     Encoder-decoders such as T5 and Marian read no start token. What begins a text for the decoder is in their

@@ -11,7 +11,7 @@ from tokenizers.normalizers import NFC, Lowercase, Sequence
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import WordLevelTrainer
 
-from graftwork.pretrain.vocabulary import Specials, Vocabulary, framed
+from graftwork.pretrain.vocabulary import Specials, Vocabulary, with_frame_tokens
 
 # Tokens of pre-tokenised corpora stay whole: WikiText's <unk> and @-@. Other text is cut into words, apostrophes
 # included, and single punctuation characters.
@@ -29,4 +29,4 @@ def word_level(texts: Iterable[str], size: int, lowercase: bool, specials: Speci
     kept = list(dict.fromkeys([*specials.listed, *learned]))[:size]  # <unk> may be a word of the corpus
     tokenizer = Tokenizer(WordLevel({token: number for number, token in enumerate(kept)}, unk_token=specials.unk))
     tokenizer.normalizer, tokenizer.pre_tokenizer = learner.normalizer, learner.pre_tokenizer
-    return framed(tokenizer, specials)
+    return with_frame_tokens(tokenizer, specials)

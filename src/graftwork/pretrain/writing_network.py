@@ -34,9 +34,9 @@ def require_spans(share: float, span: float) -> None:
         )
 
 
-def opened(folder: Path, architecture_name: str, seed: int) -> ContinuedNetwork:
+def load_writer(folder: Path, architecture_name: str, seed: int) -> ContinuedNetwork:
     """Load an encoder-decoder of this architecture, whole. Raises as `architecture.opened`."""
-    network, missing = architecture.opened(AutoModelForSeq2SeqLM, folder, (architecture_name,), seed)
+    network, missing = architecture.load_network(AutoModelForSeq2SeqLM, folder, (architecture_name,), seed)
     architecture.require_heads_only(missing, (), folder)
     vocabulary, config = Vocabulary.open(folder), network.config
     return ContinuedNetwork(
@@ -52,7 +52,7 @@ def padded(rows: Sequence[Tensor], value: int, width: int = 0) -> Tensor:
     return made
 
 
-def written(ids: Tensor, labels: Tensor, vocabulary: Vocabulary) -> Batch:
+def padded_batch(ids: Tensor, labels: Tensor, vocabulary: Vocabulary) -> Batch:
     """Return the batch of padded ids (B, S) that are read and labels (B, T) that are written."""
     tensors = {"ids": ids, "mask": (ids != vocabulary.pad).long(), "labels": labels}
     return Batch(tensors, predicted=int((labels != IGNORED).sum()), rows=len(ids))

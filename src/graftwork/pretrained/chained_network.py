@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of, real_positions
 from graftwork.core.example import Example
-from graftwork.nn.pooling import pooled
+from graftwork.nn.pooling import pool_states
 from graftwork.pretrained.layout import sites_of
 
 Step = Callable[[Tensor, Any], Tensor]  # (state (S, T, D) entering a block, shared side input) -> (S, T', D')
@@ -139,7 +139,7 @@ class ChainedBackbone:
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
         """Pool (S, T, D), mask (S, T), to (S, R) in fp32 by the card's pooling; with `words` to (W, D)."""
-        return pooled(sequence, real_positions(mask, sequence), self.architecture.pooling, words)
+        return pool_states(sequence, real_positions(mask, sequence), self.architecture.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Map qualified names to submodules of this role, in network order."""

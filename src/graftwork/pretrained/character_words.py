@@ -46,7 +46,7 @@ def symbols_of(number: int) -> list[int]:
     return spelled_ids(number.to_bytes((number.bit_length() + 7) // 8)[1:])
 
 
-def spelled(numbers: Iterable[int]) -> NDArray[np.int64]:
+def symbols_of_words(numbers: Iterable[int]) -> NDArray[np.int64]:
     """Return the symbols (W, 50) of the words with these numbers."""
     return np.array([symbols_of(number) for number in numbers], dtype=np.int64).reshape(-1, WORD_LENGTH)
 
@@ -163,5 +163,5 @@ class SpelledReader:
         numbers = list(chain.from_iterable(encoded.ids[i] for i in sequences))
         places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}
         characters = np.zeros((*real.shape, WORD_LENGTH), dtype=np.int64)
-        characters[real] = spelled(places)[[places[number] for number in numbers]]
+        characters[real] = symbols_of_words(places)[[places[number] for number in numbers]]
         return {"characters": torch.from_numpy(characters)} | marks(encoded, sequences, real)

@@ -44,7 +44,7 @@ def gguf_in(source: Path) -> Path | None:
     return found[0] if found else None
 
 
-def unpacked(file: Path) -> Path:
+def unpacked_folder(file: Path) -> Path:
     """Return the transformers folder, in fp32, that a GGUF file is unpacked into, beside the cache of hidden states.
 
     Raises `StorageError` for a damaged file and an architecture that is not known, `MissingExtra`.

@@ -158,14 +158,14 @@ def in_bf16(module: PreTrainedModel) -> PreTrainedModel:
 
 def pretrained(folder: Path, config: PreTrainedConfig, bf16: bool) -> PreTrainedModel:
     """Load the network of a folder. Raises `IncompatibleModule` where tensors are missing."""
-    module, missing_keys = weighted(auto_class(config), folder, config, torch.bfloat16 if bf16 else torch.float32)
+    module, missing_keys = load_weights(auto_class(config), folder, config, torch.bfloat16 if bf16 else torch.float32)
     unused = (*UNUSED, "decoder") if has_decoder(config) else UNUSED
     missing = sorted(key for key in missing_keys if not any(f"{key}.".startswith(f"{path}.") for path in unused))
     require_whole(missing, folder)
     return in_bf16(module) if bf16 else module
 
 
-def weighted(
+def load_weights(
     make: Any, folder: Path, config: PreTrainedConfig, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, list[str]]:
     """Load the weights of a folder with `make`, one of transformers' Auto classes; return network and missing tensors.

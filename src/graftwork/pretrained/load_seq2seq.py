@@ -23,7 +23,7 @@ from graftwork.pretrained.build_backbone import assemble
 from graftwork.pretrained.folder_file import model_file
 from graftwork.pretrained.language_tags import as_encoder, instructed_texts
 from graftwork.pretrained.layout import Layout
-from graftwork.pretrained.load_folder import fresh_of_folder, in_bf16, require_whole, tokenizer_of, weighted
+from graftwork.pretrained.load_folder import fresh_of_folder, in_bf16, load_weights, require_whole, tokenizer_of
 from graftwork.pretrained.model_folder import (
     GENERATION,
     locate,
@@ -90,7 +90,7 @@ def whole_network(
     """
     if random_seed is not None:
         return fresh_of_folder(folder, config, random_seed, bf16, loader)
-    module, missing = weighted(loader, folder, config, torch.bfloat16 if bf16 else torch.float32)
+    module, missing = load_weights(loader, folder, config, torch.bfloat16 if bf16 else torch.float32)
     require_whole(missing, folder)
     return in_bf16(module) if bf16 else module
 

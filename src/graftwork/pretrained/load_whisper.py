@@ -81,7 +81,7 @@ class Speaks:
 
     def special_tokens(self, language: str | None = None, task: str | None = None) -> SpecialTokens:
         """Return the special tokens for this language and task; without them as the folder says."""
-        return spoken(self.special, self.folder, self.vocabulary, language, task)
+        return spoken_tokens(self.special, self.folder, self.vocabulary, language, task)
 
     def instructed(self, backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBackbone:
         """Return the network told the language that is spoken; to translate, where English is to be written of another.
@@ -121,7 +121,7 @@ class Speaks:
         return replace(backbone, special=special, most=backbone.most and backbone.most - longer, untold=backbone)
 
 
-def spoken(
+def spoken_tokens(
     special: SpecialTokens, folder: Path, vocabulary: int, language: str | None = None, task: str | None = None
 ) -> SpecialTokens:
     """Return the tokens with those that say Whisper what to do: the language, to transcribe, and no times.

@@ -13,10 +13,10 @@ from graftwork.io.files import file_digest, header_of, read_json, require_finite
 from graftwork.io.json_limits import SMALL
 from graftwork.pretrained.download_policy import may_fetch
 from graftwork.pretrained.folder_file import model_file
-from graftwork.pretrained.gguf_file import gguf_in, unpacked
+from graftwork.pretrained.gguf_file import gguf_in, unpacked_folder
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.model_json import checked_json
-from graftwork.pretrained.stored_bits import restored
+from graftwork.pretrained.stored_bits import from_stored
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +56,7 @@ def locate(source: str) -> Path:
     """
     folder = Path(source).expanduser()
     if (packed := gguf_in(folder)) is not None:
-        return unpacked(packed)
+        return unpacked_folder(packed)
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise StorageError(
@@ -121,7 +121,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
     for path in weight_files(folder):
         tensors = {name: tensor for name, tensor in safe_load(path).items() if not name.endswith(NO_WEIGHT)}
         require_finite(tensors, path)
-        tensors = restored(tensors, path)
+        tensors = from_stored(tensors, path)
         twice = next((name for name in tensors if name in stored), None)
         if twice is not None:
             raise StorageError(

@@ -16,7 +16,7 @@ STORED_AS = "stored_as"  # key of config.json's own settings
 SCALES = ".row_scales"  # behind the name of a matrix of int8: (rows,) fp32
 
 
-def stored(tensors: dict[str, Tensor], how: str, matrices: Collection[str]) -> dict[str, Tensor]:
+def to_stored(tensors: dict[str, Tensor], how: str, matrices: Collection[str]) -> dict[str, Tensor]:
     """Return the tensors as they are to be stored. As "int8", only `matrices`, each row with a scale of its own."""
     import torch
 
@@ -32,7 +32,7 @@ def stored(tensors: dict[str, Tensor], how: str, matrices: Collection[str]) -> d
     return found
 
 
-def restored(tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
+def from_stored(tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
     """Return the tensors of a weights file with matrices of int8 in fp32 again; a file without any is unchanged.
 
     Raises `StorageError` for scales that belong to no matrix of int8.

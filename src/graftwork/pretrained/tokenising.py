@@ -114,7 +114,7 @@ class TextReader:
         inputs = {"input_ids": padded_rows([encoded.ids[i] for i in sequences], real, self.pad_id)}
         if self.token_types:
             inputs["token_type_ids"] = padded_rows([encoded.types[i] for i in sequences], real, 0)
-        return inputs | marked(encoded, sequences, real)
+        return inputs | masks_of(encoded, sequences, real)
 
 
 def real_tokens(encoded: Encoded, sequences: Sequence[int]) -> NDArray[np.bool_]:
@@ -125,13 +125,13 @@ def real_tokens(encoded: Encoded, sequences: Sequence[int]) -> NDArray[np.bool_]
 
 
 def marks(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> Inputs:
-    """As `marked`, in tensors."""
+    """As `masks_of`, in tensors."""
     import torch
 
-    return {name: torch.from_numpy(rows) for name, rows in marked(encoded, sequences, real).items()}
+    return {name: torch.from_numpy(rows) for name, rows in masks_of(encoded, sequences, real).items()}
 
 
-def marked(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+def masks_of(encoded: Encoded, sequences: Sequence[int], real: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
     """Return `attention_mask` (S, T) and, for examples with words, `words` (S, T), True at first tokens."""
     inputs: dict[str, NDArray[Any]] = {"attention_mask": real.astype(np.int64)}
     if encoded.words is not None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, device_of
 from graftwork.core.example import Example
 from graftwork.errors import ConfigError
-from graftwork.nn.pooling import pooled
+from graftwork.nn.pooling import pool_states
 from graftwork.pretrained.layout import Layout, sites_of
 from graftwork.pretrained.tokenising import TextReader
 
@@ -127,7 +127,7 @@ class TransformerBackbone:
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
         """Pool (S, T, D), (S, T) to (S, D) fp32: mean of, first or last real token; with `words` to (W, D)."""
-        return pooled(sequence, mask, self.layout.pooling, words)
+        return pool_states(sequence, mask, self.layout.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
         """Map qualified names to submodules of this role, in network order."""

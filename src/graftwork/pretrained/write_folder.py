@@ -15,7 +15,7 @@ from graftwork.errors import ConfigError
 from graftwork.io.files import write_json, write_tensors, write_text
 from graftwork.nn.bert import BertShape
 from graftwork.pretrained.model_folder import OWN_SETTINGS, WEIGHTS
-from graftwork.pretrained.stored_bits import STORED_AS, stored
+from graftwork.pretrained.stored_bits import STORED_AS, to_stored
 from graftwork.pretrained.transformer import TransformerBackbone
 
 ENCODER = "encoder."  # of an encoder-decoder, whose encoder alone is open: the name of it in the whole network
@@ -46,7 +46,7 @@ def write_backbone(backbone: Backbone, folder: Path, *, stored_as: str | None = 
     card, tensors = opened.card, tensors_of(opened)
     own: dict[str, Any] = {"pooling": card.pooling, "towers": card.towers, "max_length": card.max_length}
     if stored_as is not None:
-        tensors, own = stored(tensors, stored_as, matrices_of(opened)), own | {STORED_AS: stored_as}
+        tensors, own = to_stored(tensors, stored_as, matrices_of(opened)), own | {STORED_AS: stored_as}
     write_tensors(folder / WEIGHTS, tensors)
     write_json(folder / "config.json", config_of(opened) | {OWN_SETTINGS: own})
     write_tokenizer(opened, folder)

@@ -13,7 +13,7 @@ from graftwork.errors import StorageError
 from graftwork.io.files import digest, file_digest, read_json, storage_errors
 from graftwork.receipts.differences import OUTCOME, RECORD, Difference, leaves, method_differences, short
 from graftwork.registry import kinds
-from graftwork.run.receipt import sealed
+from graftwork.run.receipt import with_seal
 from graftwork.run.store import read_predictions
 from graftwork.train.seeds import DRAWN, seeds_of
 
@@ -67,7 +67,7 @@ def record_differences(folder: Path, spec: RunSpec, receipt: Mapping[str, Any]) 
 
 
 def _of_the_receipt(receipt: Mapping[str, Any]) -> list[Difference]:
-    seal = sealed(receipt)["seal"]
+    seal = with_seal(receipt)["seal"]
     return [] if seal == receipt["seal"] else [Difference("receipt", RECORD, short(receipt["seal"]), short(seal))]
 
 
@@ -157,7 +157,7 @@ def _flat(logits: Any) -> list[float]:
     return [logits] if isinstance(logits, int | float) else []
 
 
-def parted(folder: Path, again: Path) -> list[Difference]:
+def first_other_step(folder: Path, again: Path) -> list[Difference]:
     """Return the first step whose loss differs."""
     pairs = zip(losses_of(folder), losses_of(again), strict=False)
     first = next(((step, a, b) for step, (a, b) in enumerate(pairs) if a != b), None)

@@ -44,7 +44,7 @@ from graftwork.receipts.differences import (
     outcome_differences,
     surroundings_differences,
 )
-from graftwork.receipts.file_integrity import compared_predictions, parted, read_spec, record_differences
+from graftwork.receipts.file_integrity import compared_predictions, first_other_step, read_spec, record_differences
 from graftwork.receipts.seed_group import Band, held_against, row_of
 from graftwork.run.execute import execute_spec
 from graftwork.run.receipt import inputs_of, read_receipt
@@ -202,7 +202,7 @@ class Verifier:
             found += surroundings_differences(receipt, other) + _threads_here(receipt)
             found += outcome_differences(receipt["outcome"], other["outcome"])
             if not any(one.about in ("log", "losses") for one in found):
-                found += parted(folder, again)
+                found += first_other_step(folder, again)
             damaged = any((one.group, one.about) == (RECORD, "predictions") for one in found)
             comparable = other["outcome"]["predictions"] and not damaged
             predictions = compared_predictions(folder, again, session.dataset.task.kind) if comparable else {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone
 from graftwork.core.task import Dataset, Task
-from graftwork.core.writing import Instruction, instructed, reading_part
+from graftwork.core.writing import Instruction, reading_part, with_instruction
 from graftwork.data.load import load
 from graftwork.errors import ConfigError
 from graftwork.io.display import ShownJson
@@ -47,7 +47,7 @@ def data_report(task: Any, *, backbone: str | None = None) -> dict[str, Any]:
 
     told = Instruction.of(task)
     told = None if told == Instruction() else told  # by itself an encoder reads as it does before its decoder
-    opened = reading_part(instructed(open_backbone(backbone, precision="fp32", writes=told is not None), told))
+    opened = reading_part(with_instruction(open_backbone(backbone, precision="fp32", writes=told is not None), told))
     require_reads(opened, dataset.task)
     return ShownJson({"task": described, **as_read_by(dataset, opened, FrozenStore())}, lines_in_python)
 

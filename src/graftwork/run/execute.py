@@ -21,7 +21,7 @@ from graftwork.core.meter import Phase, Readings, Stopwatch
 from graftwork.core.method import Fitted, Logits, Scorer, Setting, Workbench
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
-from graftwork.core.ragged import added
+from graftwork.core.ragged import add_to_first_rows
 from graftwork.core.run import Recipe, RunResult, RunSpec
 from graftwork.core.task import Split
 from graftwork.core.writing import reading_part
@@ -31,14 +31,14 @@ from graftwork.io.files import OF_THE_DISK, header_of, storage_error, write_text
 from graftwork.machine.environment import environment
 from graftwork.machine.memory import Memory, give_back, is_large, ran_out
 from graftwork.module.calibration import CALIBRATION, at_temperature, calibration_of, temperature_of
-from graftwork.module.confidence import remembered
+from graftwork.module.confidence import held_out_summary
 from graftwork.module.module_files import DELTA
 from graftwork.module.task_module import add_price_tag, save_module, self_test_examples
 from graftwork.module.thresholds import thresholds_of, with_thresholds
 from graftwork.module.trained_on import record
 from graftwork.registry import kinds
 from graftwork.run.answer_speed import predict_speed
-from graftwork.run.price_tag import begin_all, read_costs, repriced, stopped
+from graftwork.run.price_tag import begin_all, read_costs, read_stopping_meters, with_prices
 from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, data_of, write_receipt
 from graftwork.run.run_checkpoint import RunCheckpoint, computed_in
 from graftwork.run.score_interval import evidence_of
@@ -86,7 +86,7 @@ def execute_if_free(
             if known is None:
                 return execute_spec(session, method, spec, progress, search), False
     _forget(session.store.checkpoint(spec.id))
-    return repriced(known, session.prices), True
+    return with_prices(known, session.prices), True
 
 
 def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
@@ -212,7 +212,7 @@ class _Execution:
             logits = fitted.logits(data.validation.examples)
             thresholds = thresholds_of(self.setting, logits, data.validation.targets)
             fitted = with_thresholds(fitted, thresholds)
-            checked = logits if thresholds is None else added(logits, thresholds)
+            checked = logits if thresholds is None else add_to_first_rows(logits, thresholds)
             answers = [(data.validation, checked), (data.test, self._tested(fitted, data.test))]
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
@@ -297,7 +297,7 @@ class _Execution:
             "scores": dict(scores),
             "trained_parameters": fitted.trained_parameters,
             "data": record(data),
-            "held_out": remembered(held, [answer for answers in decoded.values() for answer in answers]),
+            "held_out": held_out_summary(held, [answer for answers in decoded.values() for answer in answers]),
         } | dict(calibration)
         module = self.folder / "module"
         self.readings.stored_bytes = save_module(module, self.setting, fitted, about, examples, fitted.logits(examples))
@@ -312,7 +312,7 @@ class _Execution:
         finally:
             self.readings.phases.setdefault(name, Phase()).add(watch.read())
             with self.profile.phase("meter"):
-                self.marks = stopped(self.begun)
+                self.marks = read_stopping_meters(self.begun)
 
     def _log(self, line: Mapping[str, Any]) -> None:
         self.log.write(json.dumps(line) + "\n")

@@ -19,7 +19,7 @@ def begin_all() -> dict[str, Any]:
     return {name: meters.get(name)().begin() for name in meters.names()}
 
 
-def stopped(marks: Mapping[str, Any]) -> dict[str, Any]:
+def read_stopping_meters(marks: Mapping[str, Any]) -> dict[str, Any]:
     """Return the marks for `read_costs` after a phase, with the meters that implement `Stops` read at this point."""
     parts: dict[str, Meter] = {name: meters.get(name)() for name in marks}
     can_stop = {name: meter for name, meter in parts.items() if isinstance(meter, Stops)}
@@ -38,7 +38,7 @@ def read_costs(marks: Mapping[str, Any], readings: Readings, prices: Prices) -> 
     return {name: costs[name] for name in sorted(costs)}
 
 
-def repriced(result: RunResult, prices: Prices) -> RunResult:
+def with_prices(result: RunResult, prices: Prices) -> RunResult:
     """Return a finished run with its money and CO2e recomputed with `prices`. Energy stays as it was measured."""
     costs = dict(result.costs)
     for name in (name for name in result.costs if meaning_of(name).of_prices):

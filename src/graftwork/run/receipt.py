@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.configured_methods import ConfiguredMethod, named_from_config
+from graftwork.core.configured_methods import ConfiguredMethod, configured_from
 from graftwork.core.metric import signatures
 from graftwork.core.run import ENGINE, RunResult, RunSpec
 from graftwork.errors import ConfigError, StorageError
@@ -85,10 +85,10 @@ def write_receipt(
         },
         "rerun": rerun_of(session, lasting_files(method.config, spec.method)),
     } | session.prices.as_json()
-    write_json(folder / NAME, sealed(content))
+    write_json(folder / NAME, with_seal(content))
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def with_seal(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the receipt with a seal, the sha256 of all its other content, which reveals later changes."""
     rest = finite({key: value for key, value in content.items() if key != "seal"})
     return {**rest, "seal": digest(rest)}
@@ -168,7 +168,7 @@ def randomness_of(spec: RunSpec, split: int | None) -> dict[str, Any]:
     return {
         "seed": spec.seed,
         "held": list(spec.held),
-        "derived": seeds_of(spec.seed, spec.held, drawn_by(named_from_config(spec.method).method)),
+        "derived": seeds_of(spec.seed, spec.held, drawn_by(configured_from(spec.method).method)),
         "split": split,
         "bootstrap": 0,
         "generators": dict(GENERATORS),

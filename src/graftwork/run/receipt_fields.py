@@ -8,7 +8,7 @@ from typing import Any
 
 from graftwork.core.task import SPLITS
 from graftwork.machine.memory import IN_PARTS
-from graftwork.run.receipt import sealed
+from graftwork.run.receipt import with_seal
 from graftwork.train.seeds import SOURCES
 
 Check = Callable[[Any], bool]
@@ -117,7 +117,7 @@ def problems(receipt: Mapping[str, Any]) -> list[str]:
     written breaks its seal.
     """
     found = missing(receipt)
-    broken = not found and sealed(receipt)["seal"] != receipt["seal"]
+    broken = not found and with_seal(receipt)["seal"] != receipt["seal"]
     return found or ["seal: the receipt was changed after it was written"] * broken
 
 

@@ -32,7 +32,7 @@ def recorded_code() -> dict[str, Any]:
         "diff_sha256": diff_digest(CHECKOUT) if at["dirty"] else None,
         "constraints_sha256": file_digest(lock) if at["hash"] and lock.is_file() else None,
         "python": platform.python_version(),
-        "distributions": imported(),
+        "distributions": imported_versions(),
     }
 
 
@@ -53,7 +53,7 @@ def diff_digest(checkout: Path) -> str | None:
     return digest([hashlib.sha256(changed.encode()).hexdigest(), found])
 
 
-def imported() -> dict[str, str]:
+def imported_versions() -> dict[str, str]:
     """Return distribution -> version of everything this process has imported."""
     owners = _owners()
     tops = {name.partition(".")[0] for name in list(sys.modules)}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
 from graftwork.core.backbone import Augments, Backbone, learns_like
-from graftwork.core.configured_methods import ConfiguredMethod, named_from_config
+from graftwork.core.configured_methods import ConfiguredMethod, configured_from
 from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import CutsWords, Decays, TrainsToWrite
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import FILES, Dataset, Task, texts_of
-from graftwork.core.writing import Instruction, TextWriter, instructed, reading_part
+from graftwork.core.writing import Instruction, TextWriter, reading_part, with_instruction
 from graftwork.data.load import load
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.io.cache_folder import CacheFolder, cache_folder
@@ -152,7 +152,9 @@ def open_shared(methods: Sequence[ConfiguredMethod], setup: RunSettings, writes:
     return OpenBackbone(opened, loading.read(), frozen, files)
 
 
-def settled(setup: RunSettings, methods: Sequence[ConfiguredMethod]) -> tuple[Prices, dict[str, Any], int | None]:
+def settle_numerics(
+    setup: RunSettings, methods: Sequence[ConfiguredMethod]
+) -> tuple[Prices, dict[str, Any], int | None]:
     """Return the price list, the numerics of runs of `methods`, and the memory limit of training in bytes.
 
     Raises `GraftworkError` for an invalid setting, independent of the data.
@@ -176,7 +178,7 @@ def open_session(
     `shared` is the result of `open_shared` for the same methods and settings, for sessions over several tasks; without
     `checked` the data report is omitted. `out` is a further folder that will be written to.
     """
-    listed, computed_in, max_memory = settled(setup, methods)
+    listed, computed_in, max_memory = settle_numerics(setup, methods)
     require_outside(task, [setup.runs, *filter(None, [out])])
     dataset = load(task, checked)
     found = {name: getattr(dataset.task, name) for name in FILES}  # also those of a folder
@@ -186,7 +188,7 @@ def open_session(
     require_reads(opened, dataset.task)
     if opened is not None:
         opened = opened if writes_texts(dataset.task.kind) else reading_part(opened)
-        opened = instructed(opened, Instruction.of(dataset.task))
+        opened = with_instruction(opened, Instruction.of(dataset.task))
     require_writable(Path(setup.runs))
     store = RunStore(Path(setup.runs))
     store.sweep()
@@ -211,16 +213,16 @@ def open_session(
     )
 
 
-def reopened(session: Session, by: OpenedBy) -> Session:
+def with_backbone(session: Session, by: OpenedBy) -> Session:
     """Return a session over the same data, with the backbone that `by` names."""
-    methods = [named_from_config(config) for config in by.methods]
+    methods = [configured_from(config) for config in by.methods]
     computed_in = numerics(by.setup.precision, by.setup.device, _use_backbone(methods))
     setup = _as_resolved(by.setup, computed_in, methods)
     shared = open_shared(methods, setup, writes_texts(session.dataset.task.kind))
     return replace(
         session,
         numerics={**session.numerics, "precision": computed_in["precision"]},
-        backbone=shared.backbone and instructed(shared.backbone, Instruction.of(session.dataset.task)),
+        backbone=shared.backbone and with_instruction(shared.backbone, Instruction.of(session.dataset.task)),
         load=shared.load,
         frozen=shared.frozen,
         model_files=shared.files,

@@ -13,7 +13,7 @@ from graftwork.core.kind_settings import HEEDED
 from graftwork.core.meter import meaning_of
 from graftwork.core.method import unfit
 from graftwork.core.progress import Progress
-from graftwork.core.progress_bar import shown
+from graftwork.core.progress_bar import progress_or_bar
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, GraftworkError
@@ -87,15 +87,15 @@ def train(
     chosen, setup = parse_method(method), RunSettings.of(given)
     task = Task.from_data(task, folder=beside(setup.runs))
     require_use_of_rate(chosen, learning_rate)
-    with shown(progress) as told:
+    with progress_or_bar(progress) as told:
         session = open_session(task, [chosen], setup)
         run = train_in(session, chosen, replace(setup.recipe, learning_rate=learning_rate), seed, told)
     by_recipe = () if takes_a_recipe(chosen.method) else ("epochs", "batch_size")
     unused = [name for name in by_recipe if name in without_none(given)]
-    return replace(run, unused=(*unused, *unheeded(session.dataset.task, run.result)))
+    return replace(run, unused=(*unused, *unused_settings(session.dataset.task, run.result)))
 
 
-def unheeded(task: Task, result: RunResult) -> tuple[str, ...]:
+def unused_settings(task: Task, result: RunResult) -> tuple[str, ...]:
     """Return the settings of the task's kind that a fit may use or not, and that this one did not use."""
     given = [name for name in HEEDED if getattr(task.settings, name, None) is not None]
     return tuple(name for name in given if result.status == "ok" and name not in result.facts)

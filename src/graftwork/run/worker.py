@@ -18,13 +18,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.configured_methods import named_from_config
+from graftwork.core.configured_methods import configured_from
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import DataError, GraftworkError
 from graftwork.io.files import storage_error
-from graftwork.run.session import Session, open_session, reopened
+from graftwork.run.session import Session, open_session, with_backbone
 from graftwork.run.sessions import Sessions
 from graftwork.run.settings import OpenedBy, RunSettings
 
@@ -67,7 +67,7 @@ class Opening:
         """Return the session that an order requests, opening it if necessary."""
         which = order.get("session", 0)
         while len(sessions.whole) <= which:
-            sessions.whole.append(reopened(sessions.whole[0], self.others[len(sessions.whole) - 1]))
+            sessions.whole.append(with_backbone(sessions.whole[0], self.others[len(sessions.whole) - 1]))
         return sessions.of(which, sessions.drawn(order.get("draw")))
 
 
@@ -85,7 +85,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     opening = Opening.read(json.loads(next(lines)))
     torch.set_num_threads(opening.threads)
     by = opening.session
-    session = open_session(by.task, [named_from_config(config) for config in by.methods], by.setup, checked=False)
+    session = open_session(by.task, [configured_from(config) for config in by.methods], by.setup, checked=False)
     if session.dataset.digest != opening.data:
         raise DataError(
             "the data changed while it was being compared", where=str(by.task.data), do="run the same command again"
@@ -94,7 +94,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     for line in lines:
         order = json.loads(line)
         session = opening.session_of(order, sessions)
-        item, recipe, seed = named_from_config(order["method"]), Recipe(**order["recipe"]), order["seed"]
+        item, recipe, seed = configured_from(order["method"]), Recipe(**order["recipe"]), order["seed"]
         run = session.spec(item, recipe, seed).id
         if "refused" in order:
             session.store.refuse(run, order["refused"])

@@ -15,7 +15,7 @@ from graftwork.core.writing import reading_part
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.pretrained.attention_weights import attention_weights
 from graftwork.pretrained.transformer import TransformerBackbone
-from graftwork.serve.http_bodies import AttentionQuestion, checked, read_json
+from graftwork.serve.http_bodies import AttentionQuestion, parsed_body, read_json
 from graftwork.serve.http_errors import HttpRefusal, busy
 from graftwork.serve.predict_route import read_body, to_json
 from graftwork.serve.service import ServedTasks, Service, without_places
@@ -32,7 +32,7 @@ class Attending:
 
     async def answer(self, service: Service, request: Request) -> Response:
         """Answer a request. Raises `HttpRefusal`: 400, 422 for a wrong body, 429 while another is computed, 503."""
-        asked = checked(AttentionQuestion, read_json(await read_body(service, request)))
+        asked = parsed_body(AttentionQuestion, read_json(await read_body(service, request)))
         if asked.task is not None:
             service.catalogue.named(asked.task, "body.task")
         if self._busy:

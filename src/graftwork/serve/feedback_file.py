@@ -14,7 +14,7 @@ import pydantic_core
 
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import storage_errors
-from graftwork.io.locks import held
+from graftwork.io.locks import hold_lock
 from graftwork.serve.http_errors import HttpRefusal
 
 
@@ -40,7 +40,7 @@ class FeedbackFile:
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a line and sync it. Raises `StorageError`, `HttpRefusal`, 507, for a file that is full."""
         line = pydantic_core.to_json(row) + b"\n"
-        with self._lock, storage_errors(self.path), held(self.path), self.path.open("a+b", buffering=0) as stream:
+        with self._lock, storage_errors(self.path), hold_lock(self.path), self.path.open("a+b", buffering=0) as stream:
             size = stream.seek(0, os.SEEK_END)
             if size + len(line) > self.most_bytes:
                 expected = f"at most {self.most_bytes:,} bytes"

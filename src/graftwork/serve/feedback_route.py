@@ -13,7 +13,7 @@ from graftwork.bank.task_version import TaskEntry
 from graftwork.core.task import Task
 from graftwork.errors import DataError, StorageError
 from graftwork.registry import kinds
-from graftwork.serve.http_bodies import Feedback, checked, read_json
+from graftwork.serve.http_bodies import Feedback, parsed_body, read_json
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.predict_route import read_body, to_json
 from graftwork.serve.request_parsing import read_row
@@ -29,7 +29,7 @@ def takes_feedback(service: Service, task: TaskEntry) -> bool:
 
 async def feedback(service: Service, request: Request) -> Response:
     """Keep a labelled text. Raises `HttpRefusal`: 404 without a file or for an unknown task, 422, 503, 507."""
-    asked = checked(Feedback, read_json(await read_body(service, request)))
+    asked = parsed_body(Feedback, read_json(await read_body(service, request)))
     if service.feedback is None:
         raise HttpRefusal(404, "this server keeps no feedback", do="start it with graft serve --feedback FILE")
     task = service.catalogue.named(asked.task, "task")

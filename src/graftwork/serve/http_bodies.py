@@ -125,7 +125,7 @@ def read_json(body: bytes) -> Any:
         raise HttpRefusal(400, what, where="body", got=str(error), do=f"send JSON: {SAMPLE}") from None
 
 
-def checked(model: type[M], value: Any, at: str = "body") -> M:
+def parsed_body(model: type[M], value: Any, at: str = "body") -> M:
     """Return the parsed value at the place `at` as a `model`. Raises `HttpRefusal`, 422, for the first fault in it."""
     try:
         return model.model_validate(value)
@@ -145,7 +145,7 @@ def checked_row(row: Any, at: str) -> dict[str, Any]:
         raise HttpRefusal(
             422, "no sort of task takes this combination of inputs", where=at, got=_kind(row), expected=INPUTS
         )
-    return vars(checked(model, row, at))
+    return vars(parsed_body(model, row, at))
 
 
 def _kind(given: Any) -> str:

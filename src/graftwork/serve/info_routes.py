@@ -16,7 +16,7 @@ from graftwork.compare.advice import advice
 from graftwork.compare.sentences import Board, race_lines, search_line, verdicts, warnings
 from graftwork.errors import GraftworkError
 from graftwork.module.module_files import read_self_test
-from graftwork.module.predict_file import shown
+from graftwork.module.predict_file import inputs_as_json
 from graftwork.module.task_module import stored_examples
 from graftwork.serve.catalogue import inputs_of, told_of
 from graftwork.serve.feedback_route import takes_feedback
@@ -89,7 +89,7 @@ def examples_of(task: TaskEntry) -> list[dict[str, Any]]:
         stored = stored_examples(read_self_test(task.folder), task.folder)[:EXAMPLES]
     except (GraftworkError, OSError, KeyError, TypeError, ValueError):
         return []
-    found = [shown(example) for example in stored]
+    found = [inputs_as_json(example) for example in stored]
     taken = [set(names) for names in inputs_of(task)]
     return [given for given in found if set(given) in taken]
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from graftwork import __version__
 from graftwork.serve.event_stream import MEDIA
 from graftwork.serve.http_bodies import REF, ROWS, AnsweredRows, AttentionQuestion, ErrorBody, Feedback, ManyRows
-from graftwork.serve.pages import fixed
+from graftwork.serve.pages import fixed_route
 from graftwork.serve.predict_route import to_json
 
 MODELS = (*ROWS, ManyRows, AttentionQuestion, Feedback, AnsweredRows, ErrorBody)
@@ -157,6 +157,6 @@ def document_routes() -> list[Route]:
     """Return the routes of both, whose contents are built once."""
     policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
     return [
-        fixed("/openapi.json", to_json(openapi()), {"Content-Type": "application/json"}),
-        fixed("/docs", page().encode(), policy | {"Content-Type": "text/html; charset=utf-8"}),
+        fixed_route("/openapi.json", to_json(openapi()), {"Content-Type": "application/json"}),
+        fixed_route("/docs", page().encode(), policy | {"Content-Type": "text/html; charset=utf-8"}),
     ]

@@ -27,7 +27,7 @@ HEADERS = {
 def page_routes() -> list[Route]:
     """Return the routes of `/` and, under `/page/`, of the page's other files; each file is read once."""
     return [
-        fixed(
+        fixed_route(
             "/" if file.name == "index.html" else f"/page/{file.name}",
             file.read_bytes(),
             HEADERS | {"Content-Type": TYPES[Path(file.name).suffix]},
@@ -42,7 +42,7 @@ def page_files() -> list[Traversable]:
     return [*(files("graftwork.serve") / "page").iterdir(), *colours]
 
 
-def fixed(path: str, content: bytes, headers: Mapping[str, str]) -> Route:
+def fixed_route(path: str, content: bytes, headers: Mapping[str, str]) -> Route:
     """Return the route of a content that never changes."""
 
     async def answer(request: Request) -> Response:

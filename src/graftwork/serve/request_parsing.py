@@ -12,7 +12,7 @@ from graftwork.errors import ConfigError
 from graftwork.module.abstaining import Abstaining, Threshold
 from graftwork.module.inputs import TAKEN_BY, example_of_given
 from graftwork.serve.catalogue import Catalogue, inputs_of, longest
-from graftwork.serve.http_bodies import ManyRows, checked, checked_row, read_json
+from graftwork.serve.http_bodies import ManyRows, checked_row, parsed_body, read_json
 from graftwork.serve.http_errors import HttpRefusal
 from graftwork.serve.server_limits import ServerLimits
 
@@ -49,7 +49,7 @@ def read_request(body: bytes, catalogue: Catalogue, limits: ServerLimits) -> lis
     if isinstance(value["rows"], list) and len(value["rows"]) > limits.rows:
         raise _too_much("rows", len(value["rows"]), limits.rows, "rows", "split the request")
     read: list[RequestRow] = []
-    answers, many = 0, checked(ManyRows, value)
+    answers, many = 0, parsed_body(ManyRows, value)
     known: dict[str, Threshold | None] = {}
     for i, row in enumerate(many.rows):
         read.append(_abstaining(read_row(row, f"rows[{i}]", i + 1, catalogue, limits), many, known, catalogue))

@@ -215,11 +215,12 @@ def serve_bank(
 
     Labels that clients send go to the file `feedback`, if given. `say` is called with the port when it is ready.
     Before that no connection is accepted, and these signals end the process at once. A task that can't be opened is
-    logged and listed as failed; the others are served. Raises as `FeedbackFile.open`, `bind`, `served`, `Server.start`.
+    logged and listed as failed; the others are served. Raises as `FeedbackFile.open`, `bind`, `open_served` and
+    `Server.start`.
     """
     kept = None if feedback is None else FeedbackFile.open(feedback, limits.feedback_bytes)
     keep_few_kernels()
-    service = Service(served(folder, device), limits, Records(sys.stderr), log_texts=log_texts, feedback=kept)
+    service = Service(open_served(folder, device), limits, Records(sys.stderr), log_texts=log_texts, feedback=kept)
     with bind(*address) as listener, quick_turns():
         service.renew()
         server = Server(service, token, listener)
@@ -231,7 +232,7 @@ def serve_bank(
             server.stop()
 
 
-def served(folder: Path, device: str) -> ServedTasks:
+def open_served(folder: Path, device: str) -> ServedTasks:
     """Open what is served: a bank, an exported one, or by itself a task module, a run's or an exported task.
 
     Raises as `Bank.open`, and for a task as `TaskModule.load`.

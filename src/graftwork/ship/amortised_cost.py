@@ -10,7 +10,7 @@ from graftwork.core.meter import meaning_of
 COUNTS = (1, 10, 100, 1000)
 
 
-def amortised(costs: Mapping[str, Mapping[str, Any]], tasks: int) -> dict[str, dict[str, Any]]:
+def amortise(costs: Mapping[str, Mapping[str, Any]], tasks: int) -> dict[str, dict[str, Any]]:
     """Divide the costs that are paid once by the number of tasks; unknown values stay None."""
     assert tasks > 0
     return {

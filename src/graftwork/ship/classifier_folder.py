@@ -24,7 +24,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.classifier_layers import CLASSIFIERS
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.write_folder import as_transformer, tensors_of
-from graftwork.ship.folding import folded, merged_network, unfoldable, unmerged
+from graftwork.ship.folding import folded_network, merged_network, not_mergeable, unfoldable
 from graftwork.targets.classifier_head import ClassifierHead
 from graftwork.train.loop import FittedModel
 
@@ -84,7 +84,7 @@ def _no_first_token(module: TaskModule, fitted: Any) -> str:
     if activation != CLASSIFIERS[family].activation:
         expected = CLASSIFIERS[family].activation
         return f"its head has {activation}, the classifier of {family} {expected}: train it with head={expected}"
-    why = unmerged(fitted, module.description["method"]["name"])
+    why = not_mergeable(fitted, module.description["method"]["name"])
     return f"{why}; onnx takes it" if why else ""
 
 
@@ -102,7 +102,7 @@ def _first_token(module: TaskModule, fitted: Any) -> ClassifierWeights:
 
 @torch.no_grad()
 def _modernbert(module: TaskModule) -> ClassifierWeights:
-    network = folded(module)
+    network = folded_network(module)
     backbone, head = network.backbone, network.head
     norm: Any = backbone.module.get_submodule("final_norm")
     turn = reflection(norm.weight.detach().double())

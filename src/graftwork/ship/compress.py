@@ -18,11 +18,11 @@ from graftwork.data.readers.rejects import Bad
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.io.files import require_writable, storage_errors, sync_tree
 from graftwork.module.calibration import CALIBRATION, at_temperature, calibration_of, temperature_of
-from graftwork.module.confidence import remembered
+from graftwork.module.confidence import held_out_summary
 from graftwork.module.exported_folder import is_exported
 from graftwork.module.inputs import OF_ROLES
 from graftwork.module.task_module import TaskModule, add_to_description
-from graftwork.module.trained_on import reopened
+from graftwork.module.trained_on import reopen_data
 from graftwork.registry import compressions, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.compression import Compression, CompressionData
@@ -83,7 +83,7 @@ def compress(
         report = _told(search, allow)
         if report["kept"]:
             made = search.stage.module
-            report |= {"test": tested(opened, made, dataset)}
+            report |= {"test": score_on_test(opened, made, dataset)}
             describe(opened, made, dataset, report, _costs(search, report["price"]["wall_seconds"]))
             with storage_errors(target):
                 made.folder.rename(target)
@@ -142,7 +142,7 @@ def _data_of(module: TaskModule, data: str | Path | None) -> Dataset:
     recorded = module.description.get("data")
     if recorded is not None and data is not None:
         recorded = recorded | {"files": recorded["files"] | {"data": str(data)}}
-    found, reason = reopened(recorded, module.task)
+    found, reason = reopen_data(recorded, module.task)
     if found is None:
         do = "" if recorded is None else "name the training file where it is now: --data FILE"
         raise ConfigError(
@@ -161,7 +161,7 @@ def _texts_of(module: TaskModule, texts: str | Path | None) -> Iterator[Example]
         yield row
 
 
-def tested(original: TaskModule, made: TaskModule, dataset: Dataset) -> dict[str, Any]:
+def score_on_test(original: TaskModule, made: TaskModule, dataset: Dataset) -> dict[str, Any]:
     """Return the score of a compressed module on test, its 95 % interval and its loss, as JSON."""
     before, after = (one.fitted.logits(dataset.test.examples) for one in (original, made))
     loss = loss_of(dataset.task, dataset.test, before, after)
@@ -184,7 +184,7 @@ def describe(
     calibration = {CALIBRATION: calibration_of(kind, found) or {}}
     tempered = {name: at_temperature(one, temperature_of(calibration)) for name, one in logits.items()}
     answers = [answer for split in splits for answer in kind.decode(tempered[split.name], task, split.examples)]
-    held = remembered([example for split in splits for example in split.examples], answers)
+    held = held_out_summary([example for split in splits for example in split.examples], answers)
     source = {name: original.description[name] for name in ("run", "method", "backbone", "delta_sha256", "scores")}
     record = {"of": source, **report}
     known = {"scores": scores, "held_out": held, "compression": record, "costs": costs} | calibration

@@ -10,7 +10,7 @@ SPEEDS = ("predict_per_second", "predict_latency_seconds")
 FOLLOWING = ("energy_joules", "co2e_grams", "money")  # costs that grow with the time, at the run's mean power
 
 
-def charged(costs: Mapping[str, Mapping[str, Any]], seconds: float) -> dict[str, dict[str, Any]]:
+def with_search_cost(costs: Mapping[str, Mapping[str, Any]], seconds: float) -> dict[str, dict[str, Any]]:
     """Return the price tag `costs` with `seconds` more in `total_seconds`, and energy, CO2e and money in proportion.
 
     A price tag without `total_seconds` stays as it is. Negative seconds take off what was charged.
@@ -34,7 +34,7 @@ def compressed_costs(
     Speed and latency are those of the run times the ratio that was measured in turn with the original, so that a busy
     machine moves neither of them against the other.
     """
-    costs = charged(of, seconds)
+    costs = with_search_cost(of, seconds)
     for name, ratio in zip(SPEEDS, (speed, latency), strict=True):
         if name in costs and costs[name]["value"] is not None:
             costs[name] |= {"value": costs[name]["value"] * ratio, "grade": "model"}

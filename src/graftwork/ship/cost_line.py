@@ -44,7 +44,7 @@ class Amount:
         return Amount(count * self.value, self.unit, self.grade, count * self.low, count * self.high)
 
 
-def added(amounts: Iterable[Amount]) -> Amount:
+def sum_amounts(amounts: Iterable[Amount]) -> Amount:
     """Return the sum of one or more amounts of one unit, graded as the worst that is not zero; unknown if one is.
 
     Lows and highs are added: the parts may all be wrong in the same direction.
@@ -68,7 +68,7 @@ class CostLine:
 
     def at(self, predictions: float) -> Amount:
         """Return the cost of N predictions, what is paid once included."""
-        return added((self.fixed, self.each.times(predictions)))
+        return sum_amounts((self.fixed, self.each.times(predictions)))
 
 
 @dataclass(frozen=True)

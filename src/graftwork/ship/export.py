@@ -22,7 +22,7 @@ from graftwork.io.new_folder import new_folder
 from graftwork.module.exported_folder import ANSWERS, EXPORTED, FORMAT_OF_EXPORT, PARTS, is_exported, predictions_of
 from graftwork.module.module_files import SELF_TEST
 from graftwork.module.task_module import TaskModule, add_to_description, stored_inputs
-from graftwork.module.trained_on import reopened
+from graftwork.module.trained_on import reopen_data
 from graftwork.registry import exporters, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.exporter import Exporter, Opens, Quantizes
@@ -78,7 +78,7 @@ def write_export(
         progress(0.1, "writing")
         exporter.write(exact, made)
         progress(0.5, "comparing")
-        examples, known = compared(exact)
+        examples, known = rows_to_compare(exact)
         logits = exact.fitted.logits(examples)
         difference = require_logits(exact, exporter.logits(made, exact, examples), logits, to)
         told: dict[str, Any] = {"texts": len(examples), "largest_difference": difference, "known_rows": known}
@@ -123,10 +123,10 @@ def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) ->
         raise ConfigError(f"{to} is not written in 8-bit integers", do=f"omit --int8, or export to {', '.join(able)}")
 
 
-def compared(module: TaskModule) -> tuple[list[Example], int]:
+def rows_to_compare(module: TaskModule) -> tuple[list[Example], int]:
     """Return what is compared, and the number of rows of the module's data at its end."""
     tested = module.self_test_examples()
-    data, _ = reopened(module.description.get("data"), module.task)
+    data, _ = reopen_data(module.description.get("data"), module.task)
     rows = (
         []
         if data is None

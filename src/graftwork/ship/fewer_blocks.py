@@ -26,7 +26,7 @@ def with_blocks(backbone: TransformerBackbone, kept: Sequence[int]) -> Transform
     parent, _, name = owner.rpartition(".")
     setattr(backbone.module.get_submodule(parent), name, nn.ModuleList(stack[number] for number in kept))
     tell(backbone.module, {"num_hidden_layers": len(kept)})
-    return changed(backbone, {"blocks": list(kept)}, blocks=len(kept))
+    return with_new_card(backbone, {"blocks": list(kept)}, blocks=len(kept))
 
 
 def tell(network: Any, sizes: dict[str, Any]) -> None:
@@ -38,7 +38,7 @@ def tell(network: Any, sizes: dict[str, Any]) -> None:
         setattr(network.config, name, value)
 
 
-def changed(backbone: TransformerBackbone, how: dict[str, Any], **card: Any) -> TransformerBackbone:
+def with_new_card(backbone: TransformerBackbone, how: dict[str, Any], **card: Any) -> TransformerBackbone:
     """Return the backbone of a changed network: its card says what it has now."""
     numbers = sum(parameter.numel() for parameter in backbone.module.parameters())
     revision = digest({"from": backbone.card.revision, **how})

@@ -16,7 +16,7 @@ from graftwork.core.ragged import flat
 from graftwork.core.task import Split, Task
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
-from graftwork.ship.fewer_blocks import changed, tell
+from graftwork.ship.fewer_blocks import tell, with_new_card
 from graftwork.ship.folding import FoldedNetwork
 from graftwork.targets.linear_head import PooledHead
 from graftwork.train.answer_order import batches
@@ -110,7 +110,7 @@ def without_columns(backbone: TransformerBackbone, scores: Sequence[Tensor], kep
         _keep(up, up.weight[rows], None if up.bias is None else up.bias[rows])
         _keep(down, down.weight[:, rows], down.bias)
     tell(backbone.module, {name: kept})
-    return changed(backbone, {"columns": kept, "scores": [np.round(one.tolist(), 6).tolist() for one in scores]})
+    return with_new_card(backbone, {"columns": kept, "scores": [np.round(one.tolist(), 6).tolist() for one in scores]})
 
 
 def _keep(site: Any, weight: Tensor, bias: Tensor | None) -> None:

@@ -57,7 +57,7 @@ def unfoldable(module: TaskModule) -> str:
         return f"{name} answers otherwise than by a linear layer on a network"
     if not isinstance(fitted.head, PooledHead):
         return f"the head of {name} is not one linear layer"
-    return unmerged(fitted, name)
+    return not_mergeable(fitted, name)
 
 
 def _mixing(probe: Probe, method: str) -> str:
@@ -70,14 +70,14 @@ def _mixing(probe: Probe, method: str) -> str:
     return f"its {method} reads block {probe.depth} of {output}, and {card.family} has a norm behind the last only"
 
 
-def unmerged(fitted: FittedModel, method: str) -> str:
+def not_mergeable(fitted: FittedModel, method: str) -> str:
     """Return which adapters of a fitted model are no change of weights, or an empty string."""
     odd = {type(one).__name__ for one in fitted.adapters.values() if not isinstance(one, Folds)}
     return f"what {method} trained is no change of weights: {', '.join(sorted(odd))}" if odd else ""
 
 
 @torch.no_grad()
-def folded(module: TaskModule) -> FoldedNetwork:
+def folded_network(module: TaskModule) -> FoldedNetwork:
     """Return the module's network with its adapters folded in; its logits equal the module's but for rounding.
 
     Raises `ConfigError` for a module whose adapters are no change of weights (bottlenecks, prefixes, prompts).
@@ -125,7 +125,7 @@ def own_network(module: TaskModule) -> tuple[TransformerBackbone, LinearHead | N
     """
     fitted: Any = module.fitted
     if not unfoldable(module) and not isinstance(fitted, Probe):
-        network = folded(module)
+        network = folded_network(module)
         return network.backbone, network.head
     reason = unchangeable(module)
     if reason:

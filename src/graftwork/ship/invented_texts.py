@@ -13,7 +13,7 @@ REPLACED, DROPPED, CUT = 0.15, 0.1, 0.25  # share of words replaced, and dropped
 SHORTEST = 3  # words of a stretch, at least
 
 
-def invented(examples: Sequence[Example], times: int, seed: int) -> tuple[Example, ...]:
+def invent_examples(examples: Sequence[Example], times: int, seed: int) -> tuple[Example, ...]:
     """Return `times` further examples for each: words replaced by ones of other texts or dropped, or a stretch of it.
 
     A word replaces others as often as it occurs. Of examples with several texts each is changed by itself.

@@ -15,7 +15,7 @@ from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.hidden_states import BatchStates
 from graftwork.core.method import ReadsStates
 from graftwork.errors import ConfigError
-from graftwork.nn.tracing import traced
+from graftwork.nn.tracing import tracing_context
 from graftwork.train.answer import states_up_to
 
 OPSET = 20  # the lowest that has GELU as one operator
@@ -56,7 +56,7 @@ def write_graph(
     free = {name: {0: ROWS, 1: LENGTH} for name in inputs}
     free |= {name: dict(enumerate(dimensions)) for name, dimensions in [*outputs.items(), *(others or {}).items()]}
     told = io.StringIO()  # the whole graph, where it can't be written
-    with torch.no_grad(), traced(), warnings.catch_warnings(), redirect_stdout(told), redirect_stderr(told):
+    with torch.no_grad(), tracing_context(), warnings.catch_warnings(), redirect_stdout(told), redirect_stderr(told):
         warnings.simplefilter("ignore")  # about the values of shapes, which the comparison of logits checks
         try:
             torch.onnx.export(

@@ -17,7 +17,7 @@ from graftwork.io.extras import extra
 from graftwork.machine.environment import usable_cores
 from graftwork.pretrained.tokenising import TextReader
 from graftwork.pretrained.tokenizer_file import read_tokenizer
-from graftwork.train.answer_order import batches, finished
+from graftwork.train.answer_order import batches, in_example_order
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -44,7 +44,7 @@ class OnnxNetwork:
         for rows in order:
             arrays = self.reader.arrays(encoded, encoded.sequences(rows))
             parts.append(self._run({name: arrays[name] for name in names}))
-        return finished(self.facts, encoded, np.concatenate(parts), np.concatenate(order))
+        return in_example_order(self.facts, encoded, np.concatenate(parts), np.concatenate(order))
 
     def _run(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         try:

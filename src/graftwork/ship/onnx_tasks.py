@@ -22,7 +22,7 @@ from graftwork.io.number_arrays import load_arrays
 from graftwork.io.plain_files import inside
 from graftwork.pretrained.tokenising import TextReader
 from graftwork.ship.onnx_runtime import GRAPH, SPARED, open_reader, open_session
-from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, finished
+from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_example_order
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import with_little_padding
 
@@ -139,7 +139,7 @@ class GraphOfTasks:
         whole = {}
         for name in wanted:
             encoded, places, asked = tokens.answered(name, order[name])
-            logits = finished(self.tasks[name].facts, encoded, np.concatenate(parts[name]), places)
+            logits = in_example_order(self.tasks[name].facts, encoded, np.concatenate(parts[name]), places)
             whole[name] = logits if asked is None else logits[asked]
         return whole
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.configured_methods import named_from_config
+from graftwork.core.configured_methods import configured_from
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import read_json
 from graftwork.module.exported_folder import is_exported, read_export
 from graftwork.module.module_files import read_description
 from graftwork.module.module_place import module_folder
-from graftwork.ship.compressed_costs import charged
+from graftwork.ship.compressed_costs import with_search_cost
 
 BOARD, RESULT = "leaderboard.json", "result.json"
 ROUNDING = 1e-9  # of a score beside that of the majority class
@@ -35,7 +35,7 @@ class PricedRow:
     @property
     def pretrained(self) -> bool:
         """Return whether it stands on a pretrained network, and so has a share in its pre-training."""
-        made = named_from_config(self.method).method
+        made = configured_from(self.method).method
         return made.uses_backbone and not getattr(made, "FRESH_WEIGHTS", False)
 
 
@@ -120,7 +120,7 @@ def _compressed(methods: Sequence[Mapping[str, Any]], shipped: Sequence[Mapping[
     made = {row["method"]: row["n_seeds"] + row["n_failed"] for row in methods}
     for row in shipped:
         runs = made[row["of"]]
-        costs = charged(row["costs"], row["seconds"] / runs - row["seconds"])
+        costs = with_search_cost(row["costs"], row["seconds"] / runs - row["seconds"])
         yield {**row, "costs": costs, "n_failed": runs - row["n_seeds"]}
 
 

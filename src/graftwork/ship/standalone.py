@@ -9,7 +9,7 @@ from typing import Any
 
 from graftwork.backbones.word_vectors import WordVectorBackbone
 from graftwork.core.backbone import Backbone
-from graftwork.core.configured_methods import method_from_config, named
+from graftwork.core.configured_methods import configured, method_from_config
 from graftwork.core.example import Example
 from graftwork.core.method import THRESHOLDS_FACT, Setting
 from graftwork.data.readers.word_vector_folder import write_folder
@@ -59,7 +59,10 @@ def save_standalone(
         config, facts = dict(told["method"]), dict(told["facts"])
         delta = read_delta(module.folder, told["delta_sha256"])
     else:
-        config, facts = dict(named("linear_probe", {}).config), {"block": str(opened.card.blocks)} | dict(head.facts)
+        config, facts = (
+            dict(configured("linear_probe", {}).config),
+            {"block": str(opened.card.blocks)} | dict(head.facts),
+        )
         delta = {"shares": _last(opened), "weight": head.weight, "bias": head.bias}
     thresholds = facts.pop(THRESHOLDS_FACT, None)
     fitted = with_thresholds(method_from_config(config).restore(setting, delta, facts), thresholds)

@@ -17,7 +17,7 @@ from graftwork.core.model import join_towers
 from graftwork.core.ragged import Numbers
 from graftwork.io.files import digest
 from graftwork.module.task_module import TaskModule
-from graftwork.ship.folding import folded
+from graftwork.ship.folding import folded_network
 from graftwork.train.answer_order import batches
 
 KEPT = 8  # lists of examples whose answers are kept: those of a few modules and data sets
@@ -38,7 +38,7 @@ def answers_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
 
 def features_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
     """Return what the head of `module`, a network that folds, reads: (N, P), or (W, P) of words; kept likewise."""
-    return _known(module, examples, "features", lambda: _joined(folded(module).backbone, examples))
+    return _known(module, examples, "features", lambda: _joined(folded_network(module).backbone, examples))
 
 
 def _known(module: TaskModule, examples: Sequence[Example], what: str, work: Callable[[], Numbers]) -> Numbers:

@@ -26,7 +26,7 @@ from graftwork.module.thresholds import thresholds_of
 from graftwork.registry import kinds
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.folding import LinearHead, unfoldable
-from graftwork.ship.invented_texts import invented, readable
+from graftwork.ship.invented_texts import invent_examples, readable
 from graftwork.ship.taught_targets import TaughtLoss, taught_targets
 from graftwork.ship.teacher_answers import answers_of, features_of
 from graftwork.train.frozen_pass import FrozenStore
@@ -148,7 +148,7 @@ def _lessons(
     """Return what a student is trained on: texts with the teacher's answers, the labelled ones first; and the loss."""
     labelled, further = data.train.examples, data.unlabelled
     if lesson.invented and readable(labelled[0].inputs):
-        further += invented(labelled, lesson.invented, derive(seed, "invented"))
+        further += invent_examples(labelled, lesson.invented, derive(seed, "invented"))
     texts = [examples for examples in (labelled, further) if examples]
     logits = [answers_of(module, examples) for examples in texts]
     features = [features_of(module, examples) for examples in texts] if _comparable(module, network, lesson) else []

@@ -15,8 +15,8 @@ from graftwork.core.meter import GRADES
 from graftwork.errors import ConfigError, StorageError
 from graftwork.io.display import ShownJson
 from graftwork.io.files import read_json
-from graftwork.ship.amortised_cost import amortised
-from graftwork.ship.cost_line import BANDS, Amount, CostLine, added, crossing
+from graftwork.ship.amortised_cost import amortise
+from graftwork.ship.cost_line import BANDS, Amount, CostLine, crossing, sum_amounts
 from graftwork.ship.priced_rows import RESULT, PricedRow, PricedSource, priced_source
 from graftwork.units import show
 
@@ -145,7 +145,7 @@ def _shares(folder: Path, tasks: int, scenario: Scenario) -> dict[str, Amount]:
         raise StorageError(
             "not a pre-training", where=str(folder), expected=f"a folder with {RESULT}", do="name a folder of runs/"
         )
-    costs = amortised(read_json(folder / RESULT)["costs"], tasks)
+    costs = amortise(read_json(folder / RESULT)["costs"], tasks)
     return _quantities(_measured(costs, "total_seconds", "s"), _measured(costs, "energy_joules", "J"), scenario)
 
 
@@ -233,7 +233,7 @@ def line_of(name: str, parts: Mapping[str, Amount]) -> CostLine:
         parts["pretraining"],
         *([parts["storage"]] if parts["storage"].value is not None else []),
     ]
-    return CostLine(name, added(fixed), parts["each"])
+    return CostLine(name, sum_amounts(fixed), parts["each"])
 
 
 def _row(row: PricedRow, ways: Mapping[str, Mapping[str, Mapping[str, Amount]]], scenario: Scenario) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from graftwork.core.suite import OfficialTask, Row, Source, Suite
 from graftwork.data.readers.choice_tables import ASKED
-from graftwork.data.readers.json_text import json_object, shown
+from graftwork.data.readers.json_text import json_object, json_text
 from graftwork.data.readers.lines import read_lines
 from graftwork.errors import DataError, clip
 from graftwork.registry import suites
@@ -78,7 +78,7 @@ def _choices(item: Item) -> Row:
     """Return premise, choices and the question, in the words of COPA's authors."""
     asked = {key: _text(item[key]) for key in ("premise", "choice1", "choice2")}
     if item["question"] not in list(ASKED):
-        raise ValueError(f"{shown(item['question'])} is neither cause nor effect")
+        raise ValueError(f"{json_text(item['question'])} is neither cause nor effect")
     return asked | {"question": ASKED[item["question"]]}
 
 
@@ -111,7 +111,7 @@ def _marked_mentions(item: Item) -> Row:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{shown(value)} is no text")
+        raise ValueError(f"{json_text(value)} is no text")
     return value
 
 
@@ -142,7 +142,7 @@ def _label(value: Any, item: Item) -> str:
     if "choice1" not in item:
         return _text(value)
     if type(value) is not int or f"choice{value + 1}" not in item:
-        raise ValueError(f"{shown(value)} is no choice")
+        raise ValueError(f"{json_text(value)} is no choice")
     return f"choice{value + 1}"
 
 

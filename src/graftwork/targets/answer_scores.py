@@ -21,7 +21,7 @@ def normalised(text: str) -> str:
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
-def placed(text: str) -> list[tuple[str, int, int]]:
+def words_with_places(text: str) -> list[tuple[str, int, int]]:
     """Return the words of `normalised`, each with its first character and its end in the text as it stands."""
     origins = [place for place, char in enumerate(text) for _ in char.lower()]  # of one letter there may be two
     lowered = zip(text.lower(), origins, strict=True)

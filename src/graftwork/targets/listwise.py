@@ -82,9 +82,9 @@ class Listwise(PooledKind):
 
     def weight(self, targets: Tensor) -> float:
         """Return the number of examples with a right candidate."""
-        from graftwork.nn.listwise_loss import answered
+        from graftwork.nn.listwise_loss import count_answered
 
-        return answered(targets)
+        return count_answered(targets)
 
     def constant(self, targets: Ragged, task: Task) -> NDArray[np.float64]:
         """Return the log shares (places, 1) of the first, second, … candidate being right."""

@@ -54,7 +54,7 @@ class Prompts:
         return [Example(f"without content/{text}", dict.fromkeys(roles, text)) for text in texts]
 
 
-def worded(template: Template, task: Task, targets: Sequence[Any]) -> VerbalAnswers:
+def label_words(template: Template, task: Task, targets: Sequence[Any]) -> VerbalAnswers:
     """Return the words of a task's labels, or the numbers of a regression with these training targets.
 
     Numbers are whole ones if all targets are, else as T5 writes them. Choices and texts to be written have no words.

@@ -10,7 +10,7 @@ from graftwork.core.ragged import Numbers, Ragged
 from graftwork.core.task import Task
 
 
-def marked(
+def marks_and_scores(
     targets: Numbers, predictions: Numbers, task: Task, metric: str
 ) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
     """Return, per example, which candidates are right and all scores; encoded targets and predictions are (W, 2).

@@ -37,7 +37,7 @@ def marks_spans(labels: Sequence[str]) -> bool:
     return any(prefixed) and all(yes or label == OUTSIDE for label, yes in zip(labels, prefixed, strict=True))
 
 
-def mended(tags: Sequence[str]) -> tuple[str, ...]:
+def mend_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Replace I- by B- wherever it continues no span."""
     before, whole = OUTSIDE, []
     for tag in tags:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graftwork.core.example import Example
 from graftwork.core.ragged import Ragged
-from graftwork.targets.answer_scores import normalised, placed
+from graftwork.targets.answer_scores import normalised, words_with_places
 from graftwork.targets.passages import Passage, Passages, part_of
 from graftwork.targets.words import cut_words
 
@@ -53,7 +53,7 @@ def occurrences(text: str, passage: Passage) -> list[tuple[int, int]]:
     whole = [(start, end) for start, end in same if start in starts and end in ends]
     if whole:
         return whole
-    wanted, words = normalised(text).split(), placed(passage.text)
+    wanted, words = normalised(text).split(), words_with_places(passage.text)
     told, size = [word for word, _, _ in words], len(wanted)
     alike = [place for place in range(len(words) - size + 1) if size and told[place : place + size] == wanted]
     return [(words[place][1], words[place + size - 1][2]) for place in alike] or places
@@ -62,7 +62,7 @@ def occurrences(text: str, passage: Passage) -> list[tuple[int, int]]:
 def most_alike(text: str, passage: Passage) -> tuple[list[tuple[int, int]], float]:
     """Return first character and end of what has the highest F1 of words with a text, and that F1; nothing if it is
     below `ALIKE`."""
-    wanted, words = Counter(normalised(text).split()), placed(passage.text)
+    wanted, words = Counter(normalised(text).split()), words_with_places(passage.text)
     shared = [place for place, (word, _, _) in enumerate(words) if word in wanted]
     size, best = wanted.total(), dict[tuple[int, int], float]()
     for number, first in enumerate(shared):

@@ -22,7 +22,7 @@ WRITTEN = np.dtype([("text", object), ("log_probability", np.float64), ("cut", n
 Text = tuple[str, float, bool]  # a text, its log-probability, and whether it was cut
 
 
-def written(
+def written_array(
     texts: Sequence[str],
     log_probabilities: Sequence[float],
     cut: Sequence[bool],
@@ -57,7 +57,7 @@ def _text(row: Sequence[Any]) -> Text:
 
 def certainly(texts: Sequence[str]) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: these texts with probability 1, whole."""
-    return written(texts, [0.0] * len(texts), [False] * len(texts))
+    return written_array(texts, [0.0] * len(texts), [False] * len(texts))
 
 
 @dataclass

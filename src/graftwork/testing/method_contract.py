@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from graftwork.core.backbone import Backbone, Inputs
-from graftwork.core.configured_methods import ConfiguredMethod, method_from_config, named, parse_method
+from graftwork.core.configured_methods import ConfiguredMethod, configured, method_from_config, parse_method
 from graftwork.core.kind import Kind, OwnOutputs
 from graftwork.core.media import MEDIA
 from graftwork.core.meter import GRADES
@@ -53,7 +53,7 @@ def check_method(
     `of_kinds`: the kinds of text tasks to try; for generation alone the backbone is opened to write. Raises
     `AssertionError`.
     """
-    made = named(name, settings or {})
+    made = configured(name, settings or {})
     _check_words(made)
     writes = tuple(of_kinds) == ("generation",)
     opened = open_backbone(backbone, precision="fp32", writes=writes) if made.method.uses_backbone else None

@@ -14,7 +14,7 @@ from graftwork.core.backbone import Features
 from graftwork.core.example import Example
 from graftwork.core.kind import AsksPassages, ChoosesThresholds, FindsTexts, Kind
 from graftwork.core.metric import score
-from graftwork.core.ragged import Ragged, added
+from graftwork.core.ragged import Ragged, add_to_first_rows
 from graftwork.core.task import Task
 from graftwork.errors import DataError
 from graftwork.registry import metrics
@@ -108,7 +108,7 @@ def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
         leaning.flat[leaning.starts] += lean
         chosen = kind.shift(leaning, encoded, task)
         assert chosen is not None, "no threshold where questions may have no answer"
-        mended = added(leaning, chosen)
+        mended = add_to_first_rows(leaning, chosen)
         reached = score(metrics.get(task.metrics[0]), encoded, kind.predictions(mended, task), task)
         require(bool(np.isclose(reached, 1)), f"with its threshold, leaning answers score {reached}")
 

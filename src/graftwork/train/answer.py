@@ -14,7 +14,7 @@ from graftwork.core.hidden_states import BatchStates
 from graftwork.core.length_buckets import states_in_buckets
 from graftwork.core.method import Logits, ReadsStates
 from graftwork.machine.memory import answers_in_halves
-from graftwork.train.answer_order import batches, finished
+from graftwork.train.answer_order import batches, in_example_order
 from graftwork.train.dedup import equals_of
 
 
@@ -40,7 +40,7 @@ def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[Reads
                 answered.append(logits)
     examples = np.concatenate(order)
     return [
-        finished(one.facts, encoded, np.concatenate(answered), examples)
+        in_example_order(one.facts, encoded, np.concatenate(answered), examples)
         for one, answered in zip(fitted, parts, strict=True)
     ]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Encoded
 from graftwork.core.method import THRESHOLDS_FACT, Logits
 from graftwork.core.near_lengths import AT_LEAST
-from graftwork.core.ragged import added
+from graftwork.core.ragged import add_to_first_rows
 from graftwork.machine.memory import answers_in_halves
 from graftwork.train.batches import with_little_padding
 
@@ -51,7 +51,7 @@ def batches(
     return [rows[part] for part in parts]
 
 
-def finished(
+def in_example_order(
     facts: Mapping[str, Any], encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]
 ) -> Logits:
     """Reorder the logits of `examples` to the order of all examples, and apply the thresholds.
@@ -59,4 +59,4 @@ def finished(
     `facts` are `ReadsStates.facts` of the fitted method.
     """
     whole, thresholds = encoded.whole(logits, examples, facts.get("blind")), facts.get(THRESHOLDS_FACT)
-    return whole if thresholds is None else added(whole, np.asarray(thresholds, dtype=np.float64))
+    return whole if thresholds is None else add_to_first_rows(whole, np.asarray(thresholds, dtype=np.float64))

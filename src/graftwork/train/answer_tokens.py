@@ -52,14 +52,14 @@ def _ended(model: NextTokenModel, asked: PromptTokens, ways: Sequence[str]) -> P
 def _asked(
     model: NextTokenModel, heads: Sequence[str], read: Sequence[list[int]], ways: Sequence[Sequence[str]]
 ) -> list[PromptTokens]:
-    found = followed(model, heads, read, ways)
+    found = tokens_after(model, heads, read, ways)
     for head, listed, tokens in zip(read, ways, found, strict=True):
         if not head or not all(tokens):
             refuse_no_token("" if not head else listed[tokens.index([])], prompt=not head)
     return [PromptTokens(head, tokens) for head, tokens in zip(read, found, strict=True)]
 
 
-def followed(
+def tokens_after(
     model: NextTokenModel, heads: Sequence[str], read: Sequence[list[int]], ways: Sequence[Sequence[str]]
 ) -> list[list[list[int]]]:
     """Return the tokens of each head + way, one text, without as many as its head has, which was `read`.

@@ -19,7 +19,7 @@ Size = tuple[float, float]  # of a batch: the means of T and T² over its sequen
 Plane = Callable[[Size], float]
 
 
-def counted(work: Callable[[], T]) -> tuple[T, float]:
+def count_flops(work: Callable[[], T]) -> tuple[T, float]:
     """Run `work` and count its matrix products: 2 FLOP per multiply-add, forward and backward, frozen or not.
 
     Elementwise work (norms, softmax, activations, the optimiser, look-ups) is not counted, as is customary.
@@ -84,7 +84,7 @@ class StepCounter:
         if known is not None:
             result = work()
         else:
-            result, flops = counted(work)
+            result, flops = count_flops(work)
             known = self._counted[size] = flops / sequences
             self._plane = _plane(self._counted)
         self.tally.add(known * sequences, 1 - float(mask.sum()) / positions)
@@ -113,7 +113,7 @@ class PairCounter:
         known = self.known(size)
         if known is not None:
             return work(), known * sequences
-        result, flops = counted(work)
+        result, flops = count_flops(work)
         self._counted[size] = flops / sequences
         return result, flops
 

@@ -29,7 +29,7 @@ from graftwork.targets.linear_head import PooledHead
 from graftwork.train.accumulation import in_parts
 from graftwork.train.answer import answer_together
 from graftwork.train.answer_order import batches
-from graftwork.train.flops import StepCounter, counted
+from graftwork.train.flops import StepCounter, count_flops
 from graftwork.train.linear_fit import fit_on_block, fitted_on
 from graftwork.train.seeds import derive
 from graftwork.train.stages import Passes, StagePlan, open_passes, plan_of
@@ -118,7 +118,7 @@ class FittedModel:
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Count the FLOPs of answering these."""
-        return counted(lambda: self.logits(examples))[1], "counter"
+        return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
 def build_model(method: NetworkMethod, setting: Setting, towers: int) -> Model:

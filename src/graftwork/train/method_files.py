@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.configured_methods import ConfiguredMethod, named_from_config
+from graftwork.core.configured_methods import ConfiguredMethod, configured_from
 from graftwork.core.method import CONTENT
 from graftwork.core.part_settings import BY, chosen_settings
 from graftwork.errors import StorageError
@@ -36,7 +36,7 @@ def method_again(known: Mapping[str, Any], recorded: Mapping[str, Any], files: M
 
     Raises `StorageError` where a file is missing, has changed, or its path is not recorded.
     """
-    item = named_from_config({name: files.get(name, value) for name, value in known.items()})
+    item = configured_from({name: files.get(name, value) for name, value in known.items()})
     here = item.identity
     for name, value in recorded.items():
         if name in files and here.get(name) != value:

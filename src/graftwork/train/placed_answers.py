@@ -21,8 +21,8 @@ from graftwork.core.writing import TextSearch, WrittenTokens
 from graftwork.registry import kinds
 from graftwork.targets.verbal_answers import NO_ANSWER, source_of
 from graftwork.targets.written_spans import parts_of
-from graftwork.targets.written_texts import written
-from graftwork.train.flops import counted
+from graftwork.targets.written_texts import written_array
+from graftwork.train.flops import count_flops
 from graftwork.train.text_loop import FittedWriter, write, writer_of
 
 Span = tuple[int, int]  # first and last word
@@ -127,7 +127,7 @@ class PlacedAnswers:
         parts = parts_for(self.writer.model.backbone, examples, self.prefix)
         asked = [texts[part.owner] or NO_ANSWER for part in parts]
         sources = [source_of(part.example, self.prefix) for part in parts]
-        chances = self.writer.read_back(sources, written(asked, [0.0] * len(asked), [False] * len(asked)))
+        chances = self.writer.read_back(sources, written_array(asked, [0.0] * len(asked), [False] * len(asked)))
         of_owners: list[list[float]] = [[] for _ in examples]
         for part, chance in zip(parts, chances.tolist(), strict=True):
             of_owners[part.owner].append(chance)
@@ -139,7 +139,7 @@ class PlacedAnswers:
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Count the FLOPs of answering these: each part once, every token written, and its probability."""
-        return counted(lambda: self.logits(examples))[1], "counter"
+        return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
 def _joined(parts: Sequence[WrittenParts]) -> WrittenParts:

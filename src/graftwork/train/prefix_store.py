@@ -43,7 +43,7 @@ from graftwork.io.files import canonical, digest, header_of, safe_load, sync_fol
 from graftwork.io.locks import try_lock
 from graftwork.io.safetensors_header import Header, end_to_end
 from graftwork.pretrained.media_files import decoders
-from graftwork.units import scaled
+from graftwork.units import with_prefix
 
 FORMAT = 2  # 2: the cost excludes tokenising
 ZEROS = bytes(1 << 20)
@@ -195,8 +195,8 @@ class PrefixStore:
                 found = self.find(wanted)
                 if found is not None or free:
                     return found or Draft(path, wanted)
-            cap = scaled(self.folder.cap_bytes, "B")
-            self._warn(f"a pass of {scaled(size, 'B')} has no room in a cache of {cap} (--cache-size)")
+            cap = with_prefix(self.folder.cap_bytes, "B")
+            self._warn(f"a pass of {with_prefix(size, 'B')} has no room in a cache of {cap} (--cache-size)")
         except (OSError, ValueError) as error:
             self.trouble(error)
         return None

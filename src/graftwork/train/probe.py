@@ -15,7 +15,7 @@ from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
 from graftwork.core.method import Logits, Setting
 from graftwork.train.answer import answer_together
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 
 
 class PooledFeatures(Protocol):
@@ -66,7 +66,7 @@ class Probe:
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Count the FLOPs of answering these."""
-        return counted(lambda: self.logits(examples))[1], "counter"
+        return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
 def restore_probe(setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Probe:

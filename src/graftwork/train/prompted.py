@@ -16,7 +16,7 @@ from graftwork.core.ragged import Ragged
 from graftwork.core.writing import Tell, TextSearch
 from graftwork.targets.prompts import Prompts
 from graftwork.targets.verbal_answers import VerbalAnswers
-from graftwork.train.flops import counted
+from graftwork.train.flops import count_flops
 from graftwork.train.prompt_room import asked_by, require_room
 from graftwork.train.prompt_tokens import PromptedModel, PromptTokens
 
@@ -133,6 +133,6 @@ def fitting(
 
 def _flops(fitted: Prompted | PromptedWriter, examples: Sequence[Example]) -> tuple[float, str]:
     fitted.model.read_beginning()
-    found = counted(lambda: fitted.logits(examples))[1]
+    found = count_flops(lambda: fitted.logits(examples))[1]
     behind = sum(map(fitted.model.begins, fitted.tokenised(examples)[0]))
     return found + behind * fitted.facts["flops_read_once"], "counter"

@@ -47,7 +47,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     return scores.detach().softmax(0) / sd.flatten().clamp_min(1e-6)
 
 
-def mixed(frozen: FrozenPass, shares: Tensor) -> Tensor:
+def mix_blocks(frozen: FrozenPass, shares: Tensor) -> Tensor:
     """Return the sum (N, P), or (W, P), of the blocks' features weighted by `shares` (L + 1,)."""
     return features_of_blocks(frozen, len(shares) - 1, dim=0).mul_(shares[:, None, None]).sum(dim=0)
 

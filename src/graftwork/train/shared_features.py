@@ -18,7 +18,7 @@ from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Logits
 from graftwork.machine.memory import Rows, count_answers, in_halves
 from graftwork.train.answer import frozen_states
-from graftwork.train.answer_order import batches, finished
+from graftwork.train.answer_order import batches, in_example_order
 from graftwork.train.probe import Probe
 
 MOST_BYTES = 1 << 30  # of features kept in memory; above that, every run computes its own
@@ -46,7 +46,7 @@ class PooledOnce:
         with torch.inference_mode():
             parts = [probe.read(batch).double().cpu().numpy() for batch in self._batches]
         numbers = np.concatenate(batches(encoded))
-        return finished(probe.facts, encoded, np.concatenate(parts), numbers), charged
+        return in_example_order(probe.facts, encoded, np.concatenate(parts), numbers), charged
 
     @property
     def _bytes(self) -> int:

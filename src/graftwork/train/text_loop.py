@@ -26,7 +26,7 @@ from graftwork.machine.memory import answers_in_halves
 from graftwork.targets.written_texts import Text, written_by_rank
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_batches
 from graftwork.train.batches import by_length
-from graftwork.train.flops import PairCounter, StepCounter, counted
+from graftwork.train.flops import PairCounter, StepCounter, count_flops
 from graftwork.train.training_state import snapshot
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ class FittedWriter:
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Count the FLOPs of answering these: what is read, every token written, and its probability."""
-        return counted(lambda: self.logits(examples))[1], "counter"
+        return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from graftwork.core.media import Media
 from graftwork.core.task import Task
 from graftwork.data.load import load
 from graftwork.data.readers import hub_datasets
-from graftwork.data.readers.embedded_media import EmbeddedFile, embedded, kept, media_folder
+from graftwork.data.readers.embedded_media import EmbeddedFile, cached_file, embedded_file, media_folder
 from graftwork.errors import DataError
 from graftwork.module.input_format import require_text
 from graftwork.module.input_formats import IMAGE, SOUND
@@ -156,18 +156,18 @@ def test_several_in_a_row_and_decoded_ones_are_refused_by_name(tmp_path: Path) -
 
 
 def test_what_is_a_file_and_what_is_not() -> None:
-    assert embedded({"bytes": b"a", "path": "b"}) == EmbeddedFile(b"a", "b")
-    assert embedded({"bytes": None, "path": "b"}) == EmbeddedFile(None, "b")
+    assert embedded_file({"bytes": b"a", "path": "b"}) == EmbeddedFile(b"a", "b")
+    assert embedded_file({"bytes": None, "path": "b"}) == EmbeddedFile(None, "b")
     for value in ("a", 3, None, ["a"], {"a": 1}, {"bytes": "a", "path": "b"}, {"bytes": None, "path": None}):
-        assert embedded(value) is None
+        assert embedded_file(value) is None
 
 
 def test_a_file_is_written_once_and_again_where_it_was_cut() -> None:
-    path = kept(b"content", "x/y.PNG")
+    path = cached_file(b"content", "x/y.PNG")
     assert path.suffix == ".png" and path.read_bytes() == b"content"
     first = path.stat().st_mtime_ns
-    assert kept(b"content", "other.png") == path and path.stat().st_mtime_ns == first
+    assert cached_file(b"content", "other.png") == path and path.stat().st_mtime_ns == first
     path.write_bytes(b"con")
-    assert kept(b"content", "y.png").read_bytes() == b"content"
-    assert kept(b"content", "../../etc/passwd").parent == path.parent
-    assert kept(b"content", "a./../b.p/ng").name == path.stem
+    assert cached_file(b"content", "y.png").read_bytes() == b"content"
+    assert cached_file(b"content", "../../etc/passwd").parent == path.parent
+    assert cached_file(b"content", "a./../b.p/ng").name == path.stem

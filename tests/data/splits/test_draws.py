@@ -11,7 +11,7 @@ import pytest
 
 from graftwork.core.task import Dataset, Split
 from graftwork.data.load import digest
-from graftwork.data.splits.draws import Size, draw, parse_sizes, planned
+from graftwork.data.splits.draws import Size, draw, parse_sizes, plan_draws
 from graftwork.errors import ConfigError, DataError
 from graftwork.testing import tiny_dataset
 
@@ -85,7 +85,7 @@ def test_a_share_of_a_rare_class_may_be_fewer_than_so_many_of_each() -> None:
         for target, count in (("good", 30), ("bad", 10))
     )
     some = Split("train", (*common, *rare), DATA.train.targets[:40])
-    plans = planned(replace(DATA, splits={**DATA.splits, "train": some}), listed := sizes("8/class,50%,100%"), 4)
+    plans = plan_draws(replace(DATA, splits={**DATA.splits, "train": some}), listed := sizes("8/class,50%,100%"), 4)
     eight, half, everything = (plans[size] for size in listed)
     assert not eight.is_within(half)  # 8 of the rare class and 5
     assert eight.is_within(everything) and half.is_within(everything) and half.is_within(half)

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, BartForConditionalGeneration
 from graftwork.errors import ConfigError
 from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain.corpus_tokens import SplitTokens, tokenise
-from graftwork.pretrain.objectives.denoising import Denoising, full_stops, shaped, with_sentences_moved
+from graftwork.pretrain.objectives.denoising import Denoising, bart_size, full_stops, with_sentences_moved
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrain.vocabulary_training import learn
 from graftwork.pretrained.open_backbone import open_backbone
@@ -101,7 +101,7 @@ def test_sentences_move_whole(pieces: Vocabulary) -> None:
 
 def test_the_loss_is_that_of_transformers(train: SplitTokens, pieces: Vocabulary) -> None:
     objective = Denoising()
-    network: Any = objective.network(shaped(1, 16, 2), pieces, LENGTH, 0).eval()
+    network: Any = objective.network(bart_size(1, 16, 2), pieces, LENGTH, 0).eval()
     batch = objective.prepare(objective.packed(train, LENGTH, pieces).rows(0, 0, 8), pieces, draw())
     own, named = objective.loss(network, batch), batch.tensors
     theirs = network(input_ids=named["ids"], attention_mask=named["mask"], labels=named["labels"]).loss
@@ -111,7 +111,7 @@ def test_the_loss_is_that_of_transformers(train: SplitTokens, pieces: Vocabulary
 
 def test_what_is_saved_opens_in_transformers_and_as_a_backbone(pieces: Vocabulary, tmp_path: Path) -> None:
     objective = Denoising()
-    network: Any = objective.network(shaped(1, 16, 2), pieces, LENGTH, 0).eval()
+    network: Any = objective.network(bart_size(1, 16, 2), pieces, LENGTH, 0).eval()
     objective.save(network, pieces, tmp_path)
     theirs, loading = BartForConditionalGeneration.from_pretrained(tmp_path, output_loading_info=True)
     assert not loading["missing_keys"] and not loading["unexpected_keys"]

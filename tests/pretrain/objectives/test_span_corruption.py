@@ -16,7 +16,7 @@ from graftwork.errors import ConfigError
 from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain.corpus_tokens import SplitTokens, tokenise
 from graftwork.pretrain.objective import IGNORED
-from graftwork.pretrain.objectives.span_corruption import SpanCorruption, divided, sentinel
+from graftwork.pretrain.objectives.span_corruption import SpanCorruption, random_division, sentinel
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrain.vocabulary_training import learn
 from graftwork.pretrained.open_backbone import open_backbone
@@ -86,10 +86,10 @@ def test_the_text_can_be_put_together_again(
 
 def test_spans_are_of_any_length() -> None:
     generator = draw()
-    found = torch.stack([divided(6, 3, generator) for _ in range(400)])
+    found = torch.stack([random_division(6, 3, generator) for _ in range(400)])
     assert (found.sum(1) == 6).all() and found.min() == 1 and found.max() == 4
     assert found.float().mean(0).tolist() == pytest.approx([2.0] * 3, abs=0.2)
-    assert divided(1, 1, generator).tolist() == [1]
+    assert random_division(1, 1, generator).tolist() == [1]
 
 
 def test_rows_with_hardly_a_token(sentinels: Vocabulary) -> None:

@@ -18,7 +18,7 @@ from graftwork.errors import ConfigError, UnknownName
 from graftwork.pretrain.corpus import open_corpus
 from graftwork.pretrain.corpus_tokens import TokenisedCorpus, tokenise
 from graftwork.pretrain.last_averaged import AveragingOptimiser
-from graftwork.pretrain.objectives.translation import Translation, shaped
+from graftwork.pretrain.objectives.translation import Translation, transformer_size
 from graftwork.pretrain.schedule import rate
 from graftwork.pretrain.start_point import recipe_of
 from graftwork.pretrain.vocabulary import Vocabulary
@@ -26,7 +26,7 @@ from graftwork.pretrain.vocabulary_training import learn
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.train.optimiser import FlatAdamW
 
-SIZE = shaped(1, 16, 2, 0.0)
+SIZE = transformer_size(1, 16, 2, 0.0)
 WORDS = {"red": "rot", "green": "grün", "small": "klein", "cat": "Katze", "dog": "Hund", "house": "Haus", "is": "ist"}
 
 
@@ -205,7 +205,7 @@ def test_what_can_not_be(parallel: Path, how: Callable[..., Any]) -> None:
 
 @pytest.mark.slow
 def test_it_learns_to_translate(parallel: Path, how: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "wide.json").write_text(json.dumps(shaped(1, 64, 2, 0.0)))
+    (tmp_path / "wide.json").write_text(json.dumps(transformer_size(1, 64, 2, 0.0)))
     done = gw.pretrain(
         parallel, objective="translation:average=1", size=str(tmp_path / "wide.json"), vocabulary=300, steps=300,
         recipe={"batch": 16, "length": 32, "learning_rate": 3e-3}, validation=0.2, runs=tmp_path / "runs",

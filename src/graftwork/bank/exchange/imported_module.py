@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, towers_of
-from graftwork.core.configured_methods import named
+from graftwork.core.configured_methods import configured
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
 from graftwork.core.ragged import flat
@@ -73,7 +73,7 @@ def write_imported(
             f"{backbone.card.id} encodes the two texts of a pair separately, but this head needs them in one sequence",
             do="import it into a bank on the backbone that it was trained on",
         )
-    made = named(found.method, found.settings)
+    made = configured(found.method, found.settings)
     reason = made.method.unfit(setting.task, backbone.card)
     if reason:
         raise IncompatibleModule(

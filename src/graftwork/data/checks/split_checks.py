@@ -57,7 +57,7 @@ def report(
         "without_letters": {name: sum(map(_no_letters, found)) for name, found in listed.items()},
         "duplicates_within": {name: duplicates(split.examples) for name, split in splits.items()},
         "duplicates_across": duplicates_across(splits),
-        "test_in_validation": repeated(splits["validation"].examples, splits["test"].examples),
+        "test_in_validation": count_repeated(splits["validation"].examples, splits["test"].examples),
         "near_duplicates": near_report(listed, task.reads, compared=not writes),
         "conflicts": conflicts(everything),
         "sorted": is_sorted(train),
@@ -182,12 +182,12 @@ def duplicates(examples: Sequence[Example]) -> int:
 def duplicates_across(splits: Mapping[str, Split]) -> dict[str, Any]:
     """Count rows of the other splits whose exact inputs occur in train, per split; with up to five pairs of ids."""
     train = splits["train"].examples
-    found = {name: repeated(train, split.examples) for name, split in splits.items() if name != "train"}
+    found = {name: count_repeated(train, split.examples) for name, split in splits.items() if name != "train"}
     pairs = [pair for repeats in reversed(found.values()) for pair in repeats["examples"]]
     return {"rows": {name: repeats["rows"] for name, repeats in found.items()}, "examples": pairs[:EXAMPLES]}
 
 
-def repeated(before: Sequence[Example], after: Sequence[Example]) -> dict[str, Any]:
+def count_repeated(before: Sequence[Example], after: Sequence[Example]) -> dict[str, Any]:
     """Count the rows of `after` with the exact inputs of one of `before`; with up to five pairs of ids."""
     first: dict[Inputs, str] = {}
     for example in before:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from graftwork.data.readers.annotated_texts import Annotated, annotated, items_of, source_of
 from graftwork.data.readers.character_offsets import Mark, TaggedText, tagged
-from graftwork.data.readers.json_text import json_object, shown
+from graftwork.data.readers.json_text import json_object, json_text
 from graftwork.data.readers.lines import TextLines
 from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource, each_parsed
 from graftwork.errors import DataError, clip
@@ -57,7 +57,7 @@ def _of_doccano(line: str, where: str) -> TaggedText:
         _refuse(
             "the line is not a row of doccano with spans",
             where,
-            shown(item),
+            json_text(item),
             '{"text": "…", "label": [[0, 5, "TYPE"]]}',
         )
     return tagged(text, [_mark(mark, where) for mark in given])
@@ -86,7 +86,7 @@ def label_studio(path: Path, content: Any) -> RowSource:
         _refuse(
             "the file is not a list of tasks",
             str(path),
-            shown(content),
+            json_text(content),
             "the JSON export of Label Studio; for that of SQuAD: --kind span",
             "rename the file to .jsonl, if it has an object on every line",
         )
@@ -101,7 +101,7 @@ def _task(item: Any, where: str) -> Annotated:
     if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
         path = Path(where.rpartition(": [")[0])
         remedy = f"make JSONL of a list of rows: {TO_LINES % (path.name, path.stem)}"
-        _refuse("the item is not a task of Label Studio's JSON export", where, shown(item), TASK, remedy)
+        _refuse("the item is not a task of Label Studio's JSON export", where, json_text(item), TASK, remedy)
     text, results = task_text(item["data"], where), _results(item["annotations"], where)
     _require_one_control(results, where)
     choices = [choice for result in results for choice in _choices(result, where)]
@@ -113,7 +113,7 @@ def task_text(data: Item, where: str) -> str:
     """Return the text among a task's data: `text`, or the only one. Raises `DataError`."""
     texts = {key: value for key, value in data.items() if isinstance(value, str)}
     if "text" not in texts and "text" in data:
-        _refuse("the text is not a string", where, shown(data["text"]), 'data such as {"text": "…"}')
+        _refuse("the text is not a string", where, json_text(data["text"]), 'data such as {"text": "…"}')
     if "text" not in texts and len(texts) != 1:
         what = "the task has no text, or more than one"
         _refuse(what, where, clip(", ".join(data)), "data with a text called text")
@@ -123,14 +123,14 @@ def task_text(data: Item, where: str) -> str:
 def _results(annotations: Any, where: str) -> list[Any]:
     """Return the results of the annotation, or of the first of several equal ones; each is an object with a type."""
     if not isinstance(annotations, list) or not all(isinstance(one, dict) for one in annotations):
-        _refuse("the annotations are not a list of objects", where, shown(annotations), TASK)
+        _refuse("the annotations are not a list of objects", where, json_text(annotations), TASK)
     done = [one.get("result") for one in annotations if not one.get("was_cancelled")]
     for found in done:
         if not isinstance(found, list) or not all(isinstance(r, dict) and type(r.get("type")) is str for r in found):
-            _refuse("the results are not a list of objects with a type", where, shown(found), TASK)
+            _refuse("the results are not a list of objects with a type", where, json_text(found), TASK)
     if not done or any(_said(found) != _said(done[0]) for found in done):
         what = "the annotators gave different answers" if done else "nobody has annotated the task"
-        _refuse(what, where, shown(annotations), "one annotation of each task")
+        _refuse(what, where, json_text(annotations), "one annotation of each task")
     return list(done[0])
 
 
@@ -142,7 +142,7 @@ def _said(results: list[Item]) -> list[str]:
 def _value(result: Item, where: str) -> Item:
     value = result.get("value")
     if not isinstance(value, dict):
-        _refuse("the result has no value", where, shown(result), '{"type": "choices", "value": {"choices": ["…"]}}')
+        _refuse("the result has no value", where, json_text(result), '{"type": "choices", "value": {"choices": ["…"]}}')
     return value
 
 
@@ -160,7 +160,7 @@ def _choices(result: Item, where: str) -> list[str]:
         return []
     found = _value(result, where).get("choices")
     if not isinstance(found, list) or not all(isinstance(choice, str) for choice in found):
-        _refuse("the choices are not a list of texts", where, shown(found), '{"choices": ["…"]}')
+        _refuse("the choices are not a list of texts", where, json_text(found), '{"choices": ["…"]}')
     return found
 
 
@@ -169,14 +169,15 @@ def region(result: Item, text: str, where: str) -> Mark:
     value = _value(result, where)
     start, end, types = value.get("start"), value.get("end"), value.get("labels")
     if not (type(start) is int and type(end) is int and isinstance(types, list)):
-        _refuse("not a span", where, shown(value), '{"start": 0, "end": 5, "labels": ["TYPE"]}')
+        _refuse("not a span", where, json_text(value), '{"start": 0, "end": 5, "labels": ["TYPE"]}')
     if len(types) != 1 or not isinstance(types[0], str):
-        _refuse("the span does not have exactly one label", where, shown(types), "one label for each span")
+        _refuse("the span does not have exactly one label", where, json_text(types), "one label for each span")
     if "text" in value and (start < 0 or text[start:end] != value["text"]):
+        there = clip(text[max(0, start) : max(0, end)])
         _refuse(
             "the span's text is not the one at its offsets",
             where,
-            f"{shown(value['text'])} where characters {start} to {end} are {clip(text[max(0, start) : max(0, end)])}",
+            f"{json_text(value['text'])} where characters {start} to {end} are {there}",
             "offsets that count characters; those of texts with emoji may count half characters",
         )
     return Mark(start, end, types[0], where)

@@ -18,7 +18,7 @@ from graftwork.core.task import Split, Task
 from graftwork.data.readers.choice_labels import OF_LETTER, marks_of
 from graftwork.data.readers.columns import column_of, columns_told
 from graftwork.data.readers.embedded_media import text_cell
-from graftwork.data.readers.rejects import Bad, Cell, DataRow, mapped
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, map_rows
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.io.gzip_files import plain_name
@@ -142,11 +142,11 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
     of_lists = single and (_is_json(table) or table.holds_lists(task.settings.choices[0]))
     listed = task.settings.choices[0] if of_lists else None
     found = table.readings(columns, label=task.label, words=listed, family=_family(task.settings.choices))
-    rows = mapped(found, table.path, lambda row: _joined(row, texts, task.settings.choices, of_lists, table))
+    rows = map_rows(found, table.path, lambda row: _joined(row, texts, task.settings.choices, of_lists, table))
     if single and not of_lists:
         return _grouped(rows, table)
     columns = [] if of_lists else list(task.settings.choices)
-    return mapped(rows, table.path, lambda row: _marked(row, columns, task, f"{table.path}:{row.line}"))
+    return map_rows(rows, table.path, lambda row: _marked(row, columns, task, f"{table.path}:{row.line}"))
 
 
 def _family(choices: Sequence[str]) -> re.Pattern[str] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from graftwork.core.media import MEDIA, SUFFIXES, Media, conversion
-from graftwork.data.readers.embedded_media import EmbeddedFile, kept
+from graftwork.data.readers.embedded_media import EmbeddedFile, cached_file
 from graftwork.data.readers.rejects import NumberedRow, RowSource
 from graftwork.errors import DataError, clip, nearest
 from graftwork.io.files import storage_errors
@@ -90,7 +90,7 @@ def require_heard(sounds: Iterable[Media], source: Path) -> None:
 
 def _of_content(content: bytes, name: str, role: str, where: str) -> Media:
     try:
-        return identify(kept(content, name), role)
+        return identify(cached_file(content, name), role)
     except DataError as error:
         error.where = where + (f" ({clip(name)})" if name else "")
         raise

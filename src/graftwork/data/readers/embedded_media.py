@@ -38,7 +38,7 @@ class EmbeddedFile:
         return f"{self.path} ({len(self.content):,} bytes)".strip() if self.content is not None else self.path
 
 
-def embedded(value: Any) -> EmbeddedFile | None:
+def embedded_file(value: Any) -> EmbeddedFile | None:
     """Return a value as a file's content if it is bytes, or an object with `bytes` and `path`; else None."""
     if isinstance(value, bytes):
         return EmbeddedFile(value)
@@ -52,7 +52,7 @@ def embedded(value: Any) -> EmbeddedFile | None:
 
 def refuse_several(value: Any, name: str, where: str) -> None:
     """Raise `DataError` for a list of images or sounds, and for one that is decoded: neither is a file."""
-    is_list = isinstance(value, list) and any(embedded(one) is not None for one in value)
+    is_list = isinstance(value, list) and any(embedded_file(one) is not None for one in value)
     if is_list or (isinstance(value, Mapping) and "array" in value):
         raise DataError(
             f"{'several images or sounds' if is_list else 'a decoded sound'} in {name!r}",
@@ -81,7 +81,7 @@ def media_folder(cache: str | Path | None = None) -> CacheFolder:
     return CacheFolder(cache_folder(cache).parent / "media", entry=_FILE)
 
 
-def kept(content: bytes, path: str = "") -> Path:
+def cached_file(content: bytes, path: str = "") -> Path:
     """Return a file with this content, written to the cache if it is not there; of `path` only the suffix is used.
 
     Raises `StorageError`.

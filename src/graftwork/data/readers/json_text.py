@@ -185,7 +185,7 @@ def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bo
         raise DataError(
             f"the value of {column!r} is not a list of strings",
             where=where,
-            got=shown(value),
+            got=json_text(value),
             expected='a list of strings such as ["My", "card", "is", "lost"]',
             do="write each of them as a string of its own",
         )
@@ -200,13 +200,13 @@ def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bo
     raise DataError(
         f"the value of {column!r} is {'null' if value is None else 'not a text'}",
         where=where,
-        got=shown(value),
+        got=json_text(value),
         expected="a string, a number, a boolean or a list of strings or numbers" if is_label else "a string",
         do="remove the row or fill the value in" if value is None else "write it as a string",
     )
 
 
-def shown(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Return a JSON value as text for a message."""
     try:
         return clip(value if isinstance(value, Literal) else json.dumps(value, ensure_ascii=False, default=repr))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from graftwork.data.readers.rejects import Bad, Cell, DataRow, mapped
+from graftwork.data.readers.rejects import Bad, Cell, DataRow, map_rows
 from graftwork.data.readers.table import Table
 from graftwork.errors import DataError, clip
 from graftwork.targets.labels import is_number
@@ -70,7 +70,7 @@ def with_labels(rows: Iterator[DataRow | Bad], names: Sequence[str], path: Path)
         held = tuple(name for name, mark in zip(names, marks, strict=True) if _holds(mark, name, path, row.line))
         return replace(row, cells=(*row.cells[: -len(names)], held))
 
-    return mapped(rows, path, labelled)
+    return map_rows(rows, path, labelled)
 
 
 def _holds(mark: Cell, name: str, path: Path, line: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from graftwork.data.readers.annotated_texts import items_of
 from graftwork.data.readers.annotation_exports import region, task_text
 from graftwork.data.readers.character_offsets import tagged
-from graftwork.data.readers.json_text import shown
+from graftwork.data.readers.json_text import json_text
 from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource
 from graftwork.errors import DataError, clip
 
@@ -32,7 +32,7 @@ def opened(path: Path, content: Any) -> RowSource:
     """
     if not isinstance(content, list):
         raise _error(
-            "the file is not a list of tasks", str(path), shown(content), "the JSON_MIN export of Label Studio"
+            "the file is not a list of tasks", str(path), json_text(content), "the JSON_MIN export of Label Studio"
         )
     header: dict[str, None] = {}
     answers: dict[str, set[str]] = {}  # id -> the different answers
@@ -58,7 +58,10 @@ def _rows(
         try:
             if not is_min(item):
                 raise _error(
-                    "the item is not a task of JSON_MIN", where, shown(item), '{"id": 1, "text": "…", "label": "…", …}'
+                    "the item is not a task of JSON_MIN",
+                    where,
+                    json_text(item),
+                    '{"id": 1, "text": "…", "label": "…", …}',
                 )
             if len(answers[_id(item)]) > 1:
                 what, got = "the annotators gave different answers", clip(_said(item))
@@ -114,7 +117,7 @@ def _cell(value: Any, name: str, where: str) -> Cell:
         return ()
     if isinstance(value, str):
         return value
-    raise _error(f"the answer to {name!r} is neither a text, a number nor choices", where, shown(value), '"…"')
+    raise _error(f"the answer to {name!r} is neither a text, a number nor choices", where, json_text(value), '"…"')
 
 
 def _error(what: str, where: str, got: str, expected: str, do: str = AGAIN) -> DataError:

@@ -7,7 +7,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from graftwork.errors import DataError, clip
-from graftwork.io.gzip_files import FORMATS, NotWhole, plain_name, unpacked
+from graftwork.io.gzip_files import FORMATS, NotWhole, open_unpacked, plain_name
 
 LONGEST_LINE = 1 << 26  # bytes
 MOST_KEPT, LONGEST_KEPT = 256, 1 << 20  # most lines of a file that are kept in memory, and their characters
@@ -116,7 +116,7 @@ def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """
     number = 0
     try:
-        with unpacked(path) as stream:
+        with open_unpacked(path) as stream:
             while raw := stream.readline(longest):
                 number += 1
                 if len(raw) == longest and not raw.endswith(b"\n"):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftwork.data.readers.embedded_media import AT_ONCE, embedded, refuse_several
+from graftwork.data.readers.embedded_media import AT_ONCE, embedded_file, refuse_several
 from graftwork.data.readers.json_text import Literal, cell_of
 from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource
 from graftwork.errors import DataError, clip
@@ -50,7 +50,7 @@ def row_of(
     """Return row `number` of values as cells, or the bad row."""
 
     def cell(value: Any, name: str) -> Cell:
-        found = embedded(value) if name not in labels else None
+        found = embedded_file(value) if name not in labels else None
         if found is not None:
             return found
         refuse_several(value, name, f"{path}:{number}")

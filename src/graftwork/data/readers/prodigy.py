@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from graftwork.data.readers import annotated_texts
 from graftwork.data.readers.annotated_texts import Annotated
 from graftwork.data.readers.character_offsets import Mark
-from graftwork.data.readers.json_text import json_object, shown
+from graftwork.data.readers.json_text import json_object, json_text
 from graftwork.data.readers.lines import TextLines
 from graftwork.data.readers.rejects import Bad, RowSource
 from graftwork.errors import DataError, clip
@@ -92,7 +92,7 @@ def _left_open(found: Mapping[str, Annotated | Bad], chosen: set[str]) -> list[s
 def _item(line: str, where: str) -> dict[str, Any]:
     item = json_object(line, where)
     if not isinstance(item.get("text"), str) or item.get("answer", ANSWERS[0]) not in ANSWERS:
-        _refuse("the line is not an answer of Prodigy", where, shown(item), '{"text": "…", …, "answer": "accept"}')
+        _refuse("the line is not an answer of Prodigy", where, json_text(item), '{"text": "…", …, "answer": "accept"}')
     return item
 
 
@@ -114,7 +114,12 @@ def _answered(item: Item, answer: str, number: int, where: str) -> Annotated | N
         return None
     spans = item.get("spans") or []
     if not (isinstance(spans, list) and all(map(_is_span, spans))):
-        _refuse("the spans are not in Prodigy's form", where, shown(spans), '[{"start": 0, "end": 5, "label": "TYPE"}]')
+        _refuse(
+            "the spans are not in Prodigy's form",
+            where,
+            json_text(spans),
+            '[{"start": 0, "end": 5, "label": "TYPE"}]',
+        )
     marks = tuple(Mark(span["start"], span["end"], span["label"], where) for span in spans)
     return Annotated(text, marks=marks, number=number, last=number)
 
@@ -124,7 +129,7 @@ def _options(item: Item, where: str) -> dict[str, bool]:
     options, accepted = item.get("options", []), item.get("accept", [])
     listed = [option.get("id") if isinstance(option, dict) else None for option in options or ()]
     if not isinstance(accepted, list) or not all(isinstance(one, str | int) for one in [*listed, *accepted]):
-        got = shown({"options": options, "accept": accepted})
+        got = json_text({"options": options, "accept": accepted})
         _refuse(
             "the options are not in Prodigy's form",
             where,

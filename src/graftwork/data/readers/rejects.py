@@ -97,7 +97,7 @@ def each_parsed(lines: TextLines, parse: Callable[[str, str], T]) -> Iterator[tu
             yield number, found
 
 
-def mapped(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], T]) -> Iterator[T | Bad]:
+def map_rows(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], T]) -> Iterator[T | Bad]:
     """Yield what `made` makes of every row of `path`; the bad row where it raises `DataError`."""
     for row in found:
         if isinstance(row, Bad):

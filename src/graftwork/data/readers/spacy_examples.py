@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 from graftwork.data.readers.annotated_texts import Annotated, annotated, items_of, source_of
 from graftwork.data.readers.character_offsets import Mark
-from graftwork.data.readers.json_text import json_value, shown
+from graftwork.data.readers.json_text import json_text, json_value
 from graftwork.data.readers.lines import TextLines
 from graftwork.data.readers.rejects import RowSource
 from graftwork.errors import ConfigError, DataError, clip
-from graftwork.io.gzip_files import plain_name, unpacked
+from graftwork.io.gzip_files import open_unpacked, plain_name
 
 FORM = '["…", {"entities": [[0, 5, "TYPE"]], "cats": {"A": 1, "B": 0}}]'
 BINARY = ".spacy"
@@ -46,7 +46,7 @@ def of_json(path: Path, content: Any) -> RowSource:
     """Return the texts of a JSON file with this content."""
     listed = content.get("annotations") if isinstance(content, dict) else content
     if not isinstance(listed, list):
-        _refuse("the file is not a list of examples", str(path), shown(content), f"[{FORM}, …]")
+        _refuse("the file is not a list of examples", str(path), json_text(content), f"[{FORM}, …]")
     items = (item for item in items_of(path, listed) if item[3] is not None)  # null: the annotator skipped the text
     return source_of(path, annotated(path, items, _example), TOLD)
 
@@ -70,7 +70,7 @@ def _examples_in(path: Path) -> list[Any]:
             do=f"where spaCy is, write JSONL: {TO_JSONL % (name, Path(name).stem)}",
         ) from None
     try:
-        with unpacked(path) as stream:
+        with open_unpacked(path) as stream:
             content = stream.read(MOST_UNPACKED)
         if len(zlib.decompressobj().decompress(content, MOST_UNPACKED)) == MOST_UNPACKED:
             raise ValueError(f"more than {MOST_UNPACKED:,} bytes unpacked")
@@ -89,7 +89,7 @@ def _example(item: Any, where: str) -> Annotated:
         _refuse(
             "the file is JSON of spaCy 2",
             where,
-            shown(item),
+            json_text(item),
             f"examples such as {FORM}, or a .spacy file",
             "convert it, and name the .spacy file that comes of it: python -m spacy convert FILE.json .",
         )
@@ -97,7 +97,7 @@ def _example(item: Any, where: str) -> Annotated:
     if isinstance(said, dict) and text is None:
         text = said.get("text")
     if not (isinstance(text, str) and isinstance(said, dict)):
-        _refuse("the item is not an example of spaCy", where, shown(item), FORM)
+        _refuse("the item is not an example of spaCy", where, json_text(item), FORM)
     entities, cats = said.get("entities"), said.get("cats")
     marks = None if entities is None else _marks(entities, where)
     return Annotated(text, _labels(cats, where) if cats is not None else None, marks)
@@ -109,14 +109,14 @@ def _marks(entities: Any, where: str) -> tuple[Mark, ...]:
 
     listed: list[Any] = [parts(one) for one in entities] if isinstance(entities, list) else [None]
     if not all(isinstance(one, list) and [type(part) for part in one[:3]] == [int, int, str] for one in listed):
-        _refuse("the entities are not in spaCy's form", where, shown(entities), '[[0, 5, "TYPE"]], in characters')
+        _refuse("the entities are not in spaCy's form", where, json_text(entities), '[[0, 5, "TYPE"]], in characters')
     return tuple(Mark(start, end, kind, where) for start, end, kind, *_ in listed)
 
 
 def _labels(cats: Any, where: str) -> dict[str, bool]:
     if not isinstance(cats, dict) or not all(value in (0, 1) for value in cats.values()):
         remedy = "write 1 for what applies and 0 for the rest"
-        _refuse("the categories are not in spaCy's form", where, shown(cats), '{"A": 1, "B": 0}', remedy)
+        _refuse("the categories are not in spaCy's form", where, json_text(cats), '{"A": 1, "B": 0}', remedy)
     return {str(name): bool(value) for name, value in cats.items()}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graftwork.data.readers.json_text import Literal, json_objects, shown, whole_json
+from graftwork.data.readers.json_text import Literal, json_objects, json_text, whole_json
 from graftwork.data.readers.lines import TextLines
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import DataError, clip
@@ -153,4 +153,4 @@ def _start(given: Any, where: str) -> int | None:
 
 
 def _refuse(where: str, what: str, got: Any, expected: str, do: str = "mend it or remove it") -> NoReturn:
-    raise DataError(what, where=where, got=shown(got) if got is not None else "", expected=expected, do=do)
+    raise DataError(what, where=where, got=json_text(got) if got is not None else "", expected=expected, do=do)

@@ -16,7 +16,7 @@ import numpy as np
 from graftwork.data.readers.lines import read_lines
 from graftwork.errors import ConfigError, DataError, clip
 from graftwork.io.files import writing
-from graftwork.io.gzip_files import unpacked
+from graftwork.io.gzip_files import open_unpacked
 from graftwork.pretrained.word_vector_table import WordVectors
 
 HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t\r]*\n")
@@ -37,7 +37,7 @@ def read_word_vectors(path: Path) -> WordVectors:
 
     Raises `StorageError`, or `DataError` with the location of the error.
     """
-    with unpacked(path) as stream:
+    with open_unpacked(path) as stream:
         start = stream.read(LOOKED_AT)
     _refuse_foreign(path, start)
     header = HEADER.match(start)
@@ -152,7 +152,7 @@ def _text_rows(path: Path, width: int, headed: bool = False) -> Iterator[Row]:
 
 def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row]:
     """Yield each word and its numbers; some writers end a vector with a line feed, which precedes the next word."""
-    with unpacked(path) as stream:
+    with open_unpacked(path) as stream:
         stream.read(start)
         for number in range(1, count + 1):
             where = f"{path}, word {number:,} of {count:,}"

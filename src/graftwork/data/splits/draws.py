@@ -138,7 +138,7 @@ def _rescaled(task: Task, train: Split, of: str) -> Task:
         raise DataError(f"{error.what} ({of})", where=error.where, got=error.got, do=do) from None
 
 
-def planned(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) -> dict[Size, DrawPlan]:
+def plan_draws(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 0) -> dict[Size, DrawPlan]:
     """Return the plan of the draws of each size, without making them."""
     total, task = Counter(_strata(dataset, dataset.train)), dataset.task
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import huggingface_hub
 
-from graftwork.doctor.check import Check, Finding, IntendedUse, refused
+from graftwork.doctor.check import Check, Finding, IntendedUse, failure_of
 from graftwork.errors import GraftworkError
 from graftwork.machine.environment import numerics
 from graftwork.pretrained.model_folder import HUB_NAME
@@ -28,7 +28,7 @@ def look(asked: IntendedUse) -> Iterator[Finding]:
     try:
         card = open_backbone(asked.backbone, precision=precision).card
     except GraftworkError as error:
-        yield refused(error, "name another by --backbone")
+        yield failure_of(error, "name another by --backbone")
         return
     seconds = time.perf_counter() - begun
     facts = {"id": card.id, "revision": card.revision, "parameters": card.parameters, "seconds": seconds}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.io.cache_folder import CacheFolder, cache_folder
-from graftwork.pretrain.corpus_cache import corpora_folder, kept
+from graftwork.pretrain.corpus_cache import cache_entries, corpora_folder
 from graftwork.registry import checks
 from graftwork.units import show
 
@@ -14,7 +14,7 @@ from graftwork.units import show
 def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report a note where a cache entry is incomplete: it takes space and is never read."""
     folder = CacheFolder(cache_folder(asked.cache))
-    entries, corpora = folder.entries(), kept(corpora_folder(asked.cache))
+    entries, corpora = folder.entries(), cache_entries(corpora_folder(asked.cache))
     torn = [entry for entry in entries if not entry.about()]
     held, of_corpora = (sum(one.bytes for one in ones) for ones in (entries, corpora))
     facts = {"passes": len(entries), "bytes": held, "torn": len(torn), "corpora": len(corpora)}

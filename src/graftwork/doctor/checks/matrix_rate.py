@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from graftwork.doctor.auto import auto
 from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.machine.environment import multiplying
-from graftwork.machine.faster_precision import measured, place_of
+from graftwork.machine.faster_precision import measure_rates, place_of
 from graftwork.machine.product_rates import SHAPE, product_rates
 from graftwork.registry import checks
 from graftwork.units import several, show
@@ -29,7 +29,7 @@ def look(asked: IntendedUse) -> Iterator[Finding]:
     if chosen.precision is None:  # the first run measures it, and takes the faster one
         return
     if chosen.weighed is not None:
-        rates = dict(measured().flop_per_second)  # those of the stored measurement
+        rates = dict(measure_rates().flop_per_second)  # those of the stored measurement
     faster = max(rates, key=lambda name: rates[name])
     ratio = rates[faster] / rates[chosen.precision]
     if ratio <= CLEARLY:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graftwork.doctor.check import Check, Finding, IntendedUse
-from graftwork.doctor.tested import EXTRAS, installed, of_extra
+from graftwork.doctor.tested import EXTRAS, installed_version, of_extra
 from graftwork.registry import checks
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report the features of the extras that are not installed."""
-    lacking = {extra: [one.name for one in of_extra(extra) if installed(one.name) is None] for extra in EXTRAS}
+    lacking = {extra: [one.name for one in of_extra(extra) if installed_version(one.name) is None] for extra in EXTRAS}
     missing = {extra: names for extra, names in lacking.items() if names}
     facts = {"missing": missing}
     if not missing:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from graftwork import __version__
 from graftwork.doctor.check import Check, Finding, IntendedUse
-from graftwork.doctor.tested import EXTRAS, installed, of_extra, versions_tested
+from graftwork.doctor.tested import EXTRAS, installed_version, of_extra, versions_tested
 from graftwork.registry import checks
 
 
@@ -19,9 +19,9 @@ def look(asked: IntendedUse) -> Iterator[Finding]:
     Of an extra the libraries that are installed count, and none that is missing: see the check `optional`.
     """
     needed = of_extra("")
-    needed += [one for extra in EXTRAS for one in of_extra(extra) if installed(one.name) is not None]
+    needed += [one for extra in EXTRAS for one in of_extra(extra) if installed_version(one.name) is not None]
     tested = versions_tested()
-    here = {one.name: installed(one.name) for one in needed}
+    here = {one.name: installed_version(one.name) for one in needed}
     pinned = {name: tested.get(name) for name in here}
     facts = {"graftwork": __version__, "python": platform.python_version(), "installed": here, "tested": pinned}
     wrong = [one for one in needed if not _fits(one, here[one.name])]

@@ -66,7 +66,7 @@ class LanguageModel(nn.Module):
         left = []
         for number, layer in enumerate(self.network.layers):
             assert isinstance(layer, LstmLayer)
-            sequence = locked(sequence, drops.hidden if number else drops.input, learning)
+            sequence = locked_dropout(sequence, drops.hidden if number else drops.input, learning)
             weight_hh = dropout(layer.weight_hh, drops.weight, learning)
             sequence, state = layer.run(sequence, carried[number] if carried else layer.start(sequence), weight_hh)
             left.append(state)
@@ -169,7 +169,7 @@ class AwdLstmObjective:
         ids = batch.tensors["ids"]
         carried = _carried(batch.tensors, len(network.network.layers))
         states, left = network.states(ids[:, :-1], carried, self.drops)  # (B, T, D)
-        read = locked(states, self.drops.output, network.training)
+        read = locked_dropout(states, self.drops.output, network.training)
         decoder = network.network.embedding.weight
         nats = token_loss(read.flatten(0, 1), decoder, network.decoder_bias, ids[:, 1:].flatten())
         numbers = batch.predicted * states.shape[-1]  # elements of all states of the whole batch
@@ -231,7 +231,7 @@ class AwdLstmObjective:
         return vocabulary.decode(ids)
 
 
-def locked(sequence: Tensor, share: float, learning: bool) -> Tensor:
+def locked_dropout(sequence: Tensor, share: float, learning: bool) -> Tensor:
     """Apply dropout to (B, T, D) with one mask for all positions of a row (Gal & Ghahramani 2016, arXiv:1512.05287)."""
     if not learning or not share:
         return sequence

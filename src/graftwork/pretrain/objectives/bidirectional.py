@@ -27,7 +27,7 @@ NEVER = -1e9  # logit of an excluded word
 LOGITS_AT_ONCE = 1 << 24  # computed in memory, about
 
 
-def shaped(projected: int, cells: int, filters: Sequence[tuple[int, int]], highways: int) -> dict[str, Any]:
+def bilm_size(projected: int, cells: int, filters: Sequence[tuple[int, int]], highways: int) -> dict[str, Any]:
     """Return a size of two layers, clipped as in the published networks."""
     return {
         "char_cnn": {
@@ -63,10 +63,10 @@ class Bidirectional:
     recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(learning_rate=2e-3, batch=64, length=64, weight_decay=0.0)
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=2e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": shaped(64, 256, [(1, 16), (2, 16), (3, 32), (4, 64)], 1),
-        "mini": shaped(128, 512, [(1, 32), (2, 32), (3, 64), (4, 128), (5, 128)], 1),
-        "small": shaped(128, 1024, [(1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024)], 1),
-        "base": shaped(512, 4096, [(1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024)], 2),
+        "tiny": bilm_size(64, 256, [(1, 16), (2, 16), (3, 32), (4, 64)], 1),
+        "mini": bilm_size(128, 512, [(1, 32), (2, 32), (3, 64), (4, 128), (5, 128)], 1),
+        "small": bilm_size(128, 1024, [(1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024)], 1),
+        "base": bilm_size(512, 4096, [(1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024)], 2),
     }
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ TABLES = {"gpt2": "wpe", "openai-gpt": "positions_embed"}  # architecture -> its
 MOST_LIKELY = 40  # top-k of sampling
 
 
-def shaped(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
+def gpt2_size(layers: int, width: int, dropout: float = 0.0) -> dict[str, Any]:
     """Return a size in GPT-2's proportions: heads of 64. Dropout only hurts small networks: they see most text once."""
     heads = max(1, width // 64)
     drops = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), dropout)
@@ -46,11 +46,11 @@ class Causal:
     )
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": shaped(2, 128),
-        "mini": shaped(4, 256),
-        "small": shaped(4, 512),
-        "medium": shaped(8, 512),
-        "base": shaped(12, 768, dropout=0.1),
+        "tiny": gpt2_size(2, 128),
+        "mini": gpt2_size(4, 256),
+        "small": gpt2_size(4, 512),
+        "medium": gpt2_size(8, 512),
+        "base": gpt2_size(12, 768, dropout=0.1),
     }
 
     def __post_init__(self) -> None:
@@ -58,15 +58,15 @@ class Causal:
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a transformers decoder whose output weights are its token embedding."""
-        config = architecture.configured(size, "gpt2", TABLES, vocabulary, length)
-        network = architecture.drawn(AutoModelForCausalLM, config, seed)
+        config = architecture.fresh_config(size, "gpt2", TABLES, vocabulary, length)
+        network = architecture.draw_network(AutoModelForCausalLM, config, seed)
         if self.positions == "sinusoidal":
             architecture.with_sinusoids(network, TABLES[config.model_type])
         return _quick(network)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a transformers decoder; its output weights are its embedding, so no head is added."""
-        network, missing = architecture.opened(AutoModelForCausalLM, folder, TABLES, seed)
+        network, missing = architecture.load_network(AutoModelForCausalLM, folder, TABLES, seed)
         architecture.require_heads_only(missing, ("lm_head.",), folder)
         if self.positions == "sinusoidal":
             architecture.with_sinusoids(network, TABLES[network.config.model_type], folder)

@@ -23,7 +23,7 @@ STOPS = (".", "!", "?")
 BEFORE = "Ġ▁#"  # what tokens have before the letters: a space, or the middle of a word
 
 
-def shaped(layers: int, width: int, heads: int, dropout: float = 0.0) -> dict[str, Any]:
+def bart_size(layers: int, width: int, heads: int, dropout: float = 0.0) -> dict[str, Any]:
     """Return a size in BART's proportions. No dropout by default: small networks see most text once."""
     return writing_network.halves(layers, width, heads, dropout) | {"activation_function": "gelu"}
 
@@ -45,10 +45,10 @@ class Denoising:
     )
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": shaped(2, 128, 2),
-        "mini": shaped(4, 256, 4),
-        "small": shaped(4, 512, 8),
-        "base": shaped(6, 768, 12, 0.1),
+        "tiny": bart_size(2, 128, 2),
+        "mini": bart_size(4, 256, 4),
+        "small": bart_size(4, 512, 8),
+        "base": bart_size(6, 768, 12, 0.1),
     }
 
     def __post_init__(self) -> None:
@@ -57,13 +57,13 @@ class Denoising:
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a BART, whose end token begins what it writes."""
         own = {"decoder_start_token_id": vocabulary.end}
-        config = architecture.configured({**own, **size}, "bart", ("bart",), vocabulary, length)
-        network = architecture.drawn(AutoModelForSeq2SeqLM, config, seed)
+        config = architecture.fresh_config({**own, **size}, "bart", ("bart",), vocabulary, length)
+        network = architecture.draw_network(AutoModelForSeq2SeqLM, config, seed)
         return writing_network.ready(network, vocabulary, vocabulary.end)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a BART."""
-        return writing_network.opened(folder, "bart", seed)
+        return writing_network.load_writer(folder, "bart", seed)
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
         """Cut full rows across documents, between a start and an end token."""
@@ -80,7 +80,7 @@ class Denoising:
             text = row[1:-1]
             text = text if stops is None else with_sentences_moved(text, torch.isin(text, stops), draw)
             read.append(torch.cat([row[:1], self._infilled(text, mask, draw), row[-1:]]))
-        return writing_network.written(torch.stack(read), rows, vocabulary)
+        return writing_network.padded_batch(torch.stack(read), rows, vocabulary)
 
     def _infilled(self, text: Tensor, mask: int, draw: torch.Generator) -> Tensor:
         """Return ids (N,) with spans replaced by one mask each.

@@ -15,7 +15,7 @@ from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 
 from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture
-from graftwork.pretrain.architecture import POSITIONS, check_word, shaped
+from graftwork.pretrain.architecture import POSITIONS, bert_size, check_word
 from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss, PretrainingRecipe, Rows
 from graftwork.pretrain.packing import PackedRows
@@ -53,11 +53,11 @@ class Masked:
     recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(learning_rate=1e-3, batch=64, length=128)
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": shaped(2, 128),
-        "mini": shaped(4, 256),
-        "small": shaped(4, 512),
-        "medium": shaped(8, 512),
-        "base": shaped(12, 768, dropout=0.1),
+        "tiny": bert_size(2, 128),
+        "mini": bert_size(4, 256),
+        "small": bert_size(4, 512),
+        "medium": bert_size(8, 512),
+        "base": bert_size(12, 768, dropout=0.1),
     }
 
     def __post_init__(self) -> None:
@@ -85,17 +85,17 @@ class Masked:
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a transformers encoder with its masked-LM head."""
-        config = architecture.configured(size, "bert", (*HEADS, *OTHERS), vocabulary, length)
-        network = architecture.drawn(self._auto(config.model_type), config, seed)
+        config = architecture.fresh_config(size, "bert", (*HEADS, *OTHERS), vocabulary, length)
+        network = architecture.draw_network(self._auto(config.model_type), config, seed)
         if self.positions == "sinusoidal":
             architecture.with_sinusoids(network, TABLE)
         return architecture.with_short_attention(network)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a transformers encoder with its heads."""
-        network, missing = architecture.opened(AutoModelForMaskedLM, folder, (*HEADS, *OTHERS), seed)
+        network, missing = architecture.load_network(AutoModelForMaskedLM, folder, (*HEADS, *OTHERS), seed)
         if self.second != "none":
-            network, missing = architecture.opened(self._auto(network.config.model_type), folder, ("bert",), seed)
+            network, missing = architecture.load_network(self._auto(network.config.model_type), folder, ("bert",), seed)
         architecture.require_heads_only(missing, HEAD_TENSORS, folder)
         if self.positions == "sinusoidal":
             architecture.with_sinusoids(network, TABLE, folder)

@@ -14,7 +14,7 @@ from transformers import AutoModelForMaskedLM, AutoModelForPreTraining, PreTrain
 
 from graftwork.errors import ConfigError
 from graftwork.pretrain import architecture
-from graftwork.pretrain.architecture import shaped
+from graftwork.pretrain.architecture import bert_size
 from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss, PretrainingRecipe, Rows
 from graftwork.pretrain.objectives.masked import Masked
@@ -62,10 +62,10 @@ class ReplacedToken:
     recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(learning_rate=1e-3, batch=64, length=128)
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": shaped(2, 128) | {"embedding_size": 128},
-        "mini": shaped(4, 256) | {"embedding_size": 128},
-        "small": shaped(12, 256) | {"embedding_size": 128},  # the paper's small one
-        "base": shaped(12, 768, dropout=0.1) | {"embedding_size": 768},
+        "tiny": bert_size(2, 128) | {"embedding_size": 128},
+        "mini": bert_size(4, 256) | {"embedding_size": 128},
+        "small": bert_size(12, 256) | {"embedding_size": 128},  # the paper's small one
+        "base": bert_size(12, 768, dropout=0.1) | {"embedding_size": 768},
     }
 
     def __post_init__(self) -> None:
@@ -78,12 +78,12 @@ class ReplacedToken:
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build both networks with fresh weights."""
-        config = architecture.configured(size, ARCHITECTURE, (ARCHITECTURE,), vocabulary, length)
-        return self._beside(architecture.drawn(AutoModelForPreTraining, config, seed), seed)
+        config = architecture.fresh_config(size, ARCHITECTURE, (ARCHITECTURE,), vocabulary, length)
+        return self._beside(architecture.draw_network(AutoModelForPreTraining, config, seed), seed)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load an ELECTRA discriminator with a fresh generator, since the generator is not stored with it."""
-        kept, missing = architecture.opened(AutoModelForPreTraining, folder, (ARCHITECTURE,), seed)
+        kept, missing = architecture.load_network(AutoModelForPreTraining, folder, (ARCHITECTURE,), seed)
         architecture.require_heads_only(missing, HEAD, folder)
         pair = self._beside(kept, seed)
         shared = {id(weight) for weight in pair.discriminator.parameters()}
@@ -98,7 +98,9 @@ class ReplacedToken:
         )
 
     def _beside(self, discriminator: Any, seed: int) -> Pair:
-        small = architecture.drawn(AutoModelForMaskedLM, self._smaller(discriminator.config), derive(seed, "generator"))
+        small = architecture.draw_network(
+            AutoModelForMaskedLM, self._smaller(discriminator.config), derive(seed, "generator")
+        )
         return Pair(*map(architecture.with_short_attention, (discriminator, small)))
 
     def _smaller(self, config: PreTrainedConfig) -> PreTrainedConfig:

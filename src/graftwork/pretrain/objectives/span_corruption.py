@@ -16,14 +16,14 @@ from graftwork.pretrain import architecture, writing_network
 from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss, PretrainingRecipe, Rows
 from graftwork.pretrain.packing import PackedRows
-from graftwork.pretrain.vocabulary import Vocabulary, ended
+from graftwork.pretrain.vocabulary import Vocabulary, with_end_token
 from graftwork.registry import objectives
 
 SENTINELS = 100  # of a vocabulary that is trained, as T5's
 MODEL_MAX_LENGTH = 512  # tokens that a folder's tokenizer names at least; positions are relative and have no end
 
 
-def shaped(layers: int, width: int, heads: int, hidden: int) -> dict[str, Any]:
+def t5_size(layers: int, width: int, heads: int, hidden: int) -> dict[str, Any]:
     """Return a size of T5 1.1: gated MLPs, an output map of its own, and no dropout in pre-training."""
     return {
         "num_layers": layers,
@@ -54,10 +54,10 @@ class SpanCorruption:
     )
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": shaped(2, 128, 2, 256),
-        "mini": shaped(4, 256, 4, 512),
-        "small": shaped(8, 512, 6, 1024),
-        "base": shaped(12, 768, 12, 2048),
+        "tiny": t5_size(2, 128, 2, 256),
+        "mini": t5_size(4, 256, 4, 512),
+        "small": t5_size(8, 512, 6, 1024),
+        "base": t5_size(12, 768, 12, 2048),
     }
 
     def __post_init__(self) -> None:
@@ -65,12 +65,12 @@ class SpanCorruption:
 
     def extended(self, learned: Vocabulary) -> Vocabulary:
         """Return the vocabulary with sentinels, and with the end token alone behind a text."""
-        return ended(learned, [sentinel(number) for number in range(SENTINELS)])
+        return with_end_token(learned, [sentinel(number) for number in range(SENTINELS)])
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a T5. An output map of its own is drawn at 1/sqrt(width), as in T5X: its logits begin near 0."""
-        config = architecture.configured(size, "t5", ("t5",), vocabulary, length)
-        network: Any = architecture.drawn(AutoModelForSeq2SeqLM, config, seed)
+        config = architecture.fresh_config(size, "t5", ("t5",), vocabulary, length)
+        network: Any = architecture.draw_network(AutoModelForSeq2SeqLM, config, seed)
         if not config.scale_decoder_outputs:  # transformers ties the two maps of every fresh T5
             draw = torch.Generator().manual_seed(seed)
             weight = torch.randn(network.lm_head.weight.shape, generator=draw) * config.d_model**-0.5
@@ -79,7 +79,7 @@ class SpanCorruption:
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a T5 whose tokenizer has sentinels."""
-        network, missing = architecture.opened(AutoModelForSeq2SeqLM, folder, ("t5", "mt5"), seed)
+        network, missing = architecture.load_network(AutoModelForSeq2SeqLM, folder, ("t5", "mt5"), seed)
         architecture.require_heads_only(missing, (), folder)
         vocabulary = Vocabulary.open(folder)
         vocabulary.id_of(sentinel(0))
@@ -128,7 +128,7 @@ class SpanCorruption:
             written.append(torch.cat([behind_sentinels(text, ~hidden, names), end]))
         widths = self._widths(rows.shape[1])  # every batch is as wide, so that each step is as dear
         ids = writing_network.padded(read, vocabulary.pad, widths[0])
-        return writing_network.written(ids, writing_network.padded(written, IGNORED, widths[1]), vocabulary)
+        return writing_network.padded_batch(ids, writing_network.padded(written, IGNORED, widths[1]), vocabulary)
 
     def _hidden(self, length: int, draw: torch.Generator) -> Tensor:
         """Return (N,) bool, True where a token is hidden: spans of random lengths, what lies between them random too.
@@ -138,7 +138,7 @@ class SpanCorruption:
         noise, spans = self._counts(length)
         if not spans:
             return torch.zeros(length, dtype=torch.bool)
-        shown, hidden = divided(length - noise, spans, draw), divided(noise, spans, draw)
+        shown, hidden = random_division(length - noise, spans, draw), random_division(noise, spans, draw)
         turns = torch.stack([shown, hidden], dim=1).flatten()
         return torch.repeat_interleave(torch.tensor([False, True]).repeat(spans), turns)
 
@@ -160,7 +160,7 @@ def sentinel(number: int) -> str:
     return f"<extra_id_{number}>"
 
 
-def divided(count: int, parts: int, draw: torch.Generator) -> Tensor:
+def random_division(count: int, parts: int, draw: torch.Generator) -> Tensor:
     """Return (parts,) random lengths of 1 or more that add up to `count`, all such divisions being equally likely."""
     cuts = torch.randperm(count - 1, generator=draw)[: parts - 1].sort().values + 1
     ends = torch.tensor([0, *cuts.tolist(), count])

@@ -18,7 +18,7 @@ from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.last_averaged import AveragingOptimiser
 from graftwork.pretrain.objective import IGNORED, Batch, ContinuedNetwork, Loss, Optimiser, PretrainingRecipe, Rows
 from graftwork.pretrain.pair_rows import PairRows
-from graftwork.pretrain.vocabulary import Vocabulary, ended
+from graftwork.pretrain.vocabulary import Vocabulary, with_end_token
 from graftwork.registry import objectives
 from graftwork.train.optimiser import BETAS, FlatAdamW
 
@@ -26,7 +26,7 @@ NETWORKS = {"sinusoidal": "marian", "learned": "bart"}  # positions -> model_typ
 LONGEST = 512  # positions of a fixed table at least: they cost nothing
 
 
-def shaped(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
+def transformer_size(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
     """Return a size of the original Transformer: norms behind sums, one table for both halves and the output."""
     own = {"activation_function": "relu", "scale_embedding": True, "init_std": width**-0.5}
     return writing_network.halves(layers, width, heads, dropout) | own
@@ -51,10 +51,10 @@ class Translation:
     )
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "tiny": shaped(2, 128, 2, 0.1),
-        "small": shaped(3, 256, 4, 0.1),
-        "base": shaped(6, 512, 8, 0.1),
-        "big": shaped(6, 1024, 16, 0.3),
+        "tiny": transformer_size(2, 128, 2, 0.1),
+        "small": transformer_size(3, 256, 4, 0.1),
+        "base": transformer_size(6, 512, 8, 0.1),
+        "big": transformer_size(6, 1024, 16, 0.3),
     }
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Translation:
 
     def extended(self, learned: Vocabulary) -> Vocabulary:
         """Return the vocabulary with the end token alone behind a text."""
-        return ended(learned)
+        return with_end_token(learned)
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a Transformer: Marian's, or with learned positions BART's."""
@@ -76,13 +76,13 @@ class Translation:
         own = {"decoder_start_token_id": vocabulary.pad}
         if self.positions == "sinusoidal":
             own["max_position_embeddings"] = max(LONGEST, length)
-        config = architecture.configured({**own, **size}, kind, (kind,), vocabulary, length)
-        network = architecture.drawn(AutoModelForSeq2SeqLM, config, seed)
+        config = architecture.fresh_config({**own, **size}, kind, (kind,), vocabulary, length)
+        network = architecture.draw_network(AutoModelForSeq2SeqLM, config, seed)
         return writing_network.ready(network, vocabulary, vocabulary.pad)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a Transformer that this objective, or one of its architecture, has trained."""
-        return writing_network.opened(folder, NETWORKS[self.positions], seed)
+        return writing_network.load_writer(folder, NETWORKS[self.positions], seed)
 
     def optimiser(self, network: nn.Module, recipe: PretrainingRecipe) -> Optimiser:
         """Return AdamW whose answer is the mean of the last validated weights."""
@@ -97,7 +97,7 @@ class Translation:
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
         """Turn pairs (B, 2, W) into "ids", "mask" (B, S) of the sources and "labels" (B, T) of the targets."""
         source, target = (side[:, : int((side != vocabulary.pad).sum(1).max())] for side in rows.unbind(1))
-        return writing_network.written(source, target.masked_fill(target == vocabulary.pad, IGNORED), vocabulary)
+        return writing_network.padded_batch(source, target.masked_fill(target == vocabulary.pad, IGNORED), vocabulary)
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
         """Compute the loss over the tokens of the targets, smoothed while it trains."""

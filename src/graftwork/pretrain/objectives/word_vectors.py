@@ -27,7 +27,7 @@ from graftwork.pretrain.objective import Bench, LearnedBackbone
 from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.registry import objectives
 from graftwork.train.seeds import derive
-from graftwork.units import scaled
+from graftwork.units import with_prefix
 
 ALGORITHMS = ("skip_gram", "cbow")
 PORTION = 400_000  # tokens between two points at which training can be resumed
@@ -126,7 +126,7 @@ class WordVectorObjective:
             loss = {} if self.ngrams else {"loss": float(model.get_latest_training_loss() / (done - portion.start))}
             bench.log({"step": number, **loss, "rate": self._rate(done / tokens)})
             speed = (done - began) / max(1e-9, watch.read().wall_seconds)
-            bench.progress(done / tokens, f"{done:,} of {tokens:,} tokens · {scaled(speed, 'tokens/s')}")
+            bench.progress(done / tokens, f"{done:,} of {tokens:,} tokens · {with_prefix(speed, 'tokens/s')}")
             bench.keep(number, -(-tokens // PORTION), lambda: _state(model))
         return done
 

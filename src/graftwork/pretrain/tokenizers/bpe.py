@@ -11,7 +11,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from graftwork.pretrain.vocabulary import ROBERTA, TokenizerKind, Vocabulary, framed
+from graftwork.pretrain.vocabulary import ROBERTA, TokenizerKind, Vocabulary, with_frame_tokens
 from graftwork.registry import tokenizers
 
 
@@ -30,7 +30,7 @@ def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return framed(tokenizer, ROBERTA)
+    return with_frame_tokens(tokenizer, ROBERTA)
 
 
 tokenizers.register("bpe")(TokenizerKind(train, lowercase=False))

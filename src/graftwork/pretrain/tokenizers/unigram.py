@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import Metaspace
 
 from graftwork.pretrain.alphabet import alphabet
 from graftwork.pretrain.unigram_pieces import learn_pieces
-from graftwork.pretrain.vocabulary import ROBERTA, TokenizerKind, Vocabulary, framed
+from graftwork.pretrain.vocabulary import ROBERTA, TokenizerKind, Vocabulary, with_frame_tokens
 from graftwork.registry import tokenizers
 
 SPACE = "▁"
@@ -32,7 +32,7 @@ def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
     # The other special tokens are added after the pieces, so that the model cannot match them in a text.
     tokenizer = Tokenizer(Unigram([(ROBERTA.unk, 0.0), *pieces], unk_id=0, byte_fallback=False))
     tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, Metaspace(), Decoder()
-    return framed(tokenizer, ROBERTA)
+    return with_frame_tokens(tokenizer, ROBERTA)
 
 
 tokenizers.register("unigram")(TokenizerKind(train, lowercase=False))

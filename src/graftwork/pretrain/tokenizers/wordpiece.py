@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer, Metaspace, Sequence
 from tokenizers.trainers import BpeTrainer
 
 from graftwork.pretrain.alphabet import alphabet
-from graftwork.pretrain.vocabulary import BERT, TokenizerKind, Vocabulary, framed
+from graftwork.pretrain.vocabulary import BERT, TokenizerKind, Vocabulary, with_frame_tokens
 from graftwork.registry import tokenizers
 
 BEGINNING = "\ue000"  # marks the beginning of words in training; a private-use character, not expected in text
@@ -48,7 +48,7 @@ def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token=BERT.unk, max_input_chars_per_word=LONGEST_WORD))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, BertPreTokenizer()
     tokenizer.decoder = Decoder()
-    return framed(tokenizer, BERT)
+    return with_frame_tokens(tokenizer, BERT)
 
 
 def _written(piece: str) -> str:

@@ -19,7 +19,7 @@ from graftwork.pretrained.write_folder import as_transformer
 from graftwork.registry import compressions
 from graftwork.ship.compression import Compressed, CompressionData, require_fit
 from graftwork.ship.fewer_blocks import spread, with_blocks
-from graftwork.ship.folding import folded, unfoldable
+from graftwork.ship.folding import folded_network, unfoldable
 from graftwork.ship.standalone import save_standalone
 from graftwork.ship.static_vectors import static_backbone
 from graftwork.ship.teaching import BACKWARD, Teaching, taught, texts_taught, unteachable
@@ -101,7 +101,7 @@ class Distil:
             assert module.backbone is not None
             named = opened_like(module.backbone, self.student)
             return as_transformer(named), {"student": self.student, "blocks": named.card.blocks}
-        network = folded(module).backbone
+        network = folded_network(module).backbone
         if self.student == STATIC:
             return self._static(module, network, data)
         kept = spread(network.card.blocks, self.layers or network.card.blocks // 2)

@@ -18,7 +18,7 @@ from graftwork.module.module_place import CARRIED
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import compressions
 from graftwork.ship.compression import Compressed, CompressionData
-from graftwork.ship.folding import folded, unfoldable
+from graftwork.ship.folding import folded_network, unfoldable
 from graftwork.ship.standalone import save_standalone
 from graftwork.train.probe import Probe
 
@@ -48,7 +48,7 @@ class Merge:
     ) -> Compressed:
         """Fold, write and compare on validation. Raises `ConfigError` where a logit differs by more than rounding."""
         began = time.monotonic()
-        network = folded(module)
+        network = folded_network(module)
         made = save_standalone(module, folder, network.backbone, head=network.head)
         progress(0.5, "comparing the answers")
         examples = data.validation.examples

@@ -15,7 +15,7 @@ from graftwork.pretrained.write_folder import as_transformer
 from graftwork.registry import compressions
 from graftwork.ship.compression import Compressed, CompressionData, require_fit
 from graftwork.ship.fewer_columns import importance, unprunable, without_columns
-from graftwork.ship.folding import folded, unfoldable
+from graftwork.ship.folding import folded_network, unfoldable
 from graftwork.ship.standalone import save_standalone
 from graftwork.ship.teaching import BACKWARD, Teaching, taught, texts_taught, unteachable
 
@@ -61,7 +61,7 @@ class Prune:
         require_fit("prune", self, module)
         began = time.monotonic()
         progress(0.0, "measuring what columns matter")
-        whole = folded(module)
+        whole = folded_network(module)
         scores = importance(whole, module.task, data.train)
         kept = max(1, round(self.columns * len(scores[0])))
         lost = 1 - sum(float(one.topk(kept).values.sum()) for one in scores) / sum(float(one.sum()) for one in scores)

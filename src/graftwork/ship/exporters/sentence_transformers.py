@@ -16,7 +16,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.write_folder import write_backbone
 from graftwork.registry import exporters
 from graftwork.ship.exported_test import write_self_test
-from graftwork.ship.folding import folded, unfoldable
+from graftwork.ship.folding import folded_network, unfoldable
 
 KINDS = ("classification", "multilabel", "regression")
 POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "last": "lasttoken"}  # ours -> the library's setting
@@ -58,7 +58,7 @@ class SentenceTransformers:
 
     def write(self, module: TaskModule, folder: Path) -> None:
         """Write the network, modules.json, a folder for each further module, labels.json, selftest.json, README.md."""
-        network = folded(module)
+        network = folded_network(module)
         card, head = network.backbone.card, network.head
         write_backbone(network.backbone, folder)
         write_json(folder / "modules.json", [_listed(place, name) for place, name in enumerate(MODULES)])
