@@ -156,7 +156,7 @@ def _learner(
 def _write(asked: Sequence[StreamTask], contrast: bool, state: BankState) -> bool:
     """Return whether the tasks, or those of the bank, need a network that writes.
 
-    Raises `ConfigError` for such a task where every task gets a head, or behind one that makes a bank that only reads.
+    Raises `ConfigError` for such a task where every task gets a head, or after one that makes a bank only readable.
     """
     writing = [one.task for one in asked if writes_texts(one.task.kind)]
     if writing and contrast:

@@ -21,7 +21,7 @@ from graftwork.module.inputs import asking
 from graftwork.module.task_module import TaskModule
 
 WIDTH = 150  # characters of the table in a notebook
-UNIT_WORDS: Mapping[str, str] = {  # how a cost's name writes its unit; a name without it has the unit behind it
+UNIT_WORDS: Mapping[str, str] = {  # how a cost's name writes its unit; a name without it has the unit after it
     "s": "seconds", "bytes": "bytes", "FLOP": "flops", "parameters": "parameters", "J": "joules", "g": "grams",
     "per second": "per_second",
 }  # fmt: skip

@@ -24,8 +24,8 @@ class Cell:
     text: str
     value: float | None = None
     hint: str = ""
-    letter: str = ""  # behind the text, small: how a price is known
-    note: str = ""  # behind the text of a row's first cell
+    letter: str = ""  # after the text, small: how a price is known
+    note: str = ""  # after the text of a row's first cell
     look: str = ""  # a class of the style sheet: of the row, if this is its first cell
     link: str = ""
     heat: float | None = None  # from 0 to 1, how full its background is

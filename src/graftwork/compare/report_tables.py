@@ -91,7 +91,7 @@ def _mean(row: Row, metric: str) -> Cell:
 
 
 def cost_cell(row: Row, name: str, letter: bool = True) -> Cell:
-    """Return a cost of a row, with how it is known, which `letter` puts behind it."""
+    """Return a cost of a row, with how it is known, which `letter` puts after it."""
     price = row["costs"].get(name)
     if price is None or price["value"] is None:
         return DASH

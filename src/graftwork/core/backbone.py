@@ -229,7 +229,7 @@ class Backbone(Protocol):
     Roles for `sites`: attention.query, attention.key, attention.value, attention.qkv (fused), attention.output,
     mlp.up, mlp.down, norm, embedding, block, and attention: the modules that call `nn.short_attention.attend`, whose
     keys and values can be replaced. Methods use roles; the backbone maps them to module names. A post-norm
-    network may name the norms behind its residual sums too: attention.norm, mlp.norm.
+    network may name the norms after its residual sums too: attention.norm, mlp.norm.
     """
 
     card: BackboneCard

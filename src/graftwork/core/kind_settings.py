@@ -34,7 +34,7 @@ class KindSetting:
     type: type  # str, int, float, bool; list for a tuple of texts; dict for a table, which may be given as a file
     choices: tuple[str, ...]  # the allowed values; empty: any
     default: Any
-    meaning: str  # the comment behind the field; "columns of the choices; empty: found by name" has two parts:
+    meaning: str  # the comment after the field; "columns of the choices; empty: found by name" has two parts:
     unset: str  # what holds where it is not given, here "found by name"; without such a part the default
     in_question: bool  # False: it decides how rows are read
 

@@ -63,7 +63,7 @@ class TokenTree:
 
     tokens: tuple[int, ...]  # (N,)
     parents: tuple[int, ...]  # (N,) the node in front of each
-    answers: tuple[tuple[tuple[int, int], ...], ...]  # per answer its tokens, each behind the node in front of it
+    answers: tuple[tuple[tuple[int, int], ...], ...]  # per answer its tokens, each after the node in front of it
 
     @classmethod
     def of(cls, answers: Sequence[Sequence[int]]) -> TokenTree:
@@ -98,7 +98,7 @@ class TokenTree:
 
     @cached_property
     def paths(self) -> tuple[tuple[int, ...], ...]:
-        """The nodes up to each one that no other is behind; none of them begins another."""
+        """The paths to the leaves; none of them begins another."""
         ends = sorted(set(range(len(self.tokens))) - {parent - 1 for parent in self.parents})
         return tuple(tuple((np.flatnonzero(self.seen[row]) + 1).tolist()) for row in ends)
 
@@ -153,7 +153,7 @@ class NextTokenModel(PromptReader, Protocol):
         """
 
     def read_trees(self, trees: Sequence[TokenTree], after: Earlier) -> Tensor:
-        """Read a tree behind each of S sequences read before; none is empty.
+        """Read a tree after each of S sequences read before; none is empty.
 
         Returns the network's output (n, D) at the nodes of all trees, in order. It equals reading every path alone.
         """
@@ -183,7 +183,7 @@ class ReadThenWrite(PromptReader, Protocol):
         """Read B prompts with the encoder, and begin the decoder."""
 
     def follow(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, U, V) fp32: the logits behind each of these tokens, each row to the prompt of B that owns it."""
+        """Return (n, U, V) fp32: the logits after each of these tokens, each row to the prompt of B that owns it."""
 
     def next_logits(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
         """Return (n, V) fp32: the logits of the token that follows these tokens, maybe none, of an answer."""

@@ -108,7 +108,7 @@ def hook_into(site: nn.Module, adapter: nn.Module, at: At) -> RemovableHandle:
 
 
 def place_of(name: str, at: At) -> str:
-    """The name of an adapter's place: the site's name, behind it `:input` or `:attention` if it isn't its output."""
+    """The name of an adapter's place: the site's name, after it `:input` or `:attention` if it isn't its output."""
     return name if at == "output" else f"{name}:{at}"
 
 

@@ -55,7 +55,7 @@ def described_settings(name: str, parts: Registry[Any]) -> Iterator[tuple[str, A
 
 
 def comments_of(part: type) -> dict[str, str]:
-    """Return field -> the comment behind or below it; empty for a dataclass defined at an interactive prompt."""
+    """Return field -> the comment after or below it; empty for a dataclass defined at an interactive prompt."""
     try:
         source = inspect.getsource(part)
     except OSError:

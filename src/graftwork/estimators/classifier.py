@@ -36,7 +36,7 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
     `class_weight` weighs the classes in the training loss: "balanced", or class -> weight above 0, where a class that
     is not named has 1. As in the task setting `class_weights`, only ratios count. A method that can't heed it warns.
 
-    A fit leaves nothing behind but the cache of the frozen backbone's states, which is shared by all fits and all
+    A fit leaves nothing but the cache of the frozen backbone's states, which is shared by all fits and all
     processes; with `runs` its run is kept there, and found again by an equal fit. Pickled, it holds the module's files
     and not its backbone, which is opened by its name. Weights of samples are not supported.
 

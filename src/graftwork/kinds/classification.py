@@ -135,7 +135,7 @@ class Classification(PooledKind):
 
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
         """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example; of a task with costs with the
-        `expected_cost` of the label behind them."""
+        `expected_cost` of the label after them."""
         shares, chosen = _shares(logits), self.predictions(logits, task).tolist()
         answers: list[dict[str, Any]] = [
             {"label": task.labels[index], "probabilities": dict(zip(task.labels, row.tolist(), strict=True))}

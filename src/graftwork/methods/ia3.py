@@ -32,7 +32,7 @@ class IA3:
         return lacking(card, (*_attention(card is not None and "attention.key" in card.lacks), "mlp.down"))
 
     def attach(self, model: Model) -> None:
-        """Plug the gains: behind the attention maps, and before the second feed-forward map."""
+        """Plug the gains: after the attention maps, and before the second feed-forward map."""
         for role in _attention(not model.backbone.sites("attention.key")):
             model.plug(role, lambda site: Gain(site_size(site)[1]))
         model.plug("mlp.down", lambda site: Gain(site_size(site)[0]), at="input")

@@ -58,7 +58,7 @@ def text_pairs(files: Sequence[Path], field: str, encoding: str) -> Iterator[Tex
             "a file of texts without the file of their partners",
             where=str(first),
             expected="two plain files, line for line, or a table (.tsv, .csv, .jsonl) with two columns",
-            do="name the other file behind it",
+            do="name the other file after it",
         )
 
 

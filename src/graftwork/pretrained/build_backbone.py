@@ -108,7 +108,7 @@ def _positions(config: Any, layout: Layout, name: str) -> int | None:
         return positions
     if config.pad_token_id is None:
         raise ConfigError(
-            "config.json does not say which token is padding, behind whose number positions begin",
+            "config.json does not say which token is padding, after whose number positions begin",
             where=name,
             got="pad_token_id null",
             expected="pad_token_id, the number of a token",

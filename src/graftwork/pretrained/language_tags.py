@@ -1,6 +1,6 @@
 """Language tags: the tokens that tell a multilingual translator which language it reads, and which it is to write.
 
-The source has its tag where the tokenizer's template puts one: before the text (mBART-50, M2M100, NLLB) or behind it
+The source has its tag where the tokenizer's template puts one: before the text (mBART-50, M2M100, NLLB) or after it
 (mBART). The target begins with its own; where the decoder is started by a tag (mBART), it takes that one's place.
 """
 

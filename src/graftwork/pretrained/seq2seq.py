@@ -58,7 +58,7 @@ class SpecialTokens:
     pad: int
     banned: tuple[tuple[int, ...], ...] = ()  # sequences of tokens that are never written
     banned_first: tuple[int, ...] = ()  # tokens that no text begins with
-    languages: tuple[int, ...] = ()  # the likeliest of them enters behind the first of `start`, for each sequence
+    languages: tuple[int, ...] = ()  # the likeliest of them enters after the first of `start`, for each sequence
     lead: str = ""  # stands before every text in tokens, and is no part of it: a space
 
     @property
@@ -232,7 +232,7 @@ class Seq2SeqBackbone:
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
             decoder_input_ids=entering,
-            decoder_attention_mask=torch.ones_like(entering),  # it is causal: padding behind a text reaches no token
+            decoder_attention_mask=torch.ones_like(entering),  # it is causal: padding after a text reaches no token
             use_cache=False,
         ).logits
         return logits

@@ -64,7 +64,7 @@ class Seq2SeqReader:
         )
 
     def follow(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, U, V) fp32: the logits behind each of these tokens; the start before them was read."""
+        """Return (n, U, V) fp32: the logits after each of these tokens; the start before them was read."""
         chosen = list(owners)
         cache = EncoderDecoderCache(_cache_of(read.begun, chosen), _cache_of(read.crossing, chosen))
         tokens = self._padded(rows, self.backbone.special.pad).to(read.states.device)  # (n, U)
@@ -85,7 +85,7 @@ class Seq2SeqReader:
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
             decoder_input_ids=tokens,
-            decoder_attention_mask=tokens.new_ones(  # it is causal: padding behind a text reaches no token
+            decoder_attention_mask=tokens.new_ones(  # it is causal: padding after a text reaches no token
                 len(tokens), cache.get_seq_length() + tokens.shape[1]
             ),
             past_key_values=cache,

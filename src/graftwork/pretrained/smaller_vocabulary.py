@@ -15,7 +15,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # the pieces that a text is cut into where there is no other
-CONTINUES = ("##", "\u2581", "\u0120", "@@")  # marks before or behind a piece, which are no characters of it
+CONTINUES = ("##", "\u2581", "\u0120", "@@")  # marks before or after a piece, which are no characters of it
 
 
 def fewer_tokens(tokenizer: Tokenizer, used: Iterable[int]) -> tuple[Tokenizer, list[int]]:

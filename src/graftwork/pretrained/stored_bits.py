@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}  # how weights are stored -> bits of a number
 STORED_AS = "stored_as"  # key of config.json's own settings
-SCALES = ".row_scales"  # behind the name of a matrix of int8: (rows,) fp32
+SCALES = ".row_scales"  # after the name of a matrix of int8: (rows,) fp32
 
 
 def to_stored(tensors: dict[str, Tensor], how: str, matrices: Collection[str]) -> dict[str, Tensor]:

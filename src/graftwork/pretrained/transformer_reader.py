@@ -79,7 +79,7 @@ class AfterPieces(DynamicLayer):
         self.new: tuple[Tensor, Tensor]  # (S, H, T, d) each
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Note new keys and values (S, H, T, d), and return them behind those read before."""
+        """Note new keys and values (S, H, T, d), and return them after those read before."""
         self.new = key_states, value_states
         rows = len(key_states)
         keys = [key.expand(rows, -1, -1, -1) for key, _ in self.before]
@@ -125,7 +125,7 @@ class TransformerReader:
 
     @cached_property
     def _front(self) -> list[int]:
-        """The special tokens before every text; those behind one are left out: the text goes on."""
+        """The special tokens before every text; those after one are left out: the text goes on."""
         plain, marked = (self._whole.encode("a", add_special_tokens=special).ids for special in (False, True))
         return list(marked[: marked.index(plain[0])]) if plain and plain[0] in marked else []
 

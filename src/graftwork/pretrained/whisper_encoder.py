@@ -15,7 +15,7 @@ from graftwork.pretrained.layout import WHISPER_ROLES
 
 
 def whisper_encoder(network: Any) -> Chain:
-    """Return the chain of a transformers `WhisperEncoder`. Nothing is masked: silence behind a sound is read too."""
+    """Return the chain of a transformers `WhisperEncoder`. Nothing is masked: silence after a sound is read too."""
     return Chain(
         embed=partial(_from_frames, network),
         blocks={f"layers.{n}": partial(_unmasked, layer) for n, layer in enumerate(network.layers)},

@@ -2,7 +2,7 @@
 
 Runs in progress have hidden entries beside it: `.<id>.claim`, a file locked by the process that executes the run, and
 the folder that it fills, with its heartbeat. The next process to lock the claim removes what a killed process left
-behind: a folder whose heartbeat stopped, as some shared file systems grant a lock to everybody.
+after: a folder whose heartbeat stopped, as some shared file systems grant a lock to everybody.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Our own head is linear in the pooled states *scaled to unit mean square*. The cl
 so most of our modules are none of theirs. Two are:
 
 - a module whose head is theirs: that of `peft_lora`, trained here or imported;
-- one on ModernBERT, whose classifier has a layer norm. The states behind its last norm, which has a gain g and no bias,
+- one on ModernBERT, whose classifier has a layer norm. The states after its last norm, which has a gain g and no bias,
   lie in the plane of all x with sum(x / g) = 0. A reflection turns this plane into that of the vectors with mean 0.
   There a layer norm does just what our scaling does, and the reflection is taken back in the output layer.
 """

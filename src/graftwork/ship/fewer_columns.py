@@ -72,7 +72,7 @@ def importance(network: FoldedNetwork, task: Task, train: Split) -> list[Tensor]
     encoded, targets = backbone.encode(examples), torch.from_numpy(flat(train.targets[: len(examples)]))
     downs = _maps(backbone, DOWN)
     found = [torch.zeros(down.weight.shape[1]) for down in downs]
-    first = _maps(backbone, UP)[0].requires_grad_(True)  # so that all that is behind it has a gradient
+    first = _maps(backbone, UP)[0].requires_grad_(True)  # so that all that is after it has a gradient
     entering: list[tuple[int, Tensor]] = []
 
     def keep(number: int, given: Sequence[Tensor]) -> None:

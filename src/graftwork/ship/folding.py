@@ -20,7 +20,7 @@ from graftwork.targets.linear_head import PooledHead
 from graftwork.train.loop import FittedModel
 from graftwork.train.probe import Probe
 
-ENDING_IN_BLOCKS = (  # nothing stands behind the last block: cut lower, their output is the states there
+ENDING_IN_BLOCKS = (  # nothing stands after the last block: cut lower, their output is the states there
     "bert", "ernie", "electra", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "mpnet",
 )  # fmt: skip
 KEPT_FACTS = ("blind", THRESHOLDS_FACT)  # of the answers, whatever method gives them
@@ -67,7 +67,7 @@ def _mixing(probe: Probe, method: str) -> str:
     card, output = probe.backbone.card, probe.shares.numel() - 1
     if probe.depth == output or (probe.depth > 0 and card.family in ENDING_IN_BLOCKS):
         return ""
-    return f"its {method} reads block {probe.depth} of {output}, and {card.family} has a norm behind the last only"
+    return f"its {method} reads block {probe.depth} of {output}, and {card.family} has a norm after the last only"
 
 
 def not_mergeable(fitted: FittedModel, method: str) -> str:

@@ -71,7 +71,7 @@ class TaughtLoss:
 
 
 def taught_targets(labelled: Numbers, teacher: Sequence[Numbers], features: Sequence[Numbers] = ()) -> Numbers:
-    """Join encoded labels to the teacher's logits of the same examples, and behind them to those of further ones.
+    """Join encoded labels to the teacher's logits of the same examples, and after them to those of further ones.
 
     `teacher` has the logits (N, C) of the labelled examples, then of others, which get no label; `features` the
     teacher's features (N, P) of the same.

@@ -125,7 +125,7 @@ def _scenario(
 
 
 def _named(sources: Sequence[str | Path], found: Sequence[PricedSource]) -> list[PricedRow]:
-    """Return all rows; a name that occurs twice has its folder behind it."""
+    """Return all rows; a name that occurs twice has its folder after it."""
     rows = [(str(folder), row) for folder, one in zip(sources, found, strict=True) for row in one.rows]
     names = [row.name for _, row in rows]
     told = [

@@ -70,9 +70,9 @@ def choice_text(place: int) -> str:
 
 
 def source_of(example: Example, prefix: str) -> Example:
-    """Return an example of one text: the prefix and the choices if any, then the texts, each behind its field.
+    """Return an example of one text: the prefix and the choices if any, then the texts, each after its field.
 
-    A passage that is asked about comes last, behind `context`.
+    A passage that is asked about comes last, after `context`.
     """
     given = example.inputs
     choices = [f"{choice_text(place)}: {choice}" for place, choice in enumerate(given.get("choices", ()))]

@@ -144,7 +144,7 @@ def likely_spans(
 def _nowhere(count: int, none: float | None) -> NDArray[np.float64]:
     """Return the logits of a passage in which no answer was found: no word is likely.
 
-    What "no answer" leaves is put on a start behind its end, which is no span: `none` keeps its probability and wins.
+    What "no answer" leaves is put on a start after its end, which is no span: `none` keeps its probability and wins.
     """
     own = np.full((count + 1, 2), 2 * (none or 0.0) - NOWHERE)
     own[0] = own[0] if none is None else none

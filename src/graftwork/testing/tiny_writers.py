@@ -21,7 +21,7 @@ BART: dict[str, Any] = {
     "max_position_embeddings": 48, "pad_token_id": 0, "eos_token_id": 1, "forced_eos_token_id": None,
     "decoder_start_token_id": 0,
 }  # fmt: skip
-WRITERS: dict[str, dict[str, Any]] = {  # model_type, and behind it what is special
+WRITERS: dict[str, dict[str, Any]] = {  # model_type, and after it what is special
     "t5": T5,
     "t5 gated": T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
     "mt5": T5,
@@ -46,7 +46,7 @@ WHISPER: dict[str, Any] = {
 }  # fmt: skip
 LANGUAGES = {f"<|{name}|>": len(PIECES) + number for number, name in enumerate(("en", "de", "fr"))}
 TASKS = {"transcribe": len(PIECES) + 3, "translate": len(PIECES) + 4}
-NO_TIMES = WHISPER["vocab_size"] - 1  # what is behind it would be times
+NO_TIMES = WHISPER["vocab_size"] - 1  # what is after it would be times
 SPOKEN: dict[str, dict[str, Any]] = {  # what a Whisper's generation_config.json says
     "english": {"is_multilingual": False, "suppress_tokens": [4, 5], "begin_suppress_tokens": [1, 7]},
     "many languages": {
@@ -98,7 +98,7 @@ def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
 def write_translator(folder: Path, name: str = "nllb", seed: int = 5) -> Path:
     """Write one of `TRANSLATORS` as save_pretrained does, with a tokenizer that puts tags of languages before texts.
 
-    That of mbart puts them behind, and its decoder is started by the tag ro_RO.
+    That of mbart puts them after, and its decoder is started by the tag ro_RO.
     """
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig

@@ -1,4 +1,4 @@
-"""The tokens of prompts and of the answers behind them, for a left-to-right language model.
+"""The tokens of prompts and of the answers after them, for a left-to-right language model.
 
 The rule is that of lm-evaluation-harness (Gao et al. 2024, doi:10.5281/zenodo.12608602): an answer is scored by the sum
 of log p over its tokens, which are those of prompt + answer without those of the prompt; spaces at the end of the
@@ -20,7 +20,7 @@ def prompt_tokens_of(
 ) -> list[PromptTokens]:
     """Tokenise contexts, each with its continuations.
 
-    Where one continuation begins another, `end` stands behind each or, if it has no token, the one that ends texts.
+    Where one continuation begins another, `end` stands after each or, if it has no token, the one that ends texts.
     Raises `ConfigError` for a continuation without a token, and where continuations need an end and there is none.
     """
     heads = [context.rstrip() for context in contexts]
@@ -43,7 +43,7 @@ def _ended(model: NextTokenModel, asked: PromptTokens, ways: Sequence[str]) -> P
         raise ConfigError(
             "an answer begins another one, and nothing tells where it ends",
             got=", ".join(map(clip, ways[:3])),
-            expected="a text behind every answer",
+            expected="a text after every answer",
             do="give the template a separator, or end its answer in a full stop",
         )
     return PromptTokens(asked.context, [[*way, model.ends[0]] for way in asked.continuations])
@@ -64,7 +64,7 @@ def tokens_after(
 ) -> list[list[list[int]]]:
     """Return the tokens of each head + way, one text, without as many as its head has, which was `read`.
 
-    A way is tokenised behind the last word of its head alone, once for all heads that end in that word, unless the
+    A way is tokenised after the last word of its head alone, once for all heads that end in that word, unless the
     tokens of the head or of the word turn out to be others there, or those of the first such head with its first way.
     Where the tokens of an end depend on all of a text, every head is tokenised with every way.
     """

@@ -1,6 +1,6 @@
 """Log-probabilities of given continuations of texts: the common beginning is read once, then each text, then its ends.
 
-The ways are a tree: tokens with which several begin are read once, and all of one context are one row behind it.
+The ways are a tree: tokens with which several begin are read once, and all of one context are one row after it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def read_before(model: NextTokenModel, tokens: Sequence[int]) -> Earlier:
 
 
 class DecoderCursor:
-    """A `Cursor` behind contexts, which follow what was read `before`."""
+    """A `Cursor` after contexts, which follow what was read `before`."""
 
     def __init__(self, model: NextTokenModel, contexts: Sequence[list[int]], before: Earlier | None):
         self.model, self.rows, self.read = model, list(range(len(contexts))), [0] * len(contexts)
@@ -36,7 +36,7 @@ class DecoderCursor:
         self.last = states[torch.arange(len(contexts), device=ids.device), real.sum(dim=1) - 1]  # (B, D)
 
     def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token behind all that each of these rows has written."""
+        """Return (n, V) fp32: the logits of the token after all that each of these rows has written."""
         new = [list(tokens[self.read[row] :]) for row, tokens in zip(rows, written, strict=True)]
         places = [self.rows.index(row) for row in rows]
         if places != list(range(len(self.rows))):

@@ -10,10 +10,10 @@ from torch import Tensor
 
 
 class Cursor(Protocol):
-    """A batch of B prompts that were read, behind which tokens are written."""
+    """A batch of B prompts that were read, after which tokens are written."""
 
     def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token behind all that each of these rows has written.
+        """Return (n, V) fp32: the logits of the token after all that each of these rows has written.
 
         From call to call the rows become fewer, or stay, and what they have written longer.
         """
@@ -56,7 +56,7 @@ def _next(answers: Sequence[list[int]], left: Sequence[int], place: int) -> list
 def written_by(
     cursor: Cursor, rows: int, longest: int, ends: Collection[int], over: Callable[[Sequence[int]], bool]
 ) -> list[tuple[list[int], float, bool]]:
-    """Write up to `longest` tokens behind each of B prompts, until a token of `ends` or until it is `over`.
+    """Write up to `longest` tokens after each of B prompts, until a token of `ends` or until it is `over`.
 
     Returns the tokens, the sum of their log-probabilities, and whether they were cut.
     """

@@ -21,7 +21,7 @@ class PromptTokens:
 
     context: list[int]
     continuations: list[list[int]]
-    apart: bool = False  # True: a decoder writes the answers, and they take no room behind the prompt
+    apart: bool = False  # True: a decoder writes the answers, and they take no room after the prompt
 
     @property
     def most(self) -> int:
@@ -53,7 +53,7 @@ class PromptedModel(Protocol):
     def tokenise(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
         """Tokenise prompts with their answers. Where an answer begins another one, all of its prompt's have an end.
 
-        `end` is the text behind an answer; a network with a token for the end of texts takes that. Raises `ConfigError`
+        `end` is the text after an answer; a network with a token for the end of texts takes that. Raises `ConfigError`
         for an answer or a prompt without a token, and where answers need an end and there is none.
         """
 
@@ -70,13 +70,13 @@ class PromptedModel(Protocol):
     def write(
         self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
     ) -> NDArray[Any]:
-        """Return (N,) of `WRITTEN`: a text behind each prompt, up to the text `end` or the model's own end.
+        """Return (N,) of `WRITTEN`: a text after each prompt, up to the text `end` or the model's own end.
 
         Of a single prompt, `tell` is told the text so far at every token.
         """
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
-        """Return log p of a text behind each prompt, with its end, tokenised anew: of its first `longest` tokens."""
+        """Return log p of a text after each prompt, with its end, tokenised anew: of its first `longest` tokens."""
 
     def begins(self, asked: PromptTokens) -> bool:
         """Return whether a prompt goes on from what is read once."""

@@ -57,7 +57,7 @@ class PromptedDecoder:
     def write(
         self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
     ) -> NDArray[Any]:
-        """Write a text behind each prompt, greedily, up to the text `end` or the model's own end."""
+        """Write a text after each prompt, greedily, up to the text `end` or the model's own end."""
         reader = self.reader
 
         def over(tokens: Sequence[int]) -> bool:
@@ -79,7 +79,7 @@ class PromptedDecoder:
         return written_by_rank([texts])
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
-        """Return log p of a text behind each prompt, with its end, tokenised anew and apart from the prompt.
+        """Return log p of a text after each prompt, with its end, tokenised anew and apart from the prompt.
 
         For more than `longest` tokens, which a text tokenised anew may have, the context keeps no room.
         """
@@ -91,7 +91,7 @@ class PromptedDecoder:
         return [score for (score,) in self.likelihoods(asked)]
 
     def reserve(self, search: TextSearch) -> int:
-        """Return the tokens of the longest text: it stands behind the prompt."""
+        """Return the tokens of the longest text: it stands after the prompt."""
         return search.longest
 
     def _margins(self, part: Sequence[PromptTokens], before: Earlier | None) -> list[list[float]]:
@@ -101,7 +101,7 @@ class PromptedDecoder:
     def _parted(
         self, asked: Sequence[PromptTokens], work: Callable[[list[PromptTokens], Earlier | None], list[R]]
     ) -> list[R]:
-        """Work on prompts that begin as all do, behind what was read; on others, cut or tokenised otherwise, whole."""
+        """Work on prompts that begin as all do, after what was read; on others, cut or tokenised otherwise, whole."""
         self.read_beginning()
         found: dict[int, R] = {}
         shared = len(self.beginning)

@@ -24,13 +24,13 @@ R = TypeVar("R")
 
 
 class SeqCursor:
-    """A `Cursor` behind prompts that an encoder has read. An answer is short: its decoder reads all of it anew."""
+    """A `Cursor` after prompts that an encoder has read. An answer is short: its decoder reads all of it anew."""
 
     def __init__(self, reader: ReadThenWrite, read: ReadPrompts):
         self.reader, self.read = reader, read
 
     def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token behind all that each of these rows has written."""
+        """Return (n, V) fp32: the logits of the token after all that each of these rows has written."""
         return self.reader.next_logits(self.read, rows, written)
 
 

@@ -39,7 +39,7 @@ def writer_of(model: Model) -> TextWriter:
 
 
 def padded_tokens(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Return (N, U) int64, `NOTHING` behind the shorter rows."""
+    """Return (N, U) int64, `NOTHING` after the shorter rows."""
     longest = max(map(len, rows), default=0)
     return torch.tensor([[*row, *[NOTHING] * (longest - len(row))] for row in rows], dtype=torch.int64)
 

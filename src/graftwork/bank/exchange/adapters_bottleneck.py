@@ -140,7 +140,7 @@ def _settings(config: Mapping[str, Any], where: Path) -> tuple[dict[str, Any], f
     chosen = RENAMED.get(chosen, chosen)
     odd += [] if chosen in ACTIVATIONS else [f"non_linearity {chosen!r}"]
     parts = [part for part, key in zip(PARTS, ("mh_adapter", "output_adapter"), strict=True) if inner.get(key)]
-    odd += [] if parts else ["no adapter behind attention or feed-forward parts"]
+    odd += [] if parts else ["no adapter after attention or feed-forward parts"]
     if odd:
         raise ConfigError(
             "adapters of this kind can't be imported",

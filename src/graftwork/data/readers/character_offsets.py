@@ -64,7 +64,7 @@ def _refuse(mark: Mark, text: str, why: str) -> NoReturn:
         f"the span cannot be tagged: {why}",
         where=mark.where,
         got=f"{clip(mark.type)} from {mark.start} to {mark.end}, {clip(text[max(0, mark.start) : max(0, mark.end)])}",
-        expected="offsets that count characters (not bytes) from 0, the end one behind the last",
+        expected="offsets that count characters (not bytes) from 0, the end one after the last",
         do="mend the span or remove it",
     )
 

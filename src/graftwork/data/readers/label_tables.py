@@ -29,7 +29,7 @@ def read_class_weights(given: Any) -> dict[str, float]:
 
 
 def read_costs(given: Any) -> dict[str, dict[str, float]]:
-    """Return true label -> answer -> cost from such a mapping, or from a file: the header names the answers behind a
+    """Return true label -> answer -> cost from such a mapping, or from a file: the header names the answers after a
     first column, which holds the true labels.
 
     Raises `ConfigError` for a cost that is below 0 or for labels that differ in rows and columns, `DataError` and

@@ -77,7 +77,7 @@ class TextLines:
         self.path = path
         self._kept: list[tuple[int, str | DataError]] = []
         self._characters = 0  # of the lines kept
-        self._stream: Iterator[tuple[int, str | DataError]] | None = each_line(path)  # the lines behind those
+        self._stream: Iterator[tuple[int, str | DataError]] | None = each_line(path)  # the lines after those
         self._whole = False  # whether all lines are kept
 
     def __iter__(self) -> Iterator[tuple[int, str | DataError]]:

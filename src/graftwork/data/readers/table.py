@@ -277,7 +277,7 @@ def _format(path: Path) -> str:
         raise DataError(
             f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",
             where=str(path),
-            expected=f"{', '.join(_READ)}; all but .parquet with .gz, .bz2 or .xz behind it too",
+            expected=f"{', '.join(_READ)}; all but .parquet with .gz, .bz2 or .xz after it too",
             do=_REMEDIES.get(suffix, "rename or convert the file"),
         )
     return suffix

@@ -34,7 +34,7 @@ class Denoising:
     """Spans of a row become one mask each, its sentences change places, and an encoder-decoder writes the row anew."""
 
     share: float = 0.3  # of a row's tokens, masked
-    span: float = 3.0  # mean tokens behind a mask; some have none
+    span: float = 3.0  # mean tokens after a mask; some have none
     permuted: bool = True  # whether sentences, cut at full stops, change places
 
     VERSION: ClassVar[int] = 1

@@ -41,7 +41,7 @@ def t5_size(layers: int, width: int, heads: int, hidden: int) -> dict[str, Any]:
 @objectives.register("span_corruption")
 @dataclass(frozen=True)
 class SpanCorruption:
-    """Spans of a row are hidden, each behind a sentinel, and an encoder-decoder writes what stood there."""
+    """Spans of a row are hidden, each after a sentinel, and an encoder-decoder writes what stood there."""
 
     share: float = 0.15  # of a row's tokens, hidden
     span: float = 3.0  # mean tokens of a hidden span
@@ -64,7 +64,7 @@ class SpanCorruption:
         writing_network.require_spans(self.share, self.span)
 
     def extended(self, learned: Vocabulary) -> Vocabulary:
-        """Return the vocabulary with sentinels, and with the end token alone behind a text."""
+        """Return the vocabulary with sentinels, and with the end token alone after a text."""
         return with_end_token(learned, [sentinel(number) for number in range(SENTINELS)])
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:

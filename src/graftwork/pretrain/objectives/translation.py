@@ -27,7 +27,7 @@ LONGEST = 512  # positions of a fixed table at least: they cost nothing
 
 
 def transformer_size(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
-    """Return a size of the original Transformer: norms behind sums, one table for both halves and the output."""
+    """Return a size of the original Transformer: norms after sums, one table for both halves and the output."""
     own = {"activation_function": "relu", "scale_embedding": True, "init_std": width**-0.5}
     return writing_network.halves(layers, width, heads, dropout) | own
 
@@ -67,7 +67,7 @@ class Translation:
             )
 
     def extended(self, learned: Vocabulary) -> Vocabulary:
-        """Return the vocabulary with the end token alone behind a text."""
+        """Return the vocabulary with the end token alone after a text."""
         return with_end_token(learned)
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
