@@ -105,7 +105,7 @@ def test_drawn_splits_share_no_text(graft: Graft, written: Written) -> None:
 def test_conflicting_labels_are_reported(graft: Graft, written: Written) -> None:
     board = board_of(graft, written("odd.csv", HEADER, [*ROWS, ("text number 0", "b"), ("text number 1", "c")]))
     assert board["data_report"]["conflicts"]["groups"] == 2
-    assert "Texts that stand in several rows with different targets: 2 (4 rows)" in warnings(board)
+    assert "Texts that are in several rows with different targets: 2 (4 rows)" in warnings(board)
 
 
 def test_texts_of_every_alphabet_survive(graft: Graft, written: Written) -> None:

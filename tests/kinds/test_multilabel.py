@@ -33,7 +33,7 @@ def test_bars_and_lists_mean_the_same() -> None:
     [
         ("a||b", "the label is empty"),
         (" ", "the label is empty"),
-        ("a|a", "stands twice"),
+        ("a|a", "occurs twice"),
         (("1", "0", "1"), "looks like a vector of 0 and 1"),
         ("['a', 'b']", "a list written as text"),
         ('("a",)', "a list written as text"),

@@ -67,7 +67,7 @@ def test_only_the_same_word(backbone: Backbone) -> None:
 
 
 def test_what_can_not_be_asked(backbone: Backbone) -> None:
-    with pytest.raises(ConfigError, match="does not stand in the sentence"):
+    with pytest.raises(ConfigError, match="is not in the sentence"):
         nearest_in_context(backbone, "plays", ASKED, SENTENCES)
     with pytest.raises(ConfigError, match="no such depth"):
         nearest_in_context(backbone, "play", ASKED, SENTENCES, depth=3)

@@ -215,8 +215,8 @@ def of_texts(file: Any) -> None:
     [
         (linked, "char_embed is a link"),
         (softly, "char_embed is a link"),
-        (stored_elsewhere, "the numbers of char_embed stand in another file"),
-        (virtual, "the numbers of char_embed stand in another file"),
+        (stored_elsewhere, "the numbers of char_embed are in another file"),
+        (virtual, "the numbers of char_embed are in another file"),
         (inflated, "char_embed unpacks to far more"),
         (of_texts, "char_embed is no array of numbers"),
     ],

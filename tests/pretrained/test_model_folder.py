@@ -181,7 +181,7 @@ def test_weights_in_parts_are_put_together(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": mapped}))
     assert torch.equal(before, weights_of(opened(folder)))
     write_tensors(folder / "b.safetensors", {name: stored[name] for name in names})
-    with pytest.raises(StorageError, match="stands in two files"):
+    with pytest.raises(StorageError, match="is in two files"):
         opened(folder)
 
 

@@ -418,10 +418,10 @@ def test_many_labels_of_a_file_are_listed_by_the_commonest_confusions(page: Stag
         (b"text\ncaf\xe9\n", "not text in UTF-8"),
         (b"text\n", "no rows below its header"),
         (b"id,sentence\n1,a\n", "Line 1: no column text; the header has id, sentence."),
-        (b"text,text\na,b\n", "Line 1: the column text stands twice."),
+        (b"text,text\na,b\n", "Line 1: the column text occurs twice."),
         (b'id,text\r\n1,"a\r\nb"\r\n2\r\n', "Line 4: 1 cells, where the header has 2."),
         (b'text\n"a\n', "Line 2: a quoted cell does not end"),
-        (b'text\na "b"\n', "Line 2: a quote stands inside a cell"),
+        (b'text\na "b"\n', "Line 2: a quote is inside a cell"),
         (b"id,text\n1, \n", "Line 2: the cell of text is empty."),
     ],
 )

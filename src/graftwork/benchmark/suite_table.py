@@ -86,7 +86,7 @@ def remarks(content: Content) -> Iterator[str]:
     )
     server = any(row["split"] == "test" for row in content["published"])
     yield (
-        f"{hidden}{chosen}± sd over seeds; intervals and prices stand in the board of each task."
+        f"{hidden}{chosen}± sd over seeds; intervals and prices are in the board of each task."
         + " A row marked (test) was scored by the suite's own server on other rows." * server
     )
     if content["limit"]:

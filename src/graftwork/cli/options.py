@@ -38,7 +38,7 @@ _TASK_COLUMNS = (  # the same of a file to train on
 
 
 class Option(click.Option):
-    """An option that stands below `heading` in `--help`; a shell completes its value by its metavar."""
+    """An option that is below `heading` in `--help`; a shell completes its value by its metavar."""
 
     heading = "Options"
 
@@ -231,7 +231,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _apply(function: F, flags: tuple[Callable[[Any], Any], ...], heading: str = "") -> F:
-    """Decorate with every flag; in `--help` those with a heading stand below it."""
+    """Decorate with every flag; in `--help` those with a heading are below it."""
     for flag in reversed(flags):
         function = flag(function)
         if heading:

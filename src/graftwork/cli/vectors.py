@@ -58,7 +58,7 @@ def about(vectors: WordVectors) -> list[str]:
     """Describe a table of word vectors: its size, and how many lines were dropped."""
     lines = [f"{len(vectors.words):,} words, {vectors.width} numbers each"]
     if vectors.dropped:
-        lines.append(f"{vectors.dropped:,} lines were left out: their word had stood before, or they had none")
+        lines.append(f"{vectors.dropped:,} lines were left out: their word had occurred before, or they had none")
     return lines
 
 

@@ -14,7 +14,7 @@ class Heading:
 
     title: str
     hint: str = ""
-    number: bool = True  # numbers stand to the right
+    number: bool = True  # numbers are to the right
 
 
 @dataclass(frozen=True)

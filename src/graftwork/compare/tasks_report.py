@@ -170,7 +170,7 @@ def _tasks(content: Content, folder: Path) -> PageTable:
 
 
 def _first(answer: str) -> str:
-    """Return the first sentence of a board's answer; the rest stands on the board."""
+    """Return the first sentence of a board's answer; the rest is on the board."""
     return answer.partition(". ")[0].removesuffix(".") + "."
 
 

@@ -181,7 +181,7 @@ def _cell(value: Any) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    """Return what stands in a dictionary as JSON, with its numbers."""
+    """Return what is in a dictionary as JSON, with its numbers."""
     if isinstance(value, Mapping):
         return {str(name): _inside(item) for name, item in value.items()}
     if (items := _items(value)) is not None:

@@ -114,7 +114,7 @@ class AsksPassages(Protocol):
 
 @runtime_checkable
 class FindsTexts(Protocol):
-    """A kind whose answers stand in what is read: each can be written as a text, and a text be found again there."""
+    """A kind whose answers are in what is read: each can be written as a text, and a text be found again there."""
 
     def as_text(self, target: Any) -> str:
         """Return the first right answer of a target; "" for no answer."""
@@ -126,7 +126,7 @@ class FindsTexts(Protocol):
         """Return whether an example of this task may have no answer."""
 
     def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[tuple[int, int], float] | None]:
-        """Return the first and the last word where the text of each example stands, with 1.
+        """Return the first and the last word where the text of each example is, with 1.
 
         Where it stands nowhere, they are those of what is most alike, with a likeness below 1; None where nothing is.
         """
@@ -144,7 +144,7 @@ class FindsTexts(Protocol):
         """
 
     def answered(self, logits: Numbers, examples: Sequence[Example], task: Task) -> list[str]:
-        """Return the text that each of these logits predicts, as it stands in what is read; "" for no answer."""
+        """Return the text that each of these logits predicts, as it is in what is read; "" for no answer."""
 
 
 @runtime_checkable

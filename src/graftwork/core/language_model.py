@@ -89,7 +89,7 @@ class TokenTree:
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """(N, N): True where the second node is the first one or stands in front of it."""
+        """(N, N): True where the second node is the first one or is in front of it."""
         found = np.eye(len(self.tokens), dtype=bool)
         for row, parent in enumerate(self.parents):
             if parent:

@@ -165,7 +165,7 @@ class Model(nn.Module):
     def own_blocks(self, first: int, decay: float = 1.0) -> None:
         """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included.
 
-        In an encoder-decoder the decoder's blocks stand above the encoder's. Each block has `decay` x the learning
+        In an encoder-decoder the decoder's blocks are above the encoder's. Each block has `decay` x the learning
         rate of the block above it, the embeddings the lowest; an encoder's highest block has the full rate too. Blocks
         that share their weights change together, including the lowest one.
         """

@@ -11,7 +11,7 @@ NOTHING = "(nothing)"  # `Outcome.true` of what only an answer has
 class Outcome(NamedTuple):
     """One comparison of a target and an answer: an example has one, or one for each of its labels, spans or words."""
 
-    true: str  # what stands in the target
+    true: str  # what is in the target
     found: str  # what the answer has in its place
     right: bool
     note: str = ""  # why it is wrong although `true` and `found` are equal

@@ -32,7 +32,7 @@ def register_metric(name: str, function: Function, *, higher_is_better: bool = T
     """Register `function(y, y_hat)` as the metric `name`, for `metrics=[name]`; return the name.
 
     As for scikit-learn's metrics `y` and `y_hat` are the targets and the predictions of N examples: labels as they
-    stand in the file (N,), numbers in the file's units (N,), or 0 and 1 of a multilabel task (N, C). Its score is a
+    are in the file (N,), numbers in the file's units (N,), or 0 and 1 of a multilabel task (N, C). Its score is a
     fraction, at most 1; where higher is not better it counts negatively. Not a number counts as 0. Its intervals come
     from the same bootstrap as those of any metric: the function is called for every draw.
 

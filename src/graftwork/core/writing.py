@@ -43,7 +43,7 @@ class Instruction:
 
     source_language: str | None = None  # a tag of its tokenizer
     target_language: str | None = None
-    source_prefix: str | None = None  # stands before every text that is read
+    source_prefix: str | None = None  # is before every text that is read
 
     @classmethod
     def of(cls, task: Task) -> Instruction | None:

@@ -204,7 +204,7 @@ def _without_leaks(
         raise DataError(
             f"without rows of validation and test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
             where=str(task.data),
-            got=f"{counts['exact']:,} rows that stand there, {counts['near']:,} that nearly do, of {len(leaks):,}",
+            got=f"{counts['exact']:,} rows that are there, {counts['near']:,} that nearly are, of {len(leaks):,}",
             do="add rows to train, or leave --drop-leaks out",
         )
     return listed | {"train": kept}, counts

@@ -38,7 +38,7 @@ class GenerationSettings:
     target_language: str | None = field(default=None, metadata=IN_QUESTION)
     # tag of the language that is written; None: that of the backbone's folder, if any
     source_prefix: str | None = field(default=None, metadata=IN_QUESTION)
-    # what stands before every text that a network reads, its last blank included; None: nothing
+    # what is before every text that a network reads, its last blank included; None: nothing
 
     def __post_init__(self) -> None:
         for name, least in (("beams", 1), ("no_repeat", 0), ("longest", 1)):
@@ -68,7 +68,7 @@ class Generation:
     mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
-        """Return the references as they stand in the file. Raises `DataError` where there is none, or an empty one."""
+        """Return the references as they are in the file. Raises `DataError` where there is none, or an empty one."""
         references = text if isinstance(text, tuple) else (text,)
         if not references or not all(reference.strip() for reference in references):
             several = isinstance(text, tuple) and len(text) > 1

@@ -71,7 +71,7 @@ class Multilabel(PooledKind):
             require_label(label, task, where)
         if len(set(labels)) < len(labels):
             raise DataError(
-                "a label stands twice",
+                "a label occurs twice",
                 where=where,
                 got=clip(SEPARATOR.join(labels)),
                 expected="each label once",

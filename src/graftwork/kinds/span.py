@@ -33,7 +33,7 @@ UNSEEN = -20.0  # logits of a word outside the network's input: below those of w
 class SpanSettings:
     """The settings of extractive question answering."""
 
-    realign: bool = False  # take an answer that does not stand at its offset where it stands nearest to it
+    realign: bool = False  # take an answer that is not at its offset where it is nearest to it
     unanswerable: bool = field(default=False, metadata=DERIVED)  # some training questions have no answer
 
 
@@ -69,7 +69,7 @@ class Span:
             raise DataError(
                 "no training question has an answer: there is nothing to learn",
                 where=str(task.data),
-                do="add questions whose answers stand in their passages",
+                do="add questions whose answers are in their passages",
             )
         return task.resolved(metrics=task.metrics or METRICS, unanswerable=not all(targets))
 
@@ -217,7 +217,7 @@ class Span:
         return likely_spans(spans, chances, silent, words, self.longest)
 
     def answered(self, logits: Ragged, examples: Sequence[Example], task: Task) -> list[str]:
-        """Return the predicted answers as they stand in the passages; "" for no answer."""
+        """Return the predicted answers as they are in the passages; "" for no answer."""
         return [answer["answer"] for answer in self.decode(logits, task, examples)]
 
     def sentence(self, answer: Mapping[str, Any]) -> str:

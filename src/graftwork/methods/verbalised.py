@@ -1,5 +1,5 @@
 """Verbalised: the answer is a text. A network that writes is trained to write labels or numbers, and each answer gets
-its likelihood of being written; answers that stand in what is read are written and looked up there (T5, Raffel et al.
+its likelihood of being written; answers that are in what is read are written and looked up there (T5, Raffel et al.
 2020, arXiv:1910.10683)."""
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
 class Verbalised:
     """The method `by`, trained to write a task's answers; they are then scored by their likelihood, or looked up."""
 
-    prefix: str = NO_PREFIX  # stands before the fields, such as the name of a task that the network knows: mrpc, stsb
+    prefix: str = NO_PREFIX  # is before the fields, such as the name of a task that the network knows: mrpc, stsb
     step: float = 0.0  # numbers of a regression are rounded to multiples of it; 0: about 26 of them, by their range
     by: str = field(default="lora", metadata={TOLD: True})  # how the network is trained, with its hyper-parameters
 
@@ -161,7 +161,7 @@ class Verbalised:
         return shown, right, {"answers": list(answers.texts), "numbers": list(answers.numbers), "longest": longest}
 
     def _lesson_of_parts(self, bench: Workbench, network: Backbone) -> Lesson:
-        """Return what is read and written where the answers stand in what is read."""
+        """Return what is read and written where the answers are in what is read."""
         kind, splits = bench.setting.kind, (bench.train, bench.validation)
         assert isinstance(kind, FindsTexts) and isinstance(network, TextWriter)
         shown = {split.name: taught_parts(network, split.examples, self.prefix, kind) for split in splits}

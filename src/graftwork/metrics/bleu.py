@@ -1,4 +1,4 @@
-"""BLEU: how many n-grams of the written texts stand in their references, with a penalty for texts that are too short
+"""BLEU: how many n-grams of the written texts are in their references, with a penalty for texts that are too short
 (Papineni et al. 2002, doi:10.3115/1073083.1073135)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Abstaining: an answer whose probability is below a threshold is withheld, and its best guess stands beside it.
+"""Abstaining: an answer whose probability is below a threshold is withheld, and its best guess is beside it.
 
 The threshold is given, or chosen on the validation rows of a module for the precision of the answers that are left.
 """

@@ -17,7 +17,7 @@ from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.registry import exporters, kinds
 
 EXPORTED = "graftwork.json"  # the content of module.json, and "export": format, files and their hashes
-EXPORTED_BANK = "graftwork_bank.json"  # the same of many tasks; the content of module.json stands in tasks/NAME.json
+EXPORTED_BANK = "graftwork_bank.json"  # the same of many tasks; the content of module.json is in tasks/NAME.json
 FORMAT_OF_EXPORT = 1
 PARTS = "parts"  # in selftest.json: what the folder was made of, so that a changed part can be named
 LONG = "long"  # in the self-test of a task of a bank: that of a text longer than the network reads

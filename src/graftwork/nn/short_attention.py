@@ -94,7 +94,7 @@ KeyHook = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # keys and values (
 def register_key_hook(module: nn.Module, hook: KeyHook) -> RemovableHandle:
     """Let `hook` replace the keys and values of an attention `module` until the handle is removed.
 
-    The K - T further ones stand before those of the text, and every query sees them. H is the number of heads of the
+    The K - T further ones are before those of the text, and every query sees them. H is the number of heads of the
     keys, which may be fewer than those of the queries.
     """
     hooks: OrderedDict[int, KeyHook] = module.__dict__.setdefault(HOOKS, OrderedDict())

@@ -75,9 +75,7 @@ def nearest_in_context(
     if not 0 <= depth <= backbone.card.blocks:
         raise ConfigError("no such depth", got=str(depth), expected=f"0 to {backbone.card.blocks}")
     if word.lower() not in map(str.lower, own):
-        raise ConfigError(
-            f"the word {word!r} does not stand in the sentence", got=" ".join(own), do="write it as it stands there"
-        )
+        raise ConfigError(f"the word {word!r} is not in the sentence", got=" ".join(own), do="write it as it is there")
     place = [other.lower() for other in own].index(word.lower())
     asked = _vectors(backbone, [own], depth)[place]  # (D,)
     wanted = (one for one in sentences if one != own and (not same_word or _places(one, word)))

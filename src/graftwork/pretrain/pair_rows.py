@@ -22,7 +22,7 @@ class PairRows:
     """The pairs of a split whose documents are source and target in turn; an instance of `VariedRows`.
 
     A pair of which one side is longer than `length` ids, its end token included, is left out. In every epoch the pairs
-    stand in order of their lengths, those of equal lengths in a drawn order, and are cut into steps of at most
+    are in order of their lengths, those of equal lengths in a drawn order, and are cut into steps of at most
     `batch` x `length` ids of the longer side, padding included; the steps then come in a drawn order.
     """
 

@@ -132,13 +132,13 @@ def _own(file: h5py.File, path: str, where: Path) -> h5py.Dataset:
                 "the weights are not whole", where=str(where), got=f"no {path}", do="get the file again"
             )
         if not isinstance(link, h5py.HardLink):
-            raise StorageError(f"{path} is a link", where=str(where), expected="arrays that stand in the file itself")
+            raise StorageError(f"{path} is a link", where=str(where), expected="arrays that are in the file itself")
         group = group[part]
     if not isinstance(group, h5py.Dataset) or group.dtype.kind != "f":
         raise IncompatibleModule(f"{path} is no array of numbers", where=str(where), do="get the file again")
     if group.external or group.is_virtual:
         raise StorageError(
-            f"the numbers of {path} stand in another file", where=str(where), expected="arrays in the file itself"
+            f"the numbers of {path} are in another file", where=str(where), expected="arrays in the file itself"
         )
     if group.nbytes > MOST_UNPACKED * where.stat().st_size:
         raise StorageError(

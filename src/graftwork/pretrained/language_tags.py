@@ -77,7 +77,7 @@ def _template(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBackbone:
-    """Return a network that reads texts, told its languages and what stands before every text.
+    """Return a network that reads texts, told its languages and what is before every text.
 
     Raises `ConfigError` for languages that it has no tags of, and where it has to be told them.
     """

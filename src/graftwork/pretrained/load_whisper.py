@@ -91,7 +91,7 @@ class Speaks:
         name = backbone.card.id
         if given.source_prefix:
             raise ConfigError(
-                "this backbone reads sounds, before which no text can stand",
+                "this backbone reads sounds, before which no text can be",
                 where=name,
                 got=f"source_prefix {given.source_prefix!r}",
                 do="leave source_prefix out",

@@ -125,7 +125,7 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
         twice = next((name for name in tensors if name in stored), None)
         if twice is not None:
             raise StorageError(
-                f"the tensor {clip(twice)} stands in two files", where=str(path), expected="every tensor once"
+                f"the tensor {clip(twice)} is in two files", where=str(path), expected="every tensor once"
             )
         stored |= tensors
     return stored

@@ -59,7 +59,7 @@ class SpecialTokens:
     banned: tuple[tuple[int, ...], ...] = ()  # sequences of tokens that are never written
     banned_first: tuple[int, ...] = ()  # tokens that no text begins with
     languages: tuple[int, ...] = ()  # the likeliest of them enters after the first of `start`, for each sequence
-    lead: str = ""  # stands before every text in tokens, and is no part of it: a space
+    lead: str = ""  # is before every text in tokens, and is no part of it: a space
 
     @property
     def identity(self) -> str:
@@ -137,7 +137,7 @@ class Seq2SeqBackbone:
 
     @cached_property
     def _views(self) -> list[tuple[str, Reading]]:
-        """What stands before the names of parts, with what finds the parts by their roles."""
+        """What is before the names of parts, with what finds the parts by their roles."""
         layout = self.layout
         decoder, encoder = self.module.get_submodule(layout.decoder), self.module.get_submodule(layout.encoder)
         parts = (
@@ -282,7 +282,7 @@ class Seq2SeqBackbone:
 
 
 def encoder_alone(network: PreTrainedModel, path: str) -> nn.Module:
-    """Return the encoder at `path`, the same modules, as it stands in a network of the encoder alone."""
+    """Return the encoder at `path`, the same modules, as it is in a network of the encoder alone."""
     encoder = network.get_submodule(path)
     alone: Any = MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(network.config), None)
     if alone is None:

@@ -43,7 +43,7 @@ def fewer_tokens(tokenizer: Tokenizer, used: Iterable[int]) -> tuple[Tokenizer, 
 
 
 def _single(token: str) -> bool:
-    """Return whether a piece is one character or byte, whatever mark stands beside it."""
+    """Return whether a piece is one character or byte, whatever mark is beside it."""
     bare = token
     for mark in CONTINUES:
         bare = bare.removeprefix(mark).removesuffix(mark)

@@ -31,7 +31,7 @@ class TextReader:
     max_length: int  # T at most, special tokens included
     towers: int = 1  # sequences that a pair becomes
     token_types: bool = False  # True if the network takes `token_type_ids`
-    before: str = ""  # stands before the first text of every example without words
+    before: str = ""  # is before the first text of every example without words
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TextReader:
         """Return itself: it has no state to train."""

@@ -41,7 +41,7 @@ class TransformerBackbone:
     pad_id: int
     layout: Layout
     head: HeadPlace | None = None  # where the head of a language model is found
-    before: str = ""  # stands before every text that is read
+    before: str = ""  # is before every text that is read
 
     def __post_init__(self) -> None:
         pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))

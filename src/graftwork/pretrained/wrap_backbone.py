@@ -80,9 +80,7 @@ def wrap_backbone(
     )
     _require_paths(layout, listed, roles or {})
     for part in network.modules():
-        if isinstance(
-            part, nn.TransformerEncoder
-        ):  # it would ask blocks that are stood in for, and cut the padding off
+        if isinstance(part, nn.TransformerEncoder):  # it would ask blocks that are replaced, and cut the padding off
             part.enable_nested_tensor = part.use_nested_tensor = False
     backbones.register_own(name, WrappedFamily(name, network, words.to_str(), layout, max_length, padding[0]))
     return name

@@ -65,7 +65,7 @@ def tensors_of(backbone: TransformerBackbone) -> dict[str, Tensor]:
 
 
 def _before(backbone: TransformerBackbone) -> str:
-    """Return what stands before the names of an encoder's tensors in its encoder-decoder."""
+    """Return what is before the names of an encoder's tensors in its encoder-decoder."""
     module: Any = backbone.module
     inner = getattr(module.config, "is_encoder_decoder", False) or type(module).__name__.endswith("Encoder")
     return ENCODER if inner and not hasattr(module, "encoder") else ""

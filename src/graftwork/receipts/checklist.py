@@ -142,7 +142,7 @@ def _splits(receipt: Receipt) -> str:
     part = (receipt["rerun"] or {}).get("draw")
     rejected = number(data["rejected_rows"])
     how += f"; train and validation are draw {number(part['number'])} at {part['size']}" if part else ""
-    return f"there are {sizes}, {how}; rows whose inputs stand in train too: {leaks}; rows rejected: {rejected}"
+    return f"there are {sizes}, {how}; rows whose inputs are in train too: {leaks}; rows rejected: {rejected}"
 
 
 def _drawn(data: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from graftwork.serve.predict_route import read_body, to_json
 from graftwork.serve.request_parsing import read_row
 from graftwork.serve.service import Service, without_places
 
-LABELLED = ("classification", "multilabel", "regression")  # kinds whose target stands in a column `label`
+LABELLED = ("classification", "multilabel", "regression")  # kinds whose target is in a column `label`
 
 
 def takes_feedback(service: Service, task: TaskEntry) -> bool:

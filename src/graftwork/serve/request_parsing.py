@@ -76,7 +76,7 @@ def _abstaining(
 
 
 def read_row(row: Any, where: str, number: int, catalogue: Catalogue, limits: ServerLimits) -> RequestRow:
-    """Return the `number`th row of a request, which stands at `where`. Raises as `read_request`."""
+    """Return the `number`th row of a request, which is at `where`. Raises as `read_request`."""
     given = dict(checked_row(row, where))
     asked = given.pop("task")
     _check_sizes(given, where, limits)

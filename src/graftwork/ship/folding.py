@@ -20,7 +20,7 @@ from graftwork.targets.linear_head import PooledHead
 from graftwork.train.loop import FittedModel
 from graftwork.train.probe import Probe
 
-ENDING_IN_BLOCKS = (  # nothing stands after the last block: cut lower, their output is the states there
+ENDING_IN_BLOCKS = (  # nothing is after the last block: cut lower, their output is the states there
     "bert", "ernie", "electra", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "mpnet",
 )  # fmt: skip
 KEPT_FACTS = ("blind", THRESHOLDS_FACT)  # of the answers, whatever method gives them

@@ -1,4 +1,4 @@
-"""Many tasks on one backbone as one ONNX graph: adapters are inputs of it, heads stand beside it.
+"""Many tasks on one backbone as one ONNX graph: adapters are inputs of it, heads are beside it.
 
 The graph takes a row of tokens, the slot of each row's task, and the stacked weights of all tasks' adapters; at an
 adapted place every row passes the weights of its own slot. It gives pooled features, or the states of words, at the

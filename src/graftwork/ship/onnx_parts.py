@@ -174,5 +174,5 @@ def _described(array: NDArray[Any], recorded: Sequence[str], outputs: int) -> st
         return f"{name} has its numbers in another order"
     edge = float(np.mean(np.abs(array) >= largest * 0.995))
     if edge > MOST_AT_EDGE and array.size > 1 / MOST_AT_EDGE:
-        return f"{name} is saturated: {edge:.1%} of it stands at its largest number"
+        return f"{name} is saturated: {edge:.1%} of it is at its largest number"
     return f"{name} is another"

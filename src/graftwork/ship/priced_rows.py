@@ -34,7 +34,7 @@ class PricedRow:
 
     @property
     def pretrained(self) -> bool:
-        """Return whether it stands on a pretrained network, and so has a share in its pre-training."""
+        """Return whether it is on a pretrained network, and so has a share in its pre-training."""
         made = configured_from(self.method).method
         return made.uses_backbone and not getattr(made, "FRESH_WEIGHTS", False)
 

@@ -1,6 +1,6 @@
 """A scikit-learn pipeline of TF-IDF and a linear SVM, made of arrays and words in a folder: nothing in it is run.
 
-A copy of this file stands in each exported folder. It needs scikit-learn and nothing of Graftwork.
+A copy of this file is in each exported folder. It needs scikit-learn and nothing of Graftwork.
 """
 
 from __future__ import annotations

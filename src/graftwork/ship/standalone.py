@@ -40,7 +40,7 @@ def save_standalone(
     """Write `module` on another network to the new `folder`, with that network inside; return it, opened.
 
     With `head`, the module is that linear layer on the output of `backbone`, a `linear_probe` of its last block.
-    Without it the module's own adapters and head stand on `backbone`, which has the sites and the width of the
+    Without it the module's own adapters and head are on `backbone`, which has the sites and the width of the
     module's. `stored_as` is that of `write_backbone`, and `precision`, by default the module's, that in which the new
     one computes. The self-test has the texts of the module's, and the answers of the new one. `scores` are empty: they
     are not known before they are measured.

@@ -20,7 +20,7 @@ LEFT_OUT = {
     "MultiRC": "an answer has a score for each of its question's candidates together, which no kind gives",
     "ReCoRD": "a blank filled by one of many mentions in the passage, which no kind does",
 }
-MARKED = "the word that is asked about stands between asterisks in both sentences: *word*"
+MARKED = "the word that is asked about is between asterisks in both sentences: *word*"
 MENTIONS = "one text, the noun phrase between asterisks and the pronoun between number signs: *Mark* … #him#"
 
 Item = dict[str, Any]

@@ -1,6 +1,6 @@
 """Faults of written texts that no similarity score shows: words and numbers from nowhere, repeats, empty and cut texts.
 
-A triple of words or a number that stands neither in the source nor in any training target is new: it may be right, and
+A triple of words or a number that is neither in the source nor in any training target is new: it may be right, and
 it is where a fluent text invents (Maynez et al. 2020, arXiv:2005.00661).
 """
 

@@ -26,7 +26,7 @@ LISTINGS: Mapping[str, tuple[str, ...]] = {  # further fields: all labels, the l
     "text": ("labels",), "pair": ("labels",), "number": ("least", "most"), "number_of_pair": ("least", "most")
 }  # fmt: skip
 KEYS = ("instruction", "example", "answer", "separator", "words")
-_MARK = "\0"  # in place of a text, to find what stands around it
+_MARK = "\0"  # in place of a text, to find what is around it
 SEPARATOR = "\n\n"  # between the instruction, the shots and the example
 
 
@@ -92,7 +92,7 @@ class Template:
         return self.answer.format(answer=_MARK).partition(_MARK)[2] if self.is_free else ""
 
     def opening(self, words: Sequence[str]) -> str:
-        """Return the instruction, as it stands in front."""
+        """Return the instruction, as it is in front."""
         return self.instruction.format(**_listed(words))
 
     def question(self, inputs: Mapping[str, Any], words: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Schemes of tags that mark spans, and their reading as B-TYPE, I-TYPE and O (IOB2).
 
 A letter tells the place of a word in its span: B begins it, I or M is inside, E or L ends it, and S, U or W is all of
-it. The type stands after the letter, before it, or nowhere. Spans are found as by the script of the CoNLL shared tasks
+it. The type is after the letter, before it, or nowhere. Spans are found as by the script of the CoNLL shared tasks
 (Tjong Kim Sang & Buchholz 2000, arXiv:cs/0009008) and by default in seqeval (Nakayama 2018).
 """
 

@@ -1,6 +1,6 @@
-"""Written answers in passages: where a text stands, the parts of a long passage, and logits of written answers.
+"""Written answers in passages: where a text is, the parts of a long passage, and logits of written answers.
 
-A text that does not stand in the passage word by word is looked up as the evaluation of SQuAD compares answers, without
+A text that is not in the passage word by word is looked up as the evaluation of SQuAD compares answers, without
 case, ASCII punctuation and articles (Rajpurkar et al. 2016, arXiv:1606.05250).
 """
 
@@ -25,12 +25,12 @@ ALIKE = 0.5  # least F1 of words that a text has in common with what is taken fo
 SHARED = 4  # parts share 1 / SHARED of their words with the next
 FEWEST = 16  # words of a part: where a question leaves room for fewer, its passage is not divided
 APART = math.log(2)  # the logit of every other word is at least this much lower than that of the written answer
-NOWHERE = 20.0  # the best span is at least this much lower than "no answer", where a text stands nowhere
+NOWHERE = 20.0  # the best span is at least this much lower than "no answer", where a text is nowhere
 LEAST_SHARE = 1e-9  # of the probability, for all other words
 
 
 def span_of(text: str, passage: Passage, question: str) -> tuple[tuple[int, int], float] | None:
-    """Return the first and the last word where a text stands, with 1; else of what is most alike, with the likeness.
+    """Return the first and the last word where a text is, with 1; else of what is most alike, with the likeness.
 
     Of several places it is the one nearest to the words of the question; of equals the first. None: nothing is alike.
     """

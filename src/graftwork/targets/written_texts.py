@@ -34,7 +34,7 @@ def written_array(
 
 
 def written_by_rank(ranks: Sequence[Sequence[Text]]) -> NDArray[Any]:
-    """Return (N,) of `WRITTEN` from N texts, then the N second best, and so on; each text stands once in an answer."""
+    """Return (N,) of `WRITTEN` from N texts, then the N second best, and so on; each text is once in an answer."""
     rows = []
     for best, *others in zip(*ranks, strict=True):
         apart = {other[0]: other for other in reversed(others) if other[0] != best[0]}

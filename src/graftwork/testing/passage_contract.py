@@ -75,9 +75,7 @@ def _check_answer(answer: Mapping[str, Any], golds: Golds) -> None:
     require(next(iter(answer.values())) == answer["answer"] == wanted, f"{answer} decodes {wanted!r}")
     for one in (answer, *answer["n_best"]):
         place = one["start"], one["end"]
-        require(
-            one["answer"] == (golds.passage.text[slice(*place)] if one["answer"] else ""), f"{one} stands elsewhere"
-        )
+        require(one["answer"] == (golds.passage.text[slice(*place)] if one["answer"] else ""), f"{one} is elsewhere")
         require(0 <= one["probability"] <= 1, f"not a probability: {one}")
     listed = [one["answer"] for one in answer["n_best"]]
     require(listed[0] == wanted and listed.count("") == 1, f"the n best are {listed}")
@@ -116,7 +114,7 @@ def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
 def _check_texts(
     kind: FindsTexts, predictions: Callable[..., Any], encoded: Ragged, examples: Sequence[Example], task: Task
 ) -> None:
-    """Check that right answers as texts are found where they stand, and that what is likely is predicted."""
+    """Check that right answers as texts are found where they are, and that what is likely is predicted."""
     texts = [kind.as_text(example.target) for example in examples]
     spans = [kind.place_of(example.target) for example in examples]
     found_at = kind.found(texts, examples)

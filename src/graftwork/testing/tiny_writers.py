@@ -89,7 +89,7 @@ def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
     told = {part: getattr(config, part) for part in ("decoder_start_token_id", "eos_token_id", "pad_token_id")}
     network.generation_config = GenerationConfig(**told, **STATED.get(name, {}))
     network.save_pretrained(folder)
-    if name == "t5 gated":  # as it stands in the folders of T5 1.1
+    if name == "t5 gated":  # as it is in the folders of T5 1.1
         content = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(content | {"tie_word_embeddings": False}))
     return folder

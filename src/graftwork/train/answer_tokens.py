@@ -20,7 +20,7 @@ def prompt_tokens_of(
 ) -> list[PromptTokens]:
     """Tokenise contexts, each with its continuations.
 
-    Where one continuation begins another, `end` stands after each or, if it has no token, the one that ends texts.
+    Where one continuation begins another, `end` is after each or, if it has no token, the one that ends texts.
     Raises `ConfigError` for a continuation without a token, and where continuations need an end and there is none.
     """
     heads = [context.rstrip() for context in contexts]

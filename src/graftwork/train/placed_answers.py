@@ -1,4 +1,4 @@
-"""A network that writes answers which stand in what it reads: they are looked up there, part by part of a long text."""
+"""A network that writes answers which are in what it reads: they are looked up there, part by part of a long text."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Part(NamedTuple):
 class WrittenParts(NamedTuple):
     """The texts written for an example, over all of its parts."""
 
-    span: Span | None  # where the likeliest of the texts that were found stands, or what is most alike
+    span: Span | None  # where the likeliest of the texts that were found is, or what is most alike
     chance: float  # the log-probability of that text, plus the logarithm of the likeness
     silent: float  # that of no answer, where it is least likely
-    stray: bool  # texts were written, and none of them stands in its part
+    stray: bool  # texts were written, and none of them is in its part
 
 
 def parts_for(network: Backbone, examples: Sequence[Example], prefix: str) -> list[Part]:
@@ -62,7 +62,7 @@ def parts_for(network: Backbone, examples: Sequence[Example], prefix: str) -> li
 
 @dataclass
 class PlacedAnswers:
-    """A trained network that writes, and a task whose answers stand in what it reads. A `Fitted` that `ReadsBack`."""
+    """A trained network that writes, and a task whose answers are in what it reads. A `Fitted` that `ReadsBack`."""
 
     writer: FittedWriter
     task: Task
@@ -92,7 +92,7 @@ class PlacedAnswers:
         return self._kind.likely([one.span for one in said], [one.chance for one in said], silent, examples)
 
     def outside(self, examples: Sequence[Example]) -> int:
-        """Count the examples for which the network writes a text that does not stand in what it reads."""
+        """Count the examples for which the network writes a text that is not in what it reads."""
         return sum(one.stray for one in self._said(examples))
 
     def _said(self, examples: Sequence[Example]) -> list[WrittenParts]:

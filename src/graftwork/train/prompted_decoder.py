@@ -91,7 +91,7 @@ class PromptedDecoder:
         return [score for (score,) in self.likelihoods(asked)]
 
     def reserve(self, search: TextSearch) -> int:
-        """Return the tokens of the longest text: it stands after the prompt."""
+        """Return the tokens of the longest text: it is after the prompt."""
         return search.longest
 
     def _margins(self, part: Sequence[PromptTokens], before: Earlier | None) -> list[list[float]]:

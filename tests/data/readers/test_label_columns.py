@@ -98,7 +98,7 @@ def test_one_label_of_each_row_is_its_class(tmp_path: Path) -> None:
 def test_what_is_no_mark(tmp_path: Path, mark: str, do: str) -> None:
     path = table(tmp_path)
     path.write_text(path.read_text() + f"60,text 60,0,0,{mark}\n")
-    with pytest.raises(DataError, match="neither 0 nor 1 stands in the column of the label 'insult'") as caught:
+    with pytest.raises(DataError, match="neither 0 nor 1 is in the column of the label 'insult'") as caught:
         read(path, label="toxic,obscene,insult")
     assert caught.value.where == f"{path}:62" and do in caught.value.do
     rejects = str(tmp_path / "bad.jsonl")

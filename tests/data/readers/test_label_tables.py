@@ -28,7 +28,7 @@ def test_weights_are_read(tmp_path: Path) -> None:
     ("text", "what", "where"),
     [
         ("label,count\na,1\n", "there is no column 'weight'", ":1"),
-        ("label,weight\na,1\na,2\n", "the label 'a' stands twice", ":3"),
+        ("label,weight\na,1\na,2\n", "the label 'a' occurs twice", ":3"),
         ("label,weight\na,0\n", "a weight that can't be used", ":2"),
         ("label,weight\na,much\n", "a weight that can't be used", ":2"),
         ("label,weight\na,inf\n", "a weight that can't be used", ":2"),
@@ -63,7 +63,7 @@ def test_costs_are_read(tmp_path: Path) -> None:
         (",a,b\na,0,1 EUR\nb,1,0\n", "a cost that can't be used"),
         (",a,b\na,0,1\n", "'b' is missing among the rows"),
         (",a\na,0\nb,1\n", "'b' is missing among the columns"),
-        (",a,b\na,0,1\nb,1,0\nb,1,0\n", "the label 'b' stands twice"),
+        (",a,b\na,0,1\nb,1,0\nb,1,0\n", "the label 'b' occurs twice"),
         (",a,b\na,0\nb,1,0\n", "the row has too few fields"),
         ({"a": {"a": 0, "b": None}}, "a cost that can't be used"),
         ({"a": {"a": 0, "b": 1}, "b": {"a": 1}}, "'b' is missing among the columns"),

@@ -75,7 +75,7 @@ def test_one_file_is_split_by_article(tmp_path: Path) -> None:
         for name, split in data.splits.items()
     }
     assert not (articles["train"] & articles["test"] or articles["validation"] & (articles["train"] | articles["test"]))
-    assert "by a hash of the article (title), 20 in all: no article (title) stands in two" in data.report["splits"]
+    assert "by a hash of the article (title), 20 in all: no article (title) is in two" in data.report["splits"]
     assert data.report["passages"] == {"train": 32, "validation": 4, "test": 4}
     assert data.task.metrics == ("span_f1", "exact_match") and not data.task.settings.unanswerable
     first = everything(data)[0]
@@ -171,7 +171,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"is_impossible": True}, ["it has answers and is said to have none"]),
     ({"answers": [], "is_impossible": False}, ["said to have an answer and has none"]),
     ({"is_impossible": 0}, ["is_impossible is neither true nor false"]),
-    ({"id": "q2"}, ["the id 'q2' stands twice", "it stands at"]),
+    ({"id": "q2"}, ["the id 'q2' occurs twice", "it is at"]),
 ]
 
 

@@ -73,7 +73,7 @@ def test_the_rest_is_what_a_file_without_the_bad_rows_is(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "change", [{"answers": [{"text": "nobody", "answer_start": 3}]}, {"id": "q4"}], ids=["misplaced", "stands twice"]
+    "change", [{"answers": [{"text": "nobody", "answer_start": 3}]}, {"id": "q4"}], ids=["misplaced", "occurs twice"]
 )
 def test_bad_questions_of_lines_are_told_whole(tmp_path: Path, change: dict[str, Any]) -> None:
     asked = [
@@ -155,7 +155,7 @@ def test_questions_one_by_one(tmp_path: Path) -> None:
     path = write(tmp_path, "t.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     data, rejects = loaded(path, kind="span")
     assert [line["line"] for line in rejects] == [4, 6, 8, 10]
-    told = ["are not at their offsets", "not in its context", "stands twice", "'answers' is missing"]
+    told = ["are not at their offsets", "not in its context", "occurs twice", "'answers' is missing"]
     assert all(words in line["what"] for words, line in zip(told, rejects, strict=True))
     assert len(inputs(data, "question")) == 16
     articles = [

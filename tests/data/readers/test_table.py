@@ -176,7 +176,7 @@ BAD = [
         "one JSON object",
     ),
     ("t.jsonl", '["a"]\n', ":1", "not a JSON object", '{"text": "…", "label": "…"}'),
-    ("t.jsonl", '{"text": "a", "text": "b"}\n', ":1", "'text' stands twice", ""),
+    ("t.jsonl", '{"text": "a", "text": "b"}\n', ":1", "'text' occurs twice", ""),
     ("t.jsonl", '{"text": "a", "label": NaN}\n', ":1", "NaN is no JSON number", ""),
     ("t.jsonl", '{"text": "a", "label": "b"}\n{"txt": "a", "label": "b"}\n', ":2", "'text' is missing", "called 'txt'"),
     ("t.jsonl", '{"text": null, "label": "b"}\n', ":1", "'text' is null", "fill the value in"),

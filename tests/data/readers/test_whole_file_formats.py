@@ -208,7 +208,7 @@ def test_a_broken_annotation(tmp_path: Path, line: str, what: str) -> None:
 
 def test_an_id_of_brat_that_stands_twice(tmp_path: Path) -> None:
     error = refusal(brat(tmp_path / "c", LOST, "T1\tPER 0 3\tAnn", "T1\tPER 4 8\tlost"), "tokens")
-    assert "T1 stands twice" in error.what and error.where.endswith("a.ann:2")
+    assert "T1 occurs twice" in error.what and error.where.endswith("a.ann:2")
 
 
 def test_a_text_without_annotations_and_annotations_without_a_text(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_half_a_gzip_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_format_can_t_hold_is_refused(tmp_path: Path) -> None:
     for name, word in (("v.bin", "a b"), ("v.txt", "a\nb"), ("v.vec", "")):
-        with pytest.raises(DataError, match="can't stand in"):
+        with pytest.raises(DataError, match="can't be in"):
             write_word_vectors(tmp_path / name, tiny_word_vectors([word]))
     with pytest.raises(ConfigError, match=r"\.txt, \.vec, \.bin"):
         write_word_vectors(tmp_path / "v.npz", SMALL)

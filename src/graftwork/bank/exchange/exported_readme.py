@@ -97,7 +97,7 @@ def write_readme(folder: Path, format: str, module: TaskModule, *, whole: bool) 
         folder / "README.md",
         f"# {module.task.name}, for {format}\n\n"
         f"A task of Graftwork ({module.task.kind}), trained with {module.description['method']['name']} on "
-        f"{module.backbone.card.id}. {told} The classes, in order, stand in labels.json.\n\n"
+        f"{module.backbone.card.id}. {told} The classes, in order, are in labels.json.\n\n"
         f"FOLDER is this folder, BASE the network, TEXTS a list of texts{_of_pairs(module)}.\n\n"
         f"```python\n{code}```\n\n"
         f"`logits` are those of the task module in fp32{_rounded(module)}{_scaled(module)}.\n",
@@ -145,7 +145,7 @@ def _write_head(folder: Path, module: TaskModule) -> None:
 
 
 def _joined_by_end(backbone: Any) -> bool:
-    """Return whether the end token stands between two texts where the tokenizer of a folder puts nothing."""
+    """Return whether the end token is between two texts where the tokenizer of a folder puts nothing."""
     added = backbone.tokenizer.num_special_tokens_to_add
     return (added(False), added(True)) == (0, 1)
 

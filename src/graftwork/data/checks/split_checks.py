@@ -266,7 +266,7 @@ def _warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
             yield f"{_of(count, name, rows, 'repeats', 'repeat')} the {noun} of an earlier row."
     if found["conflicts"]["groups"]:
         yield (
-            f"{noun.capitalize()}s that stand in several rows with different targets: {found['conflicts']['groups']:,} "
+            f"{noun.capitalize()}s that are in several rows with different targets: {found['conflicts']['groups']:,} "
             f"({_rows(found['conflicts']['rows'])}), for example {', '.join(found['conflicts']['examples'][0][:3])}."
         )
     yield from _order_warnings(found, task)
@@ -329,7 +329,7 @@ def _near_warnings(found: Mapping[str, Any], noun: str) -> Iterable[str]:
         )
     if "dropped" in found:
         exact, nearly = found["dropped"]["exact"], found["dropped"]["near"]
-        yield f"Taken out of train, for they stand in another split: {_rows(exact)}, and {nearly:,} that nearly do."
+        yield f"Taken out of train, for they are in another split: {_rows(exact)}, and {nearly:,} that nearly are."
 
 
 def _order_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:

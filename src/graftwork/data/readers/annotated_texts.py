@@ -12,7 +12,7 @@ from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource
 from graftwork.errors import DataError
 from graftwork.units import several
 
-Item = tuple[int, int, str, Any]  # first and last line (0: none) of an annotated text, its place, and what stands there
+Item = tuple[int, int, str, Any]  # first and last line (0: none) of an annotated text, its place, and what is there
 OTHERWISE = "not "  # before the only label of a file, for the texts that it was denied to
 
 

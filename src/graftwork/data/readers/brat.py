@@ -103,9 +103,9 @@ def _marks(path: Path, text: str) -> list[Mark]:
             continue
         if places.setdefault(found[1], number) != number:
             raise DataError(
-                f"the id {found[1]} stands twice",
+                f"the id {found[1]} occurs twice",
                 where=where,
-                got=f"it stands in line {places[found[1]]}, too",
+                got=f"it is in line {places[found[1]]}, too",
                 expected="an id of its own for every span",
                 do="remove the span that is there again, or give it another id",
             )

@@ -243,7 +243,7 @@ def _of_group(group: Sequence[DataRow], begun: dict[str, int], table: Table) -> 
     text, line = str(group[0].cells[0]), group[0].line
     if text in begun:
         raise DataError(
-            "the candidates of a text do not stand together",
+            "the candidates of a text are not together",
             where=f"{table.path}:{line}",
             got=f"{clip(text)} again, first in line {begun[text]}",
             expected="all rows of a text, one after another",

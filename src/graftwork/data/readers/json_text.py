@@ -66,7 +66,7 @@ def _refuse_nan(name: str) -> NoReturn:
 def _unique(pairs: list[tuple[str, Any]]) -> Object:
     item = dict(pairs)
     if len(item) != len(pairs):
-        raise ValueError(f"the key {Counter(key for key, _ in pairs).most_common(1)[0][0]!r} stands twice in it")
+        raise ValueError(f"the key {Counter(key for key, _ in pairs).most_common(1)[0][0]!r} occurs twice in it")
     return item
 
 

@@ -34,7 +34,7 @@ def names_of(label: str, header: Collection[str]) -> tuple[str, ...]:
 def found_labels(table: Table, inputs: Collection[str]) -> tuple[str, ...]:
     """Return the columns of marks if they are certainly the labels, else an empty tuple.
 
-    They are where two or more have names such as `label_a`, `label_b`, or where nothing else stands beside the columns
+    They are where two or more have names such as `label_a`, `label_b`, or where nothing else is beside the columns
     of the `inputs` but ids.
     """
     others = [name for name in table.header if name not in inputs]
@@ -77,7 +77,7 @@ def _holds(mark: Cell, name: str, path: Path, line: int) -> bool:
     found = _mark(mark)
     if found is None:
         raise DataError(
-            f"neither 0 nor 1 stands in the column of the label {clip(name)}",
+            f"neither 0 nor 1 is in the column of the label {clip(name)}",
             where=f"{path}:{line}",
             got=clip(" | ".join(mark) if isinstance(mark, tuple) else str(mark)),
             expected="1, true or yes where the label holds, else 0, false or no",

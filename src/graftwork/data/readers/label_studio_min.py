@@ -15,7 +15,7 @@ from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource
 from graftwork.errors import DataError, clip
 
 ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # not the task's own
-WRITERS = ("annotator", "annotation_id", "lead_time")  # one of them stands in every object
+WRITERS = ("annotator", "annotation_id", "lead_time")  # one of them is in every object
 AGAIN = "export the project again"
 
 

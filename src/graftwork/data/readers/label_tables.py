@@ -86,7 +86,7 @@ def _rows_of_matrix(path: Path) -> Iterable[tuple[int, list[str], tuple[str, ...
 def _require_once(label: str, found: Mapping[str, Any], where: str) -> None:
     if label in found:
         raise DataError(
-            f"the label {clip(label)} stands twice", where=where, expected="each label once", do="remove one"
+            f"the label {clip(label)} occurs twice", where=where, expected="each label once", do="remove one"
         )
 
 

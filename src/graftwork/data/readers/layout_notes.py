@@ -45,10 +45,10 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
 
 
 def _of_choices(table: Table, listed: Sequence[str], label: str, counted: str | None) -> Iterator[str]:
-    """Yield how labels name their choice: by letter, by the names that stand in each row, or by doubtful numbers."""
+    """Yield how labels name their choice: by letter, by the names that are in each row, or by doubtful numbers."""
     rows = _first(table, [*listed, label], words=listed[0] if len(listed) == 1 else None)
     if any(isinstance(row[0], NamedList) for row in rows):
-        yield "Labels are looked up in the names that stand beside the choices of each row."
+        yield "Labels are looked up in the names that are beside the choices of each row."
         return
     if len(listed) == 1 and not any(isinstance(row[0], tuple) for row in rows):
         return  # a row for each candidate, with a mark
@@ -65,7 +65,7 @@ def _of_separation(table: Table, task: Task, numbers: bool) -> Iterator[str]:
     name, separation = table.path.name, table.separation
     assert separation is not None
     if not separation.usual:
-        quoted = ", and cells may stand in quotes" if separation.mark == "\t" else ""
+        quoted = ", and cells may be in quotes" if separation.mark == "\t" else ""
         yield f"The columns of {name} are separated by {separation.name}s{quoted}."
     targets = _first(table, [task.label or ""]) if numbers and has_decimal_commas(separation) else []
     if any(is_decimal_comma(target) for (target,) in targets):
@@ -74,7 +74,7 @@ def _of_separation(table: Table, task: Task, numbers: bool) -> Iterator[str]:
         found = sum(bool(_QUOTED.fullmatch(str(cell))) for (cell,) in _first(table, [task.text or ""]))
         if found:
             yield (
-                f"Texts of {name} stand in quotes, those inside doubled ({found} of its first {SAMPLE} rows), and are "
+                f"Texts of {name} are in quotes, those inside doubled ({found} of its first {SAMPLE} rows), and are "
                 "read with them: if it is quoted as CSV is, rename it to .csv; tabs may separate its columns."
             )
 

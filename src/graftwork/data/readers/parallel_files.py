@@ -59,7 +59,7 @@ def _rows(found: Mapping[str, Path]) -> Iterator[NumberedRow | Bad]:
                 where=str(path.parent),
                 got=", ".join(f"{found[side].name}: {several(count, 'line')}" for side, count in counts.items()),
                 expected="line by line the same text",
-                do="mend the files: a line is missing, or stands twice",
+                do="mend the files: a line is missing, or occurs twice",
             )
         if wrong is not None:
             yield Bad(path, number, wrong, number)

@@ -21,7 +21,7 @@ from graftwork.units import several
 
 Item = Mapping[str, Any]
 ANSWERS = ("accept", "reject", "ignore")
-ASKED = ("_task_hash", "_input_hash", "spans", "accept", "options", "label")  # one of them stands beside an answer
+ASKED = ("_task_hash", "_input_hash", "spans", "accept", "options", "label")  # one of them is beside an answer
 TEACH = "ner"  # the interface of yes or no to a single span
 MEND = "mend the line, or export it again: prodigy db-out DATASET > FILE.jsonl"
 

@@ -18,7 +18,7 @@ from graftwork.targets.passages import Gold, Golds, Passage, question_of
 FRACTIONS = {"test": 0.1, "validation": 0.1}  # shares of the training file's articles drawn where no file is given
 FEWEST = 10  # fewest questions to draw splits from
 ROUNDED = "Answers that begin or end inside a word, taken with the whole word"
-REALIGNED = "Answers that do not stand at their offset, taken where they stand nearest to it"
+REALIGNED = "Answers that are not at their offset, taken where they are nearest to it"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
         for what in (ROUNDED, REALIGNED)
     }
     unit = "article (title)" if read["train"].titled else "context"
-    by = f"the {unit}{seed_words(task)}, {len(set(_groups(read['train']))):,} in all: no {unit} stands in two of them"
+    by = f"the {unit}{seed_words(task)}, {len(set(_groups(read['train']))):,} in all: no {unit} is in two of them"
     given, counts = (
         {split: path.name for split, path in files.items()},
         {split: len(examples[split]) for split in SPLITS},
@@ -84,7 +84,7 @@ def _require_no_columns(task: Task) -> None:
     for role in ("text", "text_a", "text_b", "label"):
         if getattr(task, role) is not None:
             raise ConfigError(
-                f"{role} is set: questions about passages stand under names of their own",
+                f"{role} is set: questions about passages are under names of their own",
                 got=getattr(task, role),
                 expected="context, question and answers in the file",
                 do=f"leave --{role.replace('_', '-')} out",
@@ -123,9 +123,9 @@ def _read(path: Path, realign: bool, passages: dict[str, Passage], rejects: Reje
 def _require_new(asked: Question, seen: dict[str, str]) -> None:
     if asked.id in seen:
         raise DataError(
-            f"the id {clip(asked.id)} stands twice",
+            f"the id {clip(asked.id)} occurs twice",
             where=asked.where,
-            got=f"it stands at {seen[asked.id]}, too",
+            got=f"it is at {seen[asked.id]}, too",
             expected="an id of its own for every question",
             do="give every question an id of its own, or remove the one that is there again",
         )
@@ -139,7 +139,7 @@ def _misplaced(file: _File, got: str, where: str) -> DataError:
         where=where,
         got=got,
         expected="context[answer_start:] begins with the answer; offsets count characters, not bytes",
-        do="mend the offsets, or take each answer where it stands nearest to its offset: --realign",
+        do="mend the offsets, or take each answer where it is nearest to its offset: --realign",
     )
 
 

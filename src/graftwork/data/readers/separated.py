@@ -120,7 +120,7 @@ def _in_bare(path: Path, number: int, at: int, field: str) -> DataError | None:
                 f"{name} inside an unquoted field",
                 where=f"{path}:{number}:{at + place + 1}",
                 got=clip(field),
-                expected='a field that holds one stands in quotes, its own quotes doubled: "say ""hi"""',
+                expected='a field that holds one is in quotes, its own quotes doubled: "say ""hi"""',
                 do=f"{remedy}, or name the file .tsv if its columns are separated by tabs",
             )
     return None

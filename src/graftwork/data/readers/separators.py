@@ -22,7 +22,7 @@ class Separation:
     """The separator and quoting of a CSV or TSV file's columns."""
 
     mark: str
-    quoted: bool  # whether a cell may stand in quotes, as in CSV
+    quoted: bool  # whether a cell may be in quotes, as in CSV
     said: bool = False  # whether the first line says so and is no header
     usual: bool = True  # whether it is what the suffix says
 

@@ -48,7 +48,7 @@ def questions(path: Path, labelled: bool = True) -> Iterator[Question | Bad]:
             f"unknown suffix {suffix!r}" if suffix else "the file's name has no suffix",
             where=str(path),
             expected=".json (the form of SQuAD), .jsonl (a question per line), each also with .gz after it",
-            do="questions about passages stand in one of these",
+            do="questions about passages are in one of these",
         )
     return _of_lines(path, labelled) if suffix == ".jsonl" else _of_articles(path, labelled)
 

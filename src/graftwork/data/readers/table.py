@@ -171,7 +171,7 @@ class Table:
         else:
             do = f"replace the {name} inside a text by a space"
         if not self.separation.quoted and any(field.startswith('"') for field in fields):
-            do = "if cells stand in quotes, as in CSV, rename the file to .csv; tabs may separate its columns"
+            do = "if cells are in quotes, as in CSV, rename the file to .csv; tabs may separate its columns"
         return DataError(
             f"the row has too {'many' if many else 'few'} fields",
             where=f"{self.path}:{line}",
@@ -259,7 +259,7 @@ _REMEDIES = {
     ".arrow": "name the folder that save_to_disk wrote it in; of another one make Parquet",
     ".ndjson": "rename it to .jsonl",
     ".jsonlines": "rename it to .jsonl",
-    ".txt": "rename it to .tsv if a tab stands between the columns, to .csv for commas, to .conll for a word per line",
+    ".txt": "rename it to .tsv if a tab is between the columns, to .csv for commas, to .conll for a word per line",
 }
 
 

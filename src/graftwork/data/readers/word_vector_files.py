@@ -70,7 +70,7 @@ def write_word_vectors(path: Path, vectors: WordVectors) -> None:
     broken = next((word for word in vectors.words if not word or any(char in word for char in breaks)), None)
     if broken is not None:
         raise DataError(
-            f"the word {clip(broken)} can't stand in a {suffix} file",
+            f"the word {clip(broken)} can't be in a {suffix} file",
             where=str(path),
             do="write a folder instead, which holds any word",
         )

@@ -46,7 +46,7 @@ def write_folder(folder: Path, vectors: WordVectors, facts: Mapping[str, Any] | 
     """Write a folder that opens as a backbone; `facts` are JSON kept with it. Raises `DataError` or `StorageError`."""
     if any(not word or "\n" in word for word in vectors.words):
         raise DataError(
-            "an empty word, or one with a line feed, can't stand in a list of words",
+            "an empty word, or one with a line feed, can't be in a list of words",
             where=str(folder),
             do="leave such words out",
         )

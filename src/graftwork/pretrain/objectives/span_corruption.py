@@ -41,7 +41,7 @@ def t5_size(layers: int, width: int, heads: int, hidden: int) -> dict[str, Any]:
 @objectives.register("span_corruption")
 @dataclass(frozen=True)
 class SpanCorruption:
-    """Spans of a row are hidden, each after a sentinel, and an encoder-decoder writes what stood there."""
+    """Spans of a row are hidden, each after a sentinel, and an encoder-decoder writes what was there."""
 
     share: float = 0.15  # of a row's tokens, hidden
     span: float = 3.0  # mean tokens of a hidden span

@@ -9,7 +9,7 @@ const NOTHING = "(nothing was written)";
 /** What is said of a text that was cut. */
 export const CUT = "The text is longer than the backbone reads: only its beginning was read.";
 
-/** A row's answers as nodes: one at full length, or many side by side; `more(name, answer)` stands under each. */
+/** A row's answers as nodes: one at full length, or many side by side; `more(name, answer)` is under each. */
 export function answersView({ answers, cut }, inputs, tasks, more = () => null) {
   const names = Object.keys(answers);
   const note = cut && element("p", { class: "note" }, CUT);

@@ -84,5 +84,5 @@ function rowsOf(truth, said, found) {
       element("span", { class: "caption" }, `Line ${line}`, probability !== undefined && `, ${chance(probability)}`),
       " ", cells.join(" · ")))),
     found.length > MOST_ROWS && element("p", { class: "caption" },
-      `${count(found.length - MOST_ROWS)} more stand in the file.`)].filter(Boolean);
+      `${count(found.length - MOST_ROWS)} more are in the file.`)].filter(Boolean);
 }

@@ -14,7 +14,7 @@ export function readCsv(text) {
     const at = token.lastIndex;
     const found = token.exec(text);
     if (!found) throw bad(line, text[at] === '"' ? "a quoted cell does not end, or text follows its quotes"
-      : "a quote stands inside a cell that does not begin with one");
+      : "a quote is inside a cell that does not begin with one");
     const [whole, quoted, plain, end] = found;
     cells.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
     line += (whole.match(/\r\n|\n|\r/g) ?? []).length;

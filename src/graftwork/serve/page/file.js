@@ -101,7 +101,7 @@ async function table(file) {
   const rows = readCsv(text);
   if (rows.length < 2) throw new BadFile("The file has no rows below its header.");
   const twice = rows[0].cells.find((name, at) => rows[0].cells.indexOf(name) !== at);
-  if (twice !== undefined) throw new BadFile(`Line 1: the column ${twice} stands twice.`);
+  if (twice !== undefined) throw new BadFile(`Line 1: the column ${twice} occurs twice.`);
   return rows;
 }
 

@@ -85,7 +85,7 @@ function tokenView(error) {
     content: [
       element("h1", { tabindex: -1 }, "This server asks for a token"),
       element("p", { id: "where" }, element("code", {}, "graft serve"),
-        " printed a link when it started that holds the token; or it stands in the file given by ",
+        " printed a link when it started that holds the token; or it is in the file given by ",
         element("code", {}, "--token-file"), ". It is kept until this tab is closed."),
       trouble,
       element("form", { class: "ask token", submit }, element("label", {}, "Token", field),

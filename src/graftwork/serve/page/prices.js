@@ -22,7 +22,7 @@ export const COSTS = {
   predict_latency_seconds: "latency",
   predict_per_second: "predictions per second",
 };
-/** Those that stand in a list of tasks or methods. */
+/** Those that are in a list of tasks or methods. */
 export const LISTED = [
   "train_seconds", "predict_latency_seconds", "stored_bytes", "trained_parameters", "peak_memory_bytes",
 ];

@@ -68,7 +68,7 @@ function listed(tasks) {
     told, element("div", { class: "scroll" }, shown),
     element("p", { class: "legend" },
       "Scores in points, each task's headline metric on its test split, of one run; the spread over seeds and the ",
-      "baselines stand in its leaderboard, where one was stored with it. A price is what the run would cost alone. ",
+      "baselines are in its leaderboard, where one was stored with it. A price is what the run would cost alone. ",
     gradesLegend(tasks.map((task) => task.costs))));
 }
 

@@ -89,7 +89,7 @@ class Sklearn:
 
 
 def _svm_of(module: TaskModule) -> Any:
-    """Return what was fitted, without the thresholds that may stand around it."""
+    """Return what was fitted, without the thresholds that may be around it."""
     return module.fitted.fitted if isinstance(module.fitted, WithThresholds) else module.fitted
 
 
