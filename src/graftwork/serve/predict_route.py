@@ -152,7 +152,7 @@ async def _as_events(service: Service, request: Request, rows: Sequence[RequestR
     if len(pieces) > 1:
         raise HttpRefusal(
             406,
-            "events tell one answer",
+            "events carry one answer",
             where="Accept",
             got=f"{len(pieces)} answers",
             expected="one row and one task",
