@@ -82,7 +82,7 @@ def asked_then_ended(port: int, path: str, number: int) -> list[Any]:
 def test_it_answers_and_ends_with_0(
     bank: Path, token_file: Path, number: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    port = free_port()
+    port, hung_up = free_port(), signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     heard = asked_then_ended(port, "/v1/tasks", number)
     before = signal.getsignal(signal.SIGTERM)
     assert main(["serve", str(bank), "--port", str(port), "--token-file", str(token_file)]) == 0
@@ -93,6 +93,7 @@ def test_it_answers_and_ends_with_0(
     assert [line["event"] for line in lines if "event" in line] == ["draining", "ended"]
     assert [line["route"] for line in lines if "route" in line] == ["/v1/tasks"]
     assert signal.getsignal(signal.SIGTERM) is before and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    signal.signal(signal.SIGHUP, hung_up)
 
 
 def test_under_nohup_a_closed_terminal_does_not_end_it() -> None:

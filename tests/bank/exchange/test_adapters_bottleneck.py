@@ -115,7 +115,7 @@ def test_before_version_3_gelu_was_another(write_network: WriteNetwork, tmp_path
         ({"original_ln_after": False}, {}, "original_ln_after False"),
         ({"residual_before_ln": "post_add"}, {}, "residual_before_ln 'post_add'"),
         ({"non_linearity": "mish"}, {}, "non_linearity 'mish'"),
-        ({"output_adapter": False}, {}, "no adapter behind"),
+        ({"output_adapter": False}, {}, "no adapter after"),
         ({"mh_adapter": True, "output_adapter": False}, {}, "has no place for"),
         ({"architecture": "prefix_tuning"}, {}, "architecture 'prefix_tuning'"),
         ({"non_linearity": None}, {}, "non_linearity 'none'"),

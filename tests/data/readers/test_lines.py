@@ -56,8 +56,8 @@ def test_a_file_is_opened_once_and_every_format_gives_the_same_rows(
 ) -> None:
     (tmp_path / name).write_text(FILES[name])
     opened: list[Path] = []
-    real = lines.unpacked
-    monkeypatch.setattr(lines, "unpacked", lambda path: opened.append(path) or real(path))
+    real = lines.open_unpacked
+    monkeypatch.setattr(lines, "open_unpacked", lambda path: opened.append(path) or real(path))
     data = load(Task("t", tmp_path / name), checked=False)
     assert opened == [tmp_path / name]
     found = {(example.inputs["text"], example.target) for split in data.splits.values() for example in split.examples}
