@@ -103,7 +103,7 @@ def test_frames_states_losses_and_texts_are_those_of_transformers(
     with torch.no_grad():
         states = backbone.features(inputs).sequence
         torch.testing.assert_close(states, theirs.get_encoder()(frames)[0], atol=1e-5, rtol=1e-5)
-        begun = backbone._begun(states, inputs["attention_mask"])  # (S, K)
+        begun = backbone._entering_tokens(states, inputs["attention_mask"])  # (S, K)
         before = torch.cat([begun, tokens[:, :-1].clamp(min=0)], dim=1)
         logits = theirs(input_features=frames, decoder_input_ids=before).logits[:, begun.shape[1] - 1 :]
         chances = logits.log_softmax(dim=-1).gather(2, tokens.clamp(min=0)[:, :, None])[:, :, 0] * (tokens >= 0)

@@ -38,7 +38,7 @@ def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
 
 
 def another_process() -> None:
-    module._weighed.cache_clear()
+    module._read_or_measure.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_facts_tell_what_was_written(fitted: tuple[PlacedAnswers, Dataset]) -> N
 def test_no_answer_has_the_probability_of_being_written(fitted: tuple[PlacedAnswers, Dataset]) -> None:
     made, data = fitted
     assert made.none
-    silent = [one.silent for one in made._said(data.test.examples)]
+    silent = [one.silent for one in made._written_parts(data.test.examples)]
     logits = np.concatenate([np.asarray(rows)[:1] for rows in made.logits(data.test.examples)])  # type: ignore[arg-type]
     np.testing.assert_allclose(logits.sum(axis=1), silent)
     none = [replace(example, target=Golds([], example.target.passage)) for example in data.test.examples]

@@ -270,15 +270,15 @@ class BankFolder:
         with contextlib.ExitStack() as lock:
             with storage_errors(self.root):
                 lock.enter_context(hold_lock(self.root / ".lock"))
-            found = self._mended()
+            found = self._repaired()
             try:
                 yield found
             except BaseException:
                 with contextlib.suppress(OSError, GraftworkError):  # then the next writer does it
-                    self._mended(undo=True)
+                    self._repaired(undo=True)
                 raise
 
-    def _mended(self, *, undo: bool = False) -> tuple[BankState, Ledger]:
+    def _repaired(self, *, undo: bool = False) -> tuple[BankState, Ledger]:
         """Finish or undo an unfinished change, return state and ledger. Raises `StorageError` for a damaged bank."""
         state = self.state()
         ledger = self.ledger(state)

@@ -91,7 +91,7 @@ class Mixture:
             if backbone is not None and self._backbone is None and not backbone.card.writes:  # those answer alone
                 self._backbone = backbone.twin()
                 self._sites = dict(self._backbone.module.named_modules())
-            resident = self._housed(module)
+            resident = self._resident_of(module)
             self.drop(name)
             self._residents[name] = resident
 
@@ -140,7 +140,7 @@ class Mixture:
                 raise UnknownName("task", name, self._residents)
         yield from windows_by_task(rows)
 
-    def _housed(self, module: TaskModule) -> Resident:
+    def _resident_of(self, module: TaskModule) -> Resident:
         """Put the adapters of a module onto a shelf if they can be stacked; else keep the module as it is."""
         fitted, backbone = module.fitted, module.backbone
         kind, temperature = kinds.get(module.task.kind), temperature_of(module.description)

@@ -131,14 +131,14 @@ def hooked_adapters(sites: Mapping[str, nn.Module], rows: int, stretches: Sequen
     handles = []
     try:
         for place in dict.fromkeys(place for stretch in stretches for place in stretch.shelf.how):
-            handles.append(_hooked(sites, place, partial(_crossed, place, rows, stretches)))
+            handles.append(_hook(sites, place, partial(_adapted, place, rows, stretches)))
         yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-def _hooked(sites: Mapping[str, nn.Module], place: str, cross: Callable[[Tensor, Tensor], Tensor]) -> RemovableHandle:
+def _hook(sites: Mapping[str, nn.Module], place: str, cross: Callable[[Tensor, Tensor], Tensor]) -> RemovableHandle:
     """Call `cross` on the input and the output of a site, or only on its input, which others may read too: a copy."""
     name, at = site_of(place)
     if at == "output":
@@ -146,7 +146,7 @@ def _hooked(sites: Mapping[str, nn.Module], place: str, cross: Callable[[Tensor,
     return sites[name].register_forward_pre_hook(lambda site, args: (cross(args[0], args[0].clone()), *args[1:]))
 
 
-def _crossed(place: str, rows: int, stretches: Sequence[Stretch], before: Tensor, after: Tensor) -> Tensor:
+def _adapted(place: str, rows: int, stretches: Sequence[Stretch], before: Tensor, after: Tensor) -> Tensor:
     """Change `after`, the rows of each stretch by their own adapters: (S, …, in), (S, …, out) -> (S, …, out)."""
     x = before.reshape(rows, -1, before.shape[-1])  # (S, N, in)
     y = after.reshape(rows, -1, after.shape[-1])  # (S, N, out)

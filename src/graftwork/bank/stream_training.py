@@ -57,7 +57,7 @@ class IntoBank:
         if session.frozen is not None:
             session.frozen.forget_all_but(session.dataset.digest)
         name, question = asked.task.name, self.how.question(asked, session)
-        known = self._known(name, question)
+        known = self._earlier_row(name, question)
         if known is not None:
             return known | {"reused": True}
         with of_this_task((StorageError,)):
@@ -66,7 +66,9 @@ class IntoBank:
         placed, adding = self._add(run, name)
         watch = Stopwatch()
         compared = self.witness.compare(added=name)
-        row: Row = {"task": name, "kind": session.dataset.task.kind, "question": question} | _told(run, session.dataset)
+        row: Row = {"task": name, "kind": session.dataset.task.kind, "question": question} | _results_of(
+            run, session.dataset
+        )
         row |= {"version": placed.version, "digest": placed.digest, "bytes": placed.bytes}
         row["seconds"] |= {"add": adding, "compare": watch.read().wall_seconds}
         row["earlier"] = {"compared": compared, "identical": True}  # otherwise `compare` raised
@@ -79,7 +81,7 @@ class IntoBank:
         self.history.put(row)
         return row
 
-    def _known(self, name: str, question: str) -> Row | None:
+    def _earlier_row(self, name: str, question: str) -> Row | None:
         """Return the row of a task that an earlier command added, if that version is still the bank's current one."""
         row = self.history.rows.get(name)
         if row is None or row["question"] != question:
@@ -103,7 +105,7 @@ def _answers(held: Mapping[str, PlacedTask], row: Row) -> bool:
     return placed is not None and (placed.version, placed.digest) == (row["version"], row["digest"])
 
 
-def _told(run: Run, data: Dataset) -> Row:
+def _results_of(run: Run, data: Dataset) -> Row:
     """Return the results of the run as part of a row."""
     evidence = evidence_of(data, "test", read_logits(run.folder, "test", kinds.get(data.task.kind)))
     low, high = evidence.interval

@@ -67,7 +67,7 @@ def _write(source: Source, path: Path, limit: int | None) -> int:
                 yield row
 
     with writing(path) as stream:
-        for row in whole() if limit is None else _drawn(whole(), limit):
+        for row in whole() if limit is None else _sample_by_hash(whole(), limit):
             rows += 1
             stream.write(f"{json.dumps(dict(row), ensure_ascii=False)}\n".encode())
         if not rows:
@@ -75,7 +75,7 @@ def _write(source: Source, path: Path, limit: int | None) -> int:
     return broken
 
 
-def _drawn(rows: Iterator[Row], limit: int) -> list[Row]:
+def _sample_by_hash(rows: Iterator[Row], limit: int) -> list[Row]:
     """Return the rows with the smallest content hashes, in file order; the choice does not depend on the order."""
     least = heapq.nsmallest(limit, enumerate(rows), key=lambda pair: digest(_content(pair[1])))
     return [row for _, row in sorted(least, key=lambda pair: pair[0])]

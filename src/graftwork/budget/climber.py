@@ -296,7 +296,7 @@ class Climber:
                     check()
                     self._report(rung, text)
 
-                search = self._tried(rung)
+                search = self._search_record(rung)
                 rung.result, rung.reused = execute(
                     self.session, rung.method, self._recipe(rung), rung.seed, report, search
                 )
@@ -314,7 +314,7 @@ class Climber:
             rung.seconds = self.account.seconds() - began
         return True
 
-    def _tried(self, rung: Rung) -> SearchRecord:
+    def _search_record(self, rung: Rung) -> SearchRecord:
         """Return the search record for the receipt of a run at another learning rate: the runs at earlier rates."""
         name, rate = rung.method.config["name"], rung.method.config.get("learning_rate")
         before = [other for other in self.rungs if other.result and other.method.config["name"] == name]

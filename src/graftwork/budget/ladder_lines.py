@@ -26,7 +26,7 @@ def ladder_lines(content: Mapping[str, Any]) -> list[str]:
         "",
         *answer_lines(content),
         f"Spent {show(spent['amount'], unit)} ({spent['grade']}), {100 * spent['share']:.0f} % of the budget; ended "
-        f"since {_ended(content)}.",
+        f"since {_why_ended(content)}.",
         "",
         f"  {'method':<32}{'forecast':>12}{'took':>12}  {'validation [95 %]':<22}  decision",
     ]
@@ -78,7 +78,7 @@ def answer_lines(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _ended(content: Mapping[str, Any]) -> str:
+def _why_ended(content: Mapping[str, Any]) -> str:
     """Format why the search ended and the best run not made: `… is worth it (next: full, +0.02 points expected)`."""
     left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["decision"] in LEFT_OUT]
     best = max(left, key=lambda rung: float(rung["expected_gain"]), default=None)

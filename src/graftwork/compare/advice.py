@@ -45,7 +45,7 @@ def _choice(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = [_use(chosen, board), *ship_lines(board), *_disagreeing(board, rows)]
     if decision["cheaper"] and decision["cheaper"]["method"] in rows:
         lines.append(_cheaper(decision, rows[decision["cheaper"]["method"]], chosen))
-    return [*lines, *_settled(decision), *_known_by(decision)]
+    return [*lines, *_settling_lines(decision), *_known_by(decision)]
 
 
 def heading(board: Board) -> str:
@@ -121,7 +121,7 @@ def _share(price: float, of: float) -> str:
     return f"1/{round(of / price)}" if of / price >= 1.5 else "about as much"
 
 
-def _settled(decision: Mapping[str, Any]) -> list[str]:
+def _settling_lines(decision: Mapping[str, Any]) -> list[str]:
     """Return lines on the expected shortfall of the choice, its likely rivals, and what would settle between them."""
     worth, rivals = percent(decision["worth"]), [rival["method"] for rival in decision["rivals"]]
     own = next(one for one in decision["methods"] if one["method"] == decision["chosen"])

@@ -120,7 +120,11 @@ def leaderboard(
         "data_report": dict(findings.data_report),
         "race": None,  # always None; boards of older versions hold their race here
         "decision": None if findings.decision is None else dict(findings.decision),
-        "notes": [*_notes(rows, entries, floor, task), *_held(findings.varied, findings.sources), *findings.notes],
+        "notes": [
+            *_notes(rows, entries, floor, task),
+            *_note_on_sources(findings.varied, findings.sources),
+            *findings.notes,
+        ],
         "statistics": {
             "draws": draws,
             "other_draws": min(draws, OTHER_DRAWS),
@@ -287,7 +291,7 @@ def _notes(
                 f"{row.method}: {lost} of {len(row.runs)} runs did not finish; its scores are of the others; "
                 f"in the verdicts they count as {least}"
             )
-    notes += [note for row in rows for note in (_parted(row), _without_shots(row)) if note]
+    notes += [note for row in rows for note in (_note_on_memory(row), _without_shots(row)) if note]
     notes += [_diverged(entry, least) for entry in entries if entry["n_diverged"]]
     return notes + _of_settings(rows, floor, task)
 
@@ -317,7 +321,7 @@ def _short(rows: Sequence[RowRuns]) -> list[str]:
     return [f"{told}, under 6 nothing can be told apart"]
 
 
-def _parted(row: RowRuns) -> str:
+def _note_on_memory(row: RowRuns) -> str:
     """Return a note if batches of a row were split for lack of memory, else an empty string."""
     passes = sum("passes_in_parts" in result.facts for result, _ in row.runs)
     runs = [result.facts["accumulation"] for result, _ in row.runs if "accumulation" in result.facts]
@@ -349,7 +353,7 @@ def _diverged(entry: Mapping[str, Any], least: str) -> str:
     return f"{entry['method']}: {found}" + (", and so does their mean" if entry["below_majority"] else "")
 
 
-def _held(varied: Sequence[str], sources: Sequence[str]) -> list[str]:
+def _note_on_sources(varied: Sequence[str], sources: Sequence[str]) -> list[str]:
     """Return a note if only some sources of variation differ between runs."""
     held = [source for source in sources if source not in varied]
     if not held:

@@ -52,11 +52,11 @@ def print_table(board: Mapping[str, Any], console: Console, verbose: bool = Fals
     for title, items in sections if verbose else [found for found in sections if found[0] == FAILED]:
         lines += titled_list(title, items, width)
     if not verbose:
-        lines += ["", *textwrap.wrap(_folded(sections), width)]
+        lines += ["", *textwrap.wrap(_more_line(sections), width)]
     print_lines(lines, console)
 
 
-def _folded(sections: Sequence[tuple[str, list[str]]]) -> str:
+def _more_line(sections: Sequence[tuple[str, list[str]]]) -> str:
     """Return `With --verbose, and in the report: verdicts (7), notes (2), about the data (3).`"""
     counts = {title: len(items) for title, items in sections if title != FAILED}
     told = [f"{title[0].lower()}{title[1:]} ({count})" for title, count in counts.items()]

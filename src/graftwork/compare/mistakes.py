@@ -62,7 +62,7 @@ def mistakes_content(
     examples = dataset.test.examples
     expected = [kind.expected(example, task) for example in examples]
     scored = {row.method: row.scored for row in rows}
-    judged = [_judged(method, scored[method][0][0].id, dataset, store, expected) for method in methods]
+    judged = [_answers_of(method, scored[method][0][0].id, dataset, store, expected) for method in methods]
     order = list(kind.outcome_names(task))
     pairs = _confusions(judged[0], order)
     content = {
@@ -128,7 +128,7 @@ def _above(board: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     return [method for method in methods if means[method] > board["majority"]] or list(methods)
 
 
-def _judged(
+def _answers_of(
     method: str, run: str, dataset: Dataset, store: Path, expected: Sequence[Mapping[str, Any]]
 ) -> MethodAnswers:
     task, kind = dataset.task, kinds.get(dataset.task.kind)

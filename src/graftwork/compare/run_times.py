@@ -31,7 +31,7 @@ class Pace:
 
     def seconds(self, entry: MethodRuns) -> float:
         """Estimate the seconds of one more run of a method."""
-        taken = [run.spent.wall_seconds for run in self._known(entry) if run.status == "ok"]
+        taken = [run.spent.wall_seconds for run in self._timed_runs(entry) if run.status == "ok"]
         if taken:
             return statistics.median(taken)
         operations = self._operations_of(entry)
@@ -44,7 +44,7 @@ class Pace:
             self._before[label] = session.store.find(session.spec(entry.item, self.runner.recipe, 0).id)
         return self._before[label]
 
-    def _known(self, entry: MethodRuns) -> Sequence[RunResult]:
+    def _timed_runs(self, entry: MethodRuns) -> Sequence[RunResult]:
         """Return the runs of a method in this comparison, else the one stored from an earlier comparison."""
         before = None if entry.runs else self.left_before(entry)
         return entry.runs if before is None else [before]

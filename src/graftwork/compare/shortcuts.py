@@ -27,7 +27,7 @@ def shortcuts(board: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def _known(board: Mapping[str, Any], a: str, b: str) -> bool:
+def _have_enough_runs(board: Mapping[str, Any], a: str, b: str) -> bool:
     """Return whether both methods have enough runs for a verdict."""
     return any({pair["a"], pair["b"]} == {a, b} and pair["p"] is not None for pair in board["differences"])
 
@@ -37,7 +37,7 @@ def _sentence(board: Mapping[str, Any], row: Row, whole: Mapping[str, Row]) -> s
     start = f"{name} sees the {row['config']['side']} text of each pair alone and"
     best = next(iter(whole))
     for rival in dict.fromkeys((best, by)):
-        if not _known(board, name, rival):
+        if not _have_enough_runs(board, name, rival):
             continue  # too few runs for a verdict on the two
         found = verdict(board, name, rival) if rival in whole and rival != MAJORITY else None
         if found == "cannot tell" and rival == best and any(verdict(board, one, name) == "better" for one in whole):

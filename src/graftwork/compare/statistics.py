@@ -115,7 +115,7 @@ class Bootstrap:
         """Return the mean over seeds, sd over seeds, and the 95 % interval over seeds and examples of a row."""
         row = self.rows[name]
         spread = _spread(row)
-        low, high = _interval(_stretched(row.drawn, float(row.points.mean()), spread), float(row.points.mean()))
+        low, high = _interval(_widened(row.drawn, float(row.points.mean()), spread), float(row.points.mean()))
         sd = float(row.points.std(ddof=1)) if len(row.points) > 1 else 0.0
         # A stretched interval may exceed the metric's range: no metric exceeds 1, few go below 0.
         return Score(float(row.points.mean()), sd, max(low, row.least), min(high, 1.0))
@@ -126,7 +126,7 @@ class Bootstrap:
         delta = float(one.points.mean() - two.points.mean())
         spread = replace(_spread_of_difference(one, two), known=self._known(one) and self._known(two))
         drawn = one.drawn - two.drawn
-        stretched = _stretched(drawn, delta, spread)
+        stretched = _widened(drawn, delta, spread)
         stretched[(np.abs(drawn) < NEGLIGIBLE) & (np.abs(stretched) < _TIE * spread.error)] = 0.0
         low, high = _interval(stretched, delta)
         widest = max(abs(delta), 1 - min(one.least, two.least))  # largest possible difference of the metric
@@ -288,7 +288,7 @@ def _over_examples(by_seed: Floats, examples: int) -> float:
     return float(by_seed.mean(axis=1).var()) * examples / max(1, examples - 1)
 
 
-def _stretched(drawn: Floats, point: float, spread: Spread) -> Floats:
+def _widened(drawn: Floats, point: float, spread: Spread) -> Floats:
     """Return the draws, centred on the point estimate, scaled to the standard error, and widened to Student's t."""
     sd = float(drawn.std())
     scale = spread.error * spread.quantile / _NORMAL_QUANTILE / sd if sd > 1e-12 else 0.0

@@ -131,7 +131,7 @@ def _loaded(task: Task, checked: bool) -> Dataset:
     made = made_told(given, counts, "rows", task.data, by)
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
     del table, tables  # some hold their rows
-    return _dataset(task, kind, examples, files, made, _mended(records, kind), dropped, checked, rejects)
+    return _dataset(task, kind, examples, files, made, _repair_counts(records, kind), dropped, checked, rejects)
 
 
 def _with_known_metrics(task: Task) -> Task:
@@ -210,7 +210,7 @@ def _without_leaks(
     return listed | {"train": kept}, counts
 
 
-def _mended(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
+def _repair_counts(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
     """Map what was repaired while reading to the number of places per split."""
     found = (
         {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}

@@ -26,7 +26,7 @@ def expected_gain(posterior: Posterior, run: Arm, open_to: Collection[Arm]) -> f
 
     `open_to` are the methods that can be chosen now; `run` can also be chosen afterwards. Infinite for no `open_to`.
     """
-    means, moves = _moved(posterior, run)
+    means, moves = _moves_of_scores(posterior, run)
     variances = np.diag(posterior.covariance)[: len(means)]
     rest = np.sqrt(np.maximum(variances - moves**2, 0.0))  # what remains unknown after the result
     now = [place for place, arm in enumerate(posterior.arms) if arm in open_to]
@@ -49,7 +49,7 @@ def as_if_finished(posterior: Posterior, run: Arm) -> Posterior:
     return Posterior(posterior.arms, posterior.mean, covariance, posterior.seed_variance, posterior.ran | {run})
 
 
-def _moved(posterior: Posterior, run: Arm) -> tuple[np.ndarray, np.ndarray]:
+def _moves_of_scores(posterior: Posterior, run: Arm) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores' means (M,), and how far a result one standard deviation above expectation moves each (M,)."""
     place, count = posterior.arms.index(run), len(posterior.arms)
     towards = posterior.covariance[:, place] + posterior.covariance[:, count + place]  # (2 M,)

@@ -40,7 +40,7 @@ class Tagger(TrainedEstimator):
     def predict(self, X: Any) -> list[list[str]]:
         """Return a list of tags for each list of words."""
         module, kind, found = self.module_, kinds.get(self.KIND), list[list[str]]()
-        for window, [logits], _ in logit_windows([module], module.examples(self._given(X))):
+        for window, [logits], _ in logit_windows([module], module.examples(self._as_module_input(X))):
             tags = iter(flat(kind.predictions(logits, module.task)).tolist())
             found += [[module.task.labels[next(tags)] for _ in example.inputs["words"]] for example in window]
         return found

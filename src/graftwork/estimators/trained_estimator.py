@@ -136,14 +136,14 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Return the inputs of each row: texts or pairs. With `reset` the estimator learns its number of columns."""
         return texts_of(self, X, reset=reset)
 
-    def _given(self, X: Any) -> list[Text]:
+    def _as_module_input(self, X: Any) -> list[Text]:
         """Return X as the module takes it. Raises `NotFittedError` before `fit`."""
         check_is_fitted(self)
         inputs = [tuple(row.values()) for row in self._rows(X, reset=False)]
         return [given[0] if len(given) == 1 else given for given in inputs]
 
     def _answers(self, X: Any) -> list[dict[str, Any]]:
-        texts = self._given(X)
+        texts = self._as_module_input(X)
         return self.module_.predict(texts)
 
     def __getstate__(self) -> dict[str, Any]:

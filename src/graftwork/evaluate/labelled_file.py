@@ -119,7 +119,7 @@ def check_file(
     file: LabelledFile, known: Sequence[str], rejects: Path | None = None, progress: Progress = silent
 ) -> LabelledFile:
     """Read the whole file, so that errors in it are found before the prediction starts."""
-    file = replace(file, kind=_sighted(file, known))
+    file = replace(file, kind=_kind_of_file(file, known))
     bad = Rejects(aside=rejects is not None)
     unknown, first, rows = Counter[str](), "", 0
     listed = frozenset(known)
@@ -152,7 +152,7 @@ def _unknown_labels(unknown: Counter[str], known: Sequence[str], where: str) -> 
     )
 
 
-def _sighted(file: LabelledFile, known: Sequence[str]) -> Kind:
+def _kind_of_file(file: LabelledFile, known: Sequence[str]) -> Kind:
     """Return the kind that settles the file's targets; where the module knows all its labels, as the file has them."""
     kind = kinds.get(file.task.kind)
     if not isinstance(kind, SettlesTogether):
@@ -187,8 +187,8 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> tuple[Ta
         table = table_of(path, label, kind.per_word)
         header = table.header
         settings |= {role: role for role in roles if role in ("text_a", "text_b", *MEDIA)}
-        settings |= {} if columns else _kept([role for role in INPUTS if role in told], told, header)
-        settings |= _kept(["label"] if "label" in told else [], told, header)
+        settings |= {} if columns else _columns_of_training([role for role in INPUTS if role in told], told, header)
+        settings |= _columns_of_training(["label"] if "label" in told else [], told, header)
     settings |= named
     task = Task.from_settings({"name": module.task.name, "data": path, "kind": module.task.kind} | settings)
     if table is not None and (task.label or "label") != label:
@@ -196,7 +196,7 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> tuple[Ta
     return task, table
 
 
-def _kept(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
+def _columns_of_training(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
     """Return the training file's column names of these roles; empty if this file lacks one of them."""
     names = [name for role in roles for name in ([told[role]] if isinstance(told[role], str) else told[role])]
     apart = APART if roles == ["label"] else JOINED

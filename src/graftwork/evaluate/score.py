@@ -72,7 +72,7 @@ def score(
     coverage = [Coverage(one, abstaining) for one in opened]
     found = _answers(opened, tasks, source, list(overlaps.values()), progress, coverage)
     targets = found.targets[0]
-    first, *others = _weighed(tasks, found)
+    first, *others = _score_modules(tasks, found)
     told = [
         _described(one) | {"scores": scored.as_json(), "seen": overlaps[_trained_on(one)].as_json()} | counted.as_json()
         for one, scored, counted in zip(opened, (first, *others), coverage, strict=True)
@@ -204,7 +204,7 @@ class _ScoredModule:
         return gains
 
 
-def _weighed(tasks: Sequence[Task], found: _TargetsAndAnswers) -> list[_ScoredModule]:
+def _score_modules(tasks: Sequence[Task], found: _TargetsAndAnswers) -> list[_ScoredModule]:
     """Compute the evidence of every module for every metric, the same for all tasks; rows are drawn once for all."""
     names = tasks[0].metrics
     tallies = [

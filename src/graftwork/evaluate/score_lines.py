@@ -73,7 +73,7 @@ def _remarks(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         )
     if rows["cut"]:
         told.append(f"{several(rows['cut'], 'row')} truncated to the backbone's limit.")
-    return [*told, *_seen([found, *found["also"]], names)]
+    return [*told, *_seen_sentences([found, *found["also"]], names)]
 
 
 def _gain(metric: str, gain: Mapping[str, Any], first: str) -> str:
@@ -84,7 +84,7 @@ def _gain(metric: str, gain: Mapping[str, Any], first: str) -> str:
     return f"and {first}: cannot tell by {metric}: {percent(gain['delta'])} {span}, {differing} scored differently."
 
 
-def _seen(modules: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+def _seen_sentences(modules: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
     """Say which rows each module has seen in training; modules with the same answer share a sentence."""
     of: dict[str, list[str]] = {}
     for name, module in zip(names, modules, strict=True):

@@ -142,7 +142,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             return
         path = Path(os.path.realpath(path))
         _sweep(path)
-        handle, name = _begun(path)
+        handle, name = _locked_temporary(path)
         lock = None if sys.platform == "win32" else os.dup(handle)  # held until the file is renamed
         try:
             with os.fdopen(handle, "wb") as stream:
@@ -190,7 +190,7 @@ def _through(path: Path) -> BinaryIO | None:
     return path.open("wb")
 
 
-def _begun(path: Path) -> tuple[int, str]:
+def _locked_temporary(path: Path) -> tuple[int, str]:
     """Create and lock a temporary file for `path`, safe from `_sweep`; return its handle and name.
 
     Its permissions are those of the existing file; without one, those of the umask.

@@ -222,7 +222,7 @@ class Span:
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the answer, and the next best."""
-        return "   ".join(map(_found, [answer, *answer["n_best"][1:2]]))
+        return "   ".join(map(_formatted, [answer, *answer["n_best"][1:2]]))
 
     def expected(self, example: Example, task: Task) -> dict[str, Any]:
         """Return `{"answer", "start", "end", "also": [further right answers]}`."""
@@ -252,7 +252,7 @@ class Span:
         return [ANSWER, PARTLY, ELSEWHERE, NONE]
 
 
-def _found(answer: Mapping[str, Any]) -> str:
+def _formatted(answer: Mapping[str, Any]) -> str:
     """Format an answer: `in October 1973 (29-41, 0.874)`."""
     place = f"{answer['start']}-{answer['end']}, " if answer["start"] is not None else ""
     return f"{answer['answer'] or '(no answer)'} ({place}{answer['probability']:.3f})"

@@ -218,7 +218,7 @@ class Tagging:
     def sentence(self, answer: Mapping[str, Any]) -> str:
         """Format the spans with their offsets, or every word with its tag."""
         if "spans" in answer:
-            return "   ".join(map(_told, answer["spans"])) or "(none)"
+            return "   ".join(map(_formatted, answer["spans"])) or "(none)"
         return " ".join(f"{word}/{tag}" for word, tag in zip(answer["words"], answer["tags"], strict=True))
 
     def expected(self, example: Example, task: Task) -> dict[str, Any]:
@@ -248,7 +248,7 @@ class Tagging:
         return sorted({label[2:] for label in task.labels if label != OUTSIDE})
 
 
-def _told(span: Mapping[str, Any]) -> str:
+def _formatted(span: Mapping[str, Any]) -> str:
     """Format a span: `Disease: muscular dystrophy (12-30, 0.981)`."""
     return f"{span['label']}: {span['text']} ({span['start']}-{span['end']}, {span['probability']:.3f})"
 

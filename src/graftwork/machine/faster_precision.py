@@ -40,7 +40,7 @@ def faster_precision(machine: Mapping[str, Any]) -> str:
     The first process measures it, in a tenth of a second, and all others of this user read it. Where nothing can be
     stored every process measures for itself.
     """
-    return _weighed(place_of(machine), canonical(machine)).precision
+    return _read_or_measure(place_of(machine), canonical(machine)).precision
 
 
 def stored_rates(machine: Mapping[str, Any]) -> MeasuredRates | None:
@@ -66,7 +66,7 @@ def measure_rates() -> MeasuredRates:
 
 
 @functools.cache
-def _weighed(place: Path | None, machine: str) -> MeasuredRates:
+def _read_or_measure(place: Path | None, machine: str) -> MeasuredRates:
     """Read or measure the result; cached per process and file, so that a process has one answer."""
     found = _read(place) if place is not None else None
     if found is not None:

@@ -28,7 +28,7 @@ def let_go(tensors: Iterable[Tensor]) -> None:
     ranges, advise = [_pages(tensor) for tensor in tensors], _madvise()
     if not ranges or advise is None:
         return
-    backed = _backed()
+    backed = _file_backed_ranges()
     for begin, end in ranges:
         if begin < end and any(low <= begin and end <= high for low, high in backed):
             advise(begin, end - begin, mmap.MADV_DONTNEED)
@@ -41,7 +41,7 @@ def _pages(tensor: Tensor) -> tuple[int, int]:
     return -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
 
 
-def _backed() -> list[tuple[int, int]]:
+def _file_backed_ranges() -> list[tuple[int, int]]:
     """Return the file-backed address ranges of this process: releasing any other would lose its content."""
     found = []
     for line in MAPS.read_text().splitlines():

@@ -238,7 +238,7 @@ class Dan:
     def _table(self, bench: Workbench) -> Table:
         """Return the words that have a vector, and their vectors before training."""
         if self.vectors != RANDOM:
-            table: Table = bench.once(f"word vectors of {self}", lambda tally: self._given(bench))
+            table: Table = bench.once(f"word vectors of {self}", lambda tally: self._table_of_file(bench))
             return table
         texts = (text for example in bench.train.examples for text in example.inputs.values())
         counts = Counter(word for text in texts for word in cut_words(unicodedata.normalize("NFC", text).lower()))
@@ -246,7 +246,7 @@ class Dan:
         draw = torch.Generator().manual_seed(derive(bench.seed_of("init"), "vectors"))
         return words, SPREAD * torch.randn(len(words), self.size, generator=draw)
 
-    def _given(self, bench: Workbench) -> Table:
+    def _table_of_file(self, bench: Workbench) -> Table:
         """Return the file's words that occur in train and its first (most frequent) words, with their vectors."""
         if self.vectors.startswith(CONTENT):
             raise ConfigError("the file of word vectors is not named", got=self.vectors, expected="dan:vectors=FILE")

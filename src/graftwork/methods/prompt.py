@@ -69,7 +69,7 @@ class Prompt:
             return "calibrate and normalise are for likelihoods, and its answers are written"
         if self.calibrate != "none" and task.kind != "classification":
             return "calibration is of labels that are the same for every example, and other answers are not"
-        if reason := _unasked(task, card):
+        if reason := _why_not(task, card):
             return reason
         try:
             templates_for(self.template, task)
@@ -154,7 +154,7 @@ class Prompt:
         return Prompted(model, prompts, numbers, self.answer == "written", self.normalise, None, {})
 
 
-def _unasked(task: Task, card: BackboneCard | None) -> str:
+def _why_not(task: Task, card: BackboneCard | None) -> str:
     """Return the reason that a backbone cannot be asked for the answers of a task."""
     if card is None:
         return ""

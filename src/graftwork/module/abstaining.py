@@ -49,7 +49,7 @@ class Abstaining:
     def threshold(self, description: Mapping[str, Any]) -> Threshold | None:
         """Return the threshold for the module with this description; None to answer all. Raises `ConfigError`."""
         if self.precision is not None:
-            return _chosen(self.precision, description)
+            return _lowest_threshold(self.precision, description)
         return None if self.below is None else Threshold(self.below)
 
 
@@ -119,7 +119,7 @@ def area_under_risk(confidences: NDArray[np.float64], right: NDArray[np.bool_]) 
     return float((wrong[ends - 1] / ends).mean())
 
 
-def _chosen(precision: float, description: Mapping[str, Any]) -> Threshold:
+def _lowest_threshold(precision: float, description: Mapping[str, Any]) -> Threshold:
     """Return the lowest threshold whose precision on validation is at least this, by its lower bound."""
     task = description["task"]
     if not isinstance(kinds.get(task["kind"]), SharesProbability):

@@ -85,7 +85,7 @@ def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -
     elif held.hits.all():
         why = "no wrong answer on validation"
     else:
-        crossed, temperature = _crossed(held), _fitted(held)
+        crossed, temperature = _cross_fitted(held), _fitted(held)
         if held.figures(crossed)["nll"] >= before["nll"]:
             crossed, temperature, why = 1.0, 1.0, "a temperature does not lower the cross-fitted log-likelihood loss"
     told: dict[str, Any] = {"temperature": temperature, "why": why}
@@ -181,7 +181,7 @@ def _fitted(rows: ClassRows) -> float:
     return 1 / float(found.x)
 
 
-def _crossed(rows: ClassRows) -> NDArray[np.float64]:
+def _cross_fitted(rows: ClassRows) -> NDArray[np.float64]:
     """Return for each row (N,) the temperature fitted on the other folds."""
     folds = np.random.default_rng(0).permutation(len(rows.right)) % FOLDS
     others = (folds != fold for fold in range(FOLDS))

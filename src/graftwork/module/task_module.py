@@ -128,7 +128,7 @@ class TaskModule:
         elif backbone is None:
             backbone = known_backbone(folder, description, device)
         else:
-            backbone = _shared(backbone, folder, description)
+            backbone = _backbone_of(backbone, folder, description)
         backbone = backbone and with_instruction(backbone, Instruction.of(task))
         setting = Setting(task, kinds.get(task.kind), backbone)
         method = method_from_config(description["method"])
@@ -299,7 +299,7 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
     return backbone
 
 
-def _shared(backbone: Backbone, folder: Path, description: Mapping[str, Any]) -> Backbone:
+def _backbone_of(backbone: Backbone, folder: Path, description: Mapping[str, Any]) -> Backbone:
     """Return the backbone of a module: this open one or, of one that writes, its encoder, if the module only reads."""
     stored = BackboneCard(**description["backbone"])
     found = backbone if stored.writes else reading_part(backbone)

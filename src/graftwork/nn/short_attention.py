@@ -103,7 +103,7 @@ def register_key_hook(module: nn.Module, hook: KeyHook) -> RemovableHandle:
     return handle
 
 
-def _hooked(module: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, int]:
+def _after_hooks(module: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, int]:
     """Return what the hooks of `module` make of keys and values (S, H, T, d), and how many they added in front."""
     length = key.shape[2]
     for hook in module.__dict__.get(HOOKS, {}).values():
@@ -111,7 +111,7 @@ def _hooked(module: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tens
     return key, value, key.shape[2] - length
 
 
-def _seen(mask: Tensor | None, added: int) -> Tensor | None:
+def _extended_mask(mask: Tensor | None, added: int) -> Tensor | None:
     """Extend a mask (S, 1, T, K) by keys in front that every query sees."""
     if mask is None or not added:
         return mask
@@ -141,8 +141,8 @@ def attend(
     use torch's kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between
     queries (left-to-right and windowed networks) use a plain softmax.
     """
-    key, value, added = _hooked(module, key, value)
-    attention_mask = _seen(attention_mask, added)
+    key, value, added = _after_hooks(module, key, value)
+    attention_mask = _extended_mask(attention_mask, added)
     if (shared := query.shape[1] // key.shape[1]) > 1:
         key, value = (heads.repeat_interleave(shared, dim=1) for heads in (key, value))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling

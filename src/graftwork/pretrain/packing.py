@@ -139,13 +139,13 @@ def shuffled(places: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int
     while walking.any():
         left, right = out[walking] >> half, out[walking] & low
         for key in keys:
-            left, right = right, left ^ (_mixed(right ^ key) & low)
+            left, right = right, left ^ (_splitmix(right ^ key) & low)
         out[walking] = left << half | right
         walking = out >= np.uint64(count)
     return out.astype(np.int64)
 
 
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _splitmix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Apply the finaliser of splitmix64 (Steele et al. 2014): every output bit depends on every input bit."""
     values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

@@ -116,7 +116,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
     opened = _opened(order, objective, recipe, material)
     course = _course(order, objective, recipe, material)
     found = filling.resume() if order.session.peers.leads else None
-    found = _shared(found, order.session.peers, filling)
+    found = _from_leader(found, order.session.peers, filling)
     progress = found[0] if found else PretrainProgress(facts={"added": list(opened.added), "head_flops": 0.0})
     order.session.watch.meet(order.session.peers)
     allowance = allowance_of(order, progress)
@@ -193,7 +193,7 @@ def filling_of(order: PretrainOrder, folder: Path) -> Filling:
     return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
 
 
-def _shared(found: Any, peers: Peers, filling: Filling) -> Any:
+def _from_leader(found: Any, peers: Peers, filling: Filling) -> Any:
     """Return the leading process's checkpoint in all processes; the others read it if the leader found one."""
     if peers.size == 1:
         return found

@@ -136,7 +136,7 @@ class SoundFamily:
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> ChainedBackbone:
         """Load a folder or hub name whose `model_type` is in the table."""
         opened = open_network(source, self.architectures, random_seed, bf16)
-        stated = _stated(opened.folder)
+        stated = _sound_settings(opened.folder)
         config = opened.module.config
         dtype = next(opened.module.parameters()).dtype
         if config.model_type == WHISPER:
@@ -188,12 +188,12 @@ def _of_spectrograms(opened: ReadNetwork, dtype: torch.dtype) -> ChainedBackbone
 
 def _extractor(folder: Path) -> Any:
     """Return transformers' feature extractor of a folder. Raises `ConfigError` where its settings are missing."""
-    _stated(folder)
+    _sound_settings(folder)
     with transformers_errors(folder), checked_copy(folder) as copy:
         return AutoFeatureExtractor.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
 
 
-def _stated(folder: Path) -> dict[str, Any]:
+def _sound_settings(folder: Path) -> dict[str, Any]:
     """Read preprocessor_config.json, the settings for reading sounds. Raises `ConfigError` if missing."""
     path = model_file(folder, PREPARED)
     if not path.is_file():

@@ -289,7 +289,7 @@ def _begins_frame(head: bytes) -> bool:
     return len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0x06 > 0
 
 
-def _mixed(channels: NDArray[np.float32]) -> NDArray[np.float32]:
+def _mono(channels: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean (T,) of channels (T, C), or the loudest channel where they cancel, as in opposite phase."""
     mean: NDArray[np.float32] = channels.mean(axis=1, dtype=np.float32)
     if channels.shape[1] == 1:
@@ -323,7 +323,7 @@ def _samples(path: Path) -> tuple[NDArray[np.float32], int]:
             _refuse_foreign(path, head, "sound", f"{path.stat().st_size:,} bytes; {told.rstrip('.')}")
     if not len(channels):
         raise DataError("the recording is empty", where=str(path), got="no samples", expected="at least one", do=REMEDY)
-    samples = _mixed(channels)
+    samples = _mono(channels)
     if not np.isfinite(samples).all():
         raise DataError(
             "the recording has samples that are no numbers",

@@ -113,11 +113,11 @@ def _family(name: str, writes: bool) -> tuple[BackboneFamily, str]:
             return family, source
     known = backbone_names()
     if "/" in name or Path(name).exists():
-        raise ConfigError(f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=_meant(name))
+        raise ConfigError(f"unknown backbone {name!r}", expected=f"one of {', '.join(known)}", do=_advice(name))
     raise UnknownName("backbone", name, known, else_do="" if ":" in name else f"a model of the hub is {FOLDER}{name}")
 
 
-def _meant(name: str) -> str:
+def _advice(name: str) -> str:
     """Return advice for an unknown `name`, depending on what exists at that path."""
     path, page = Path(name).expanduser(), HUB_PAGE.match(name)
     if page:

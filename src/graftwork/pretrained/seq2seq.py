@@ -209,13 +209,13 @@ class Seq2SeqBackbone:
         return self._chances(states, mask, tokens)
 
     def _chances(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
-        begun = self._begun(states, mask)  # (S, K)
+        begun = self._entering_tokens(states, mask)  # (S, K)
         before = torch.cat([begun, tokens[:, :-1]], dim=1)  # (S, K + U - 1)
         logits = self._logits(states, mask, before.masked_fill(before == NOTHING, self.special.pad))
         logits = logits[:, begun.shape[1] - 1 :]  # (S, U, V)
         return token_chances(logits.flatten(0, 1), tokens.flatten(), NOTHING).view(tokens.shape)
 
-    def _begun(self, states: Tensor, mask: Tensor) -> Tensor:
+    def _entering_tokens(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the tokens (S, K) that enter the decoder before each text."""
         special = self.special
         begun = torch.tensor([special.start], device=states.device).expand(len(states), -1)
@@ -241,7 +241,7 @@ class Seq2SeqBackbone:
         self, states: Tensor, mask: Tensor, search: TextSearch, tell: TellTokens | None = None
     ) -> list[WrittenTokens]:
         """Write a text for each sequence, from states (S, T, D) of the encoder with mask (S, T)."""
-        special, begun = self.special, self._begun(states, mask)  # (S, K)
+        special, begun = self.special, self._entering_tokens(states, mask)  # (S, K)
         generate: Any = GenerationMixin.generate  # not Whisper's own, which reads the sound again
         found = generate(
             self.module,
@@ -267,11 +267,11 @@ class Seq2SeqBackbone:
         )  # (S x beams, K + U), the beams of a sequence best first
         rows = found[:, begun.shape[1] :].tolist()
         return [
-            replace(self._ended(row), others=tuple(map(self._ended, rows[place + 1 : place + search.beams])))
+            replace(self._up_to_end(row), others=tuple(map(self._up_to_end, rows[place + 1 : place + search.beams])))
             for place, row in list(enumerate(rows))[:: search.beams]
         ]
 
-    def _ended(self, row: list[int]) -> WrittenTokens:
+    def _up_to_end(self, row: list[int]) -> WrittenTokens:
         """Return tokens up to the first that ends a text, which is left in."""
         before = list(takewhile(lambda token: token not in self.special.ends, row))
         return WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row))

@@ -135,7 +135,7 @@ def _splits(receipt: Receipt) -> str:
     leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
     if "test_in_validation" in data:  # older receipts only cover train
         leaks += f", and in validation {number(data['test_in_validation'])} of test"
-    drawn = _drawn(data)
+    drawn = _drawn_splits(data)
     seed = f" and the seed {number(data['split_rule']['seed'])}" if data["split_rule"]["seed"] else ""
     by_hash = f"drawn from train by a hash of the rows' content{seed}"
     how = f"{' and '.join(drawn)} {by_hash}" if drawn else "from files"
@@ -145,7 +145,7 @@ def _splits(receipt: Receipt) -> str:
     return f"there are {sizes}, {how}; rows whose inputs are in train too: {leaks}; rows rejected: {rejected}"
 
 
-def _drawn(data: Mapping[str, Any]) -> list[str]:
+def _drawn_splits(data: Mapping[str, Any]) -> list[str]:
     """Return the splits that were drawn; a hub set's own splits have no file in older receipts, but are in the rule."""
     rule, named = data["split_rule"], data["files"]
     found = {name for name, split in data["splits"].items() if f"{name} {split['rows']:,} rows from " in rule["made"]}
@@ -227,11 +227,11 @@ def _runs(row: RunGroup) -> str:
     seeds = [number(receipt["randomness"]["seed"]) for receipt in row.receipts]
     failed = number(len(row.receipts) - len(row.finished))
     runs, with_seeds = ("run", "seed") if len(seeds) == 1 else ("runs", "seeds")
-    luck = f" (for {' and '.join(decided)} alone, the rest as by seed 0)" if (decided := _decided(row)) else ""
+    luck = f" (for {' and '.join(decided)} alone, the rest as by seed 0)" if (decided := _varied_sources(row)) else ""
     return f"{number(len(seeds))} {runs} with {with_seeds} {', '.join(seeds)}{luck}, of which {failed} failed"
 
 
-def _decided(row: RunGroup) -> list[str]:
+def _varied_sources(row: RunGroup) -> list[str]:
     """Return the sources of variation that use the seeds, if others are held at seed 0; empty if all vary."""
     held = {source for receipt in row.receipts for source in receipt["randomness"]["held"]}
     return [source for source in row.first["randomness"]["derived"] if source not in held] if held else []
@@ -250,7 +250,7 @@ def _result(row: RunGroup) -> str:
             f"{metric_title(metric.replace('_', ' '), row.positive)} {number(statistics.fmean(scores))}{spread}{rest}"
         )
     split = "test" if row.first["outcome"]["scores"] else "validation"
-    seeds = f"seeds of {' and '.join(decided)} alone" if (decided := _decided(row)) else "seeds"
+    seeds = f"seeds of {' and '.join(decided)} alone" if (decided := _varied_sources(row)) else "seeds"
     spread = f" (mean ± sd over {seeds})" if len(row.finished) > 1 else "; of one run: its spread over seeds is unknown"
     if len(row.finished) > 1 and all(max(row.scores(metric)) == min(row.scores(metric)) for metric in row.metrics):
         spread = (

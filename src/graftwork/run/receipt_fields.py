@@ -123,10 +123,10 @@ def problems(receipt: Mapping[str, Any]) -> list[str]:
 
 def missing(receipt: Mapping[str, Any]) -> list[str]:
     """Return the fields that are missing or malformed, a line each."""
-    return [line for path, check in _expected(receipt).items() if (line := _wrong(receipt, path, check))]
+    return [line for path, check in _expected_fields(receipt).items() if (line := _wrong(receipt, path, check))]
 
 
-def _expected(receipt: Mapping[str, Any]) -> dict[str, Check]:
+def _expected_fields(receipt: Mapping[str, Any]) -> dict[str, Check]:
     """Return path -> check of the required fields of this receipt and of the optional ones that it has."""
     fields = dict(FIELDS) | {path: check for path, check in SINCE.items() if _at(receipt, path) is not _MISSING}
     if _at(receipt, "model") is not None:

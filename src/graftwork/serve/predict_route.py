@@ -131,12 +131,12 @@ async def _cut(service: Service, rows: Sequence[RequestRow]) -> list[bool]:
 def _rows(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> list[dict[str, Any]]:
     coming = iter(answers)
     return [
-        {"answers": {piece.task: _kept(piece, next(coming)) for piece in row.pieces}, "cut": was_cut}
+        {"answers": {piece.task: _withheld_if_unsure(piece, next(coming)) for piece in row.pieces}, "cut": was_cut}
         for row, was_cut in zip(rows, cut, strict=True)
     ]
 
 
-def _kept(piece: Piece, answer: dict[str, Any]) -> dict[str, Any]:
+def _withheld_if_unsure(piece: Piece, answer: dict[str, Any]) -> dict[str, Any]:
     """Return an answer, withheld where its row asks for that. Raises `HttpRefusal` for one without a probability."""
     if piece.threshold is None:
         return answer

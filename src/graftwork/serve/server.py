@@ -143,10 +143,10 @@ class Server:
             self.ended.set()
 
     async def _answer(self) -> None:
-        asyncio.get_running_loop().set_exception_handler(self._troubled)
+        asyncio.get_running_loop().set_exception_handler(self._log_trouble)
         await self._uvicorn.serve(sockets=[self._listener])
 
-    def _troubled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _log_trouble(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log what went wrong in the event loop. Without descriptors it tries again and again: logged now and then."""
         error, now = context.get("exception"), time.monotonic()
         why = ": ".join(str(part) for part in (context["message"], error) if part)

@@ -80,7 +80,7 @@ def compress(
         plan([(label, search.foreseen(compression)) for label, compression in chosen])
         for place, (label, compression) in enumerate(chosen):
             search.climb(label, compression, part_of(progress, place, len(chosen), label))
-        report = _told(search, allow)
+        report = _report(search, allow)
         if report["kept"]:
             made = search.stage.module
             report |= {"test": score_on_test(opened, made, dataset)}
@@ -212,7 +212,7 @@ def workplace(target: Path) -> Iterator[Path]:
         yield Path(work)
 
 
-def _told(search: RungSearch, allow: float) -> dict[str, Any]:
+def _report(search: RungSearch, allow: float) -> dict[str, Any]:
     """Return what was tried and what it cost, as JSON."""
     kept = [one.rung for one in search.tried if one.kept]
     spent, rows = search.watch.read(), len(search.data.validation.examples)

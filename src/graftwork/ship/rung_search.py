@@ -130,7 +130,7 @@ class RungSearch:
         stage = Stage(
             made, pace(self.original, made, validation.examples, self.aim == "joules"), stored_with_backbone(made)
         )
-        kept, verdict = self._judged(compression.EXACT, loss, stage)
+        kept, verdict = self._verdict(compression.EXACT, loss, stage)
         self.tried.append(RungTried(label, verdict, kept, loss, stage, done.facts, done.seconds))
         if kept:
             self.stage = stage
@@ -138,7 +138,7 @@ class RungSearch:
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _judged(self, exact: bool, loss: ScoreLoss, stage: Stage) -> tuple[bool, str]:
+    def _verdict(self, exact: bool, loss: ScoreLoss, stage: Stage) -> tuple[bool, str]:
         if exact:
             slower = self.aim != "bytes" and stage.pace.ratio < NO_SLOWER * self.stage.pace.ratio
             worse = slower or stage.bytes > NO_LARGER * self.stage.bytes

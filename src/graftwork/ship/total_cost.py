@@ -94,10 +94,10 @@ def price(
         "crossings": [one for way in WAYS for one in _crossings(lines[way], way)],
         "left_out": [{"name": name, "reason": reason} for one in found for name, reason in one.left_out],
     }
-    return ShownJson(content, _told)
+    return ShownJson(content, _lines)
 
 
-def _told(content: Mapping[str, Any]) -> list[str]:
+def _lines(content: Mapping[str, Any]) -> list[str]:
     """Return the total of each row in full batches, cheapest first, in at most a dozen lines."""
     by = content["by"]
     totals = [(row["name"], row["in_batches"][by]["total"]) for row in content["rows"]]

@@ -30,7 +30,7 @@ def definitions(text: str) -> list[Definition]:
     found = []
     for start, sentence in _sentences(text):
         for opening, inside in _in_brackets(sentence):
-            pair = _defined(sentence, opening, inside)
+            pair = _definition_at(sentence, opening, inside)
             if pair is not None:
                 short, first, last = pair
                 found.append(Definition(short, sentence[first:last], start + first, start + last))
@@ -94,7 +94,7 @@ def _closing(sentence: str, opening: int) -> int | None:
     return None
 
 
-def _defined(sentence: str, opening: int, inside: str) -> tuple[str, int, int] | None:
+def _definition_at(sentence: str, opening: int, inside: str) -> tuple[str, int, int] | None:
     """Return the short form and the start and end of the long form, or None."""
     content = re.split(r"[,;] | or ", inside, maxsplit=1)[0].strip()  # the rest is a remark
     if is_short_form(content):
@@ -102,12 +102,12 @@ def _defined(sentence: str, opening: int, inside: str) -> tuple[str, int, int] |
         words = _limit(content)
         begin = _last_words(sentence[:end], words)
         first = best_long_form(content, sentence[begin:end])
-        return _checked(sentence, content, begin + first, end) if first is not None else None
+        return _checked_definition(sentence, content, begin + first, end) if first is not None else None
     short = sentence[: opening - 1].split(" ")[-1]
     if len(inside.split()) > MOST_WORDS and is_short_form(short):
         first = best_long_form(short, inside)
         start = opening + 1
-        return _checked(sentence, short, start + first, start + len(inside)) if first is not None else None
+        return _checked_definition(sentence, short, start + first, start + len(inside)) if first is not None else None
     return None
 
 
@@ -127,7 +127,7 @@ def _last_words(text: str, count: int) -> int:
     return begin
 
 
-def _checked(sentence: str, short: str, start: int, end: int) -> tuple[str, int, int] | None:
+def _checked_definition(sentence: str, short: str, start: int, end: int) -> tuple[str, int, int] | None:
     """Return the definition; None if `long` is not longer, has too many words, or contains `short` as a word."""
     start += sentence[start] in _BRACKETS and _closing(sentence[start:end], 0) is None  # it encloses both forms
     long = sentence[start:end]

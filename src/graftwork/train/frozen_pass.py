@@ -127,12 +127,12 @@ class FrozenStore:
         """
         encoded = self._read(backbone, data, split, bench)
         key = (backbone.card.revision, data, split.name, depth)
-        key = self._held(*key) or key
+        key = self._equal_pass(*key) or key
         known = self._passes.get(key)
         if known is None and depth is None and self._keeps_more(backbone, encoded):
             return self.get(backbone, data, split, self.keeps, bench)
         if known is None:
-            known = self._passes[key] = self._opened(backbone, encoded, depth, bench)
+            known = self._passes[key] = self._stored_or_computed(backbone, encoded, depth, bench)
         else:
             bench.charged.add(known.kept.cost)
         if known.kept.parted:
@@ -163,7 +163,7 @@ class FrozenStore:
 
     def holds(self, backbone: Backbone, data: str, split: Split, depth: int | None) -> bool:
         """Return whether `get` would compute nothing."""
-        if self._held(backbone.card.revision, data, split.name, depth) is not None:
+        if self._equal_pass(backbone.card.revision, data, split.name, depth) is not None:
             return True
         if self.disk is None:
             return False
@@ -181,7 +181,7 @@ class FrozenStore:
             return False
         return wanted.tokens * wanted.width * wanted.dtype.itemsize <= MOST_KEPT_BESIDE
 
-    def _held(self, revision: str, data: str, split: str, depth: int | None) -> _Key | None:
+    def _equal_pass(self, revision: str, data: str, split: str, depth: int | None) -> _Key | None:
         """Return the key of a pass in memory with, bit for bit, the pooled features of a pass for this depth.
 
         Without a depth, a pass with states serves too if all examples are sampled: its batches are the same.
@@ -192,7 +192,7 @@ class FrozenStore:
                 return key
         return None
 
-    def _opened(self, backbone: Backbone, encoded: Encoded, depth: int | None, bench: Workbench) -> Pass:
+    def _stored_or_computed(self, backbone: Backbone, encoded: Encoded, depth: int | None, bench: Workbench) -> Pass:
         """Return a pass from the disk, charged in full, or compute it."""
         wanted, batches = self._wanted(backbone, encoded, depth)
         waited = Phase()

@@ -208,7 +208,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> Any:
     rate = bench.recipe["learning_rate"] or method.learning_rate
     plan = plan_of(method, model, bench.recipe)
     facts |= plan.facts(model, rate)
-    training, passes = _begun(model, bench, plan, rate)
+    training, passes = _starting_state(model, bench, plan, rate)
     facts |= fitted_on(bench, passes["train"].encoded)
     facts["head_start"] = dict(training.head_start)
     writes = isinstance(model.backbone, TextWriter)
@@ -218,7 +218,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> Any:
     return fitted_of(model, facts)
 
 
-def _begun(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[TrainingState, Passes]:
+def _starting_state(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[TrainingState, Passes]:
     """Return the state after the head start, or that restored from the checkpoint of an interrupted attempt."""
     found = bench.keeper.found()
     if found is not None:
@@ -310,7 +310,7 @@ def _step(
 
     def run(part: Sequence[int], answers: Tensor, share: float) -> float:
         sequences = frozen.encoded.sequences(part)
-        inputs = _shown(model, bench, frozen.encoded, sequences, epoch)
+        inputs = _training_batch(model, bench, frozen.encoded, sequences, epoch)
 
         def work() -> float:
             loss = aim.loss(model, inputs, kept_states(model, inputs, sequences, frozen), answers)
@@ -325,7 +325,7 @@ def _step(
         return in_parts(model, bench, frozen.encoded, rows, targets, aim.weight, run)
 
 
-def _shown(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int], epoch: int) -> Inputs:
+def _training_batch(model: Model, bench: Workbench, encoded: Encoded, sequences: list[int], epoch: int) -> Inputs:
     """Return a training batch, augmented if the recipe says so and training runs through the whole network."""
     backbone = model.backbone
     if isinstance(backbone, Augments) and _augments(bench) and model.prefix is None:

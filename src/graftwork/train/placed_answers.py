@@ -87,15 +87,15 @@ class PlacedAnswers:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (W, 2), as the kind makes them of the answer of each example, or of none."""
-        said = self._said(examples)
+        said = self._written_parts(examples)
         silent = [one.silent for one in said] if self.none else None
         return self._kind.likely([one.span for one in said], [one.chance for one in said], silent, examples)
 
     def outside(self, examples: Sequence[Example]) -> int:
         """Count the examples for which the network writes a text that is not in what it reads."""
-        return sum(one.stray for one in self._said(examples))
+        return sum(one.stray for one in self._written_parts(examples))
 
-    def _said(self, examples: Sequence[Example]) -> list[WrittenParts]:
+    def _written_parts(self, examples: Sequence[Example]) -> list[WrittenParts]:
         model = self.writer.model
         writer, parts = writer_of(model), parts_for(model.backbone, examples, self.prefix)
         search = TextSearch.of(model.task)
@@ -113,7 +113,7 @@ class PlacedAnswers:
             (first, last), likeness = place
             span = part.first + first, part.first + last
             told[part.owner].append(WrittenParts(span, chance + math.log(likeness), silent, likeness < 1))
-        return list(map(_joined, told))
+        return list(map(_likeliest, told))
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
         """Return (N,) the log-probabilities of the answers that logits predict, tokenised anew.
@@ -142,7 +142,7 @@ class PlacedAnswers:
         return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
-def _joined(parts: Sequence[WrittenParts]) -> WrittenParts:
+def _likeliest(parts: Sequence[WrittenParts]) -> WrittenParts:
     """Return what was said of an example: the likeliest text that was found, and no answer where no part has one."""
     found = [part for part in parts if part.span is not None]
     best = max(found or parts, key=lambda part: part.chance)

@@ -166,7 +166,7 @@ class PrefixStore:
         exact = self._path(wanted)
         others = () if wanted.depth is not None else sorted(self.folder.root.glob(f"{digest(dict(wanted.key))}-*"))
         for path in (exact, *(other for other in others if other != exact)):
-            kept = _opened(path, wanted)
+            kept = _mapped_entry(path, wanted)
             if kept is not None:
                 self.folder.touch(path)
                 return kept
@@ -279,7 +279,7 @@ def _take_space(handle: int, size: int) -> None:
             stream.write(ZEROS[: size - start])
 
 
-def _opened(path: Path, wanted: PassSpec) -> StoredPass | None:
+def _mapped_entry(path: Path, wanted: PassSpec) -> StoredPass | None:
     """Map the entry at `path`; return None if its key, tensors or costs are invalid."""
     try:
         if header_of(path).about.get("key") != wanted.about["key"]:

@@ -231,18 +231,18 @@ def stretches(examples: Sequence[Example]) -> dict[str, Any]:
 def label_in_text(examples: Sequence[Example]) -> float:
     """Share of rows whose text names one of their own labels: whole words of three letters or more (unspaced: two)."""
     names = {label for example in examples for label in labels_of(example.target)}
-    spoken = {label: _spoken(label.replace("_", " ").replace("-", " ")) for label in names}
+    spoken = {label: _normalised_words(label.replace("_", " ").replace("-", " ")) for label in names}
     cues = {label: words for label, words in spoken.items() if len(words) >= 5 and not words.strip().isdecimal()}
     named = 0
     for example in examples:
         own = [cues[label] for label in labels_of(example.target) if label in cues]
         if own:
-            text = _spoken(" ".join(map(text_of, example.inputs.values())))
+            text = _normalised_words(" ".join(map(text_of, example.inputs.values())))
             named += any(cue in text for cue in own)
     return named / max(1, len(examples))
 
 
-def _spoken(text: str) -> str:
+def _normalised_words(text: str) -> str:
     """Return the words in lower case, with one space before, between and after."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 

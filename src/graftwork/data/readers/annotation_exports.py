@@ -42,7 +42,7 @@ def _spans_key(lines: TextLines) -> str | None:
         if isinstance(found, Bad):
             continue  # the reader of JSONL reports the error
         item = found[1]
-        key, given = _marked(item)
+        key, given = _span_field(item)
         if not (isinstance(item.get("text"), str) and isinstance(given, list)):
             return None
         if given:
@@ -52,7 +52,7 @@ def _spans_key(lines: TextLines) -> str | None:
 
 def _of_doccano(line: str, where: str) -> TaggedText:
     item = json_object(line, where)
-    text, given = item.get("text"), _marked(item)[1]
+    text, given = item.get("text"), _span_field(item)[1]
     if not (isinstance(text, str) and isinstance(given, list) and all(_is_triple(mark) for mark in given)):
         _refuse(
             "the line is not a row of doccano with spans",
@@ -63,7 +63,7 @@ def _of_doccano(line: str, where: str) -> TaggedText:
     return tagged(text, [_mark(mark, where) for mark in given])
 
 
-def _marked(item: Item) -> tuple[str | None, Any]:
+def _span_field(item: Item) -> tuple[str | None, Any]:
     """Return the key that may hold spans, and its value."""
     return next(((key, item[key]) for key in MARKED if key in item), (None, None))
 
@@ -128,13 +128,13 @@ def _results(annotations: Any, where: str) -> list[Any]:
     for found in done:
         if not isinstance(found, list) or not all(isinstance(r, dict) and type(r.get("type")) is str for r in found):
             _refuse("the results are not a list of objects with a type", where, json_text(found), TASK)
-    if not done or any(_said(found) != _said(done[0]) for found in done):
+    if not done or any(_comparable(found) != _comparable(done[0]) for found in done):
         what = "the annotators gave different answers" if done else "nobody has annotated the task"
         _refuse(what, where, json_text(annotations), "one annotation of each task")
     return list(done[0])
 
 
-def _said(results: list[Item]) -> list[str]:
+def _comparable(results: list[Item]) -> list[str]:
     """Return an annotation's content, for comparison: its results sorted and without their ids."""
     return sorted(json.dumps([result.get(key) for key in SAID], sort_keys=True) for result in results)
 

@@ -42,7 +42,7 @@ def opened(path: Path, content: Any) -> RowSource:
             header |= dict.fromkeys(key for key in item if key not in (*ABOUT, *spans))
             header |= dict.fromkeys(("tokens", "tags") if spans else ())
         if is_min(item):
-            answers.setdefault(_id(item), set()).add(_said(item))
+            answers.setdefault(_id(item), set()).add(_comparable(item))
 
     def rows(wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
         return _rows(path, content, answers, wanted)
@@ -64,7 +64,7 @@ def _rows(
                     '{"id": 1, "text": "…", "label": "…", …}',
                 )
             if len(answers[_id(item)]) > 1:
-                what, got = "the annotators gave different answers", clip(_said(item))
+                what, got = "the annotators gave different answers", clip(_comparable(item))
                 raise _error(what, where, got, "one annotation of each task", "keep one of them")
             if _id(item) in read:
                 continue
@@ -77,10 +77,10 @@ def _rows(
 
 
 def _id(item: dict[str, Any]) -> str:
-    return json.dumps(item.get("id", _said(item)))
+    return json.dumps(item.get("id", _comparable(item)))
 
 
-def _said(item: dict[str, Any]) -> str:
+def _comparable(item: dict[str, Any]) -> str:
     """Return data and answers, for comparison."""
     return json.dumps({name: value for name, value in item.items() if name not in ABOUT}, sort_keys=True)
 

@@ -55,7 +55,9 @@ def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, 
     passages: dict[str, Passage] = {}
     read = {split: _read(path, task.settings.realign, passages, rejects[split]) for split, path in files.items()}
     missing = {split: share for split, share in FRACTIONS.items() if split not in files}
-    drawn = _drawn(read["train"], missing, task.split_seed) if missing else ["train"] * len(read["train"].examples)
+    drawn = (
+        _split_of_each(read["train"], missing, task.split_seed) if missing else ["train"] * len(read["train"].examples)
+    )
     chosen = {split: [(read["train"], n) for n, name in enumerate(drawn) if name == split] for split in SPLITS}
     chosen |= {
         split: [(file, n) for n in range(len(file.examples))] for split, file in read.items() if split != "train"
@@ -156,7 +158,7 @@ def _add(file: _File, number: int, asked: Question) -> None:
         file.passages[asked.context] = Passage.of(asked.context)
     passage = file.passages[asked.context]
     counts: Counter[str] = Counter()
-    golds = [_placed(file, passage, text, start, asked.where, counts) for text, start in asked.answers]
+    golds = [_located_answer(file, passage, text, start, asked.where, counts) for text, start in asked.answers]
     for gold in golds:
         first, last = passage.words_at(gold.start, gold.start + len(gold.text))
         inside = passage.starts[first] < gold.start or passage.ends[last] > gold.start + len(gold.text)
@@ -167,7 +169,9 @@ def _add(file: _File, number: int, asked: Question) -> None:
     file.mended.append(dict(counts))
 
 
-def _placed(file: _File, passage: Passage, text: str, start: int | None, where: str, counts: Counter[str]) -> Gold:
+def _located_answer(
+    file: _File, passage: Passage, text: str, start: int | None, where: str, counts: Counter[str]
+) -> Gold:
     """Return the answer at its position in the passage; raise `DataError` if the passage does not contain it."""
     if start is not None and passage.text.startswith(text, start):
         return Gold(text, start)
@@ -194,7 +198,7 @@ def _occurrences(text: str, passage: str) -> Iterator[int]:
         at = passage.find(text, at + 1)
 
 
-def _drawn(file: _File, fractions: Mapping[str, float], seed: int | None) -> list[str]:
+def _split_of_each(file: _File, fractions: Mapping[str, float], seed: int | None) -> list[str]:
     """Return the split of every question of the training file. Raises `DataError` where one would stay empty."""
     require_enough(len(file.examples), "questions", FEWEST, fractions, file.path)
     groups = _groups(file)

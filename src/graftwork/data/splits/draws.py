@@ -117,7 +117,7 @@ def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> SubsetDraw
     """
     chance, strata = _chance(number, seed), _strata(dataset, dataset.train)
     total = Counter(strata)
-    taken = _taken(dataset.task, total, size, chance)
+    taken = _rows_of_strata(dataset.task, total, size, chance)
     train = _first(dataset.train, strata, taken, chance)
     splits = {**dataset.splits, "train": train, "validation": _validation(dataset, taken, len(train.examples), chance)}
     task = dataset.task
@@ -143,13 +143,13 @@ def plan_draws(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int = 
     total, task = Counter(_strata(dataset, dataset.train)), dataset.task
     return {
         size: DrawPlan(
-            [_taken(task, total, size, _chance(number, seed)) for number in range(draws)], _short(total, size)
+            [_rows_of_strata(task, total, size, _chance(number, seed)) for number in range(draws)], _short(total, size)
         )
         for size in sizes
     }
 
 
-def _taken(task: Task, total: Mapping[Hashable, int], size: Size, chance: str) -> dict[Hashable, int]:
+def _rows_of_strata(task: Task, total: Mapping[Hashable, int], size: Size, chance: str) -> dict[Hashable, int]:
     """Return the number of rows drawn of each stratum."""
     least = int(_has_classes(task))
     return {stratum: _count(rows, size, _unit(f"{chance} {stratum!r}"), least) for stratum, rows in total.items()}

@@ -27,10 +27,10 @@ ACROSS_A_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "ceph", "fuse
 def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "fails" where a folder can't be written or is nearly full; for the cache only "slow"."""
     for name, folder in places(asked).items():
-        yield from _looked(name, folder)
+        yield from _findings(name, folder)
 
 
-def _looked(name: str, folder: Path) -> Iterator[Finding]:
+def _findings(name: str, folder: Path) -> Iterator[Finding]:
     level, without = ("slow", "frozen passes are computed again each time") if name == "cache" else ("fails", "")
     there = existing(folder)
     reason = _unwritable(there)

@@ -167,7 +167,7 @@ class AwdLstmObjective:
         """Compute the loss over every token but the first, plus the penalties on the last layer's states."""
         assert isinstance(network, LanguageModel)
         ids = batch.tensors["ids"]
-        carried = _carried(batch.tensors, len(network.network.layers))
+        carried = _carried_states(batch.tensors, len(network.network.layers))
         states, left = network.states(ids[:, :-1], carried, self.drops)  # (B, T, D)
         read = locked_dropout(states, self.drops.output, network.training)
         decoder = network.network.embedding.weight
@@ -248,7 +248,7 @@ def discriminative(network: LanguageModel, divisor: float) -> dict[str, float]:
     }
 
 
-def _carried(tensors: Mapping[str, Tensor], layers: int) -> list[State]:
+def _carried_states(tensors: Mapping[str, Tensor], layers: int) -> list[State]:
     """Return each layer's state from the previous step; empty if there was none."""
     if "hidden.0" not in tensors:
         return []
