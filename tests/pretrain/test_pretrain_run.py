@@ -42,8 +42,8 @@ class Pair(Peers):
         self.__dict__["exchanges"].append("add up")
         tensors[-1].add_(100.0 * self.__dict__["exchanges"].count("add up"))  # its seconds so far come last
 
-    def told(self, number: float) -> float:
-        self.__dict__["exchanges"].append("told")
+    def broadcast(self, number: float) -> float:
+        self.__dict__["exchanges"].append("broadcast")
         return number
 
     def wait(self) -> None:

@@ -199,7 +199,7 @@ def test_all_processes_compute_as_the_leading_one(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(pretraining, "numerics", found)
     for said, precision in ((0.0, "fp32"), (1.0, "bf16")):
-        monkeypatch.setattr(Peers, "told", lambda self, number, said=said: said)
+        monkeypatch.setattr(Peers, "broadcast", lambda self, number, said=said: said)
         told = pretraining._computed_in("auto", "cpu", Masked(), Peers(1, 2))
         assert told == {"precision": precision, "threads": 1, "device": "cpu"}
     pretraining._computed_in("auto", "cpu", WordVectorObjective(), Peers())

@@ -14,7 +14,7 @@ from graftwork.compare.curve_table import cells, header, saving_lines, title
 from graftwork.compare.leaderboard import require_each_once
 from graftwork.compare.leaderboard_display import chart_css, scored_columns
 from graftwork.compare.majority_floor import MAJORITY
-from graftwork.compare.workers import RunOrder, crew_of, with_thread_share
+from graftwork.compare.workers import RunOrder, crew_of, with_threads
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.configured_methods import ConfiguredMethod, of_a, parse_method
 from graftwork.core.in_memory import beside
@@ -121,7 +121,7 @@ def curve(
     ways = _ways(methods, setup.backbone)
     folder = Path(out) if out is not None else Path("curves") / task.name
     chosen = [way.item for way in ways if not way.fresh] or [way.item for way in ways]
-    session = with_thread_share(open_session(task, chosen, setup, out=folder), jobs)
+    session = with_threads(open_session(task, chosen, setup, out=folder), jobs)
     listed = parse_sizes(sizes, session.dataset.task)
     apart = [] if reference_sizes is None else parse_sizes(reference_sizes, session.dataset.task)
     ways = _fitting(ways, session, asked=methods is not None)

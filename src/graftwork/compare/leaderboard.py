@@ -23,7 +23,7 @@ from graftwork.compare.run_times import Countdown
 from graftwork.compare.search import Search
 from graftwork.compare.shipped import compressed_modules, require_shippable
 from graftwork.compare.shortcuts import shortcuts
-from graftwork.compare.workers import RunOrder, crew_of, with_thread_share
+from graftwork.compare.workers import RunOrder, crew_of, with_threads
 from graftwork.compare.written_report import written_content
 from graftwork.core.configured_methods import ConfiguredMethod, configured, of_a, parse_method
 from graftwork.core.in_memory import beside
@@ -104,9 +104,7 @@ def compare(
     with watched(progress, watch) as (progress, watch):
         session = open_session(task, chosen, setup, out=folder)
         fitting, left_out = _fitting(chosen, session, asked=methods is not None)
-        session = with_thread_share(
-            session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session)
-        )
+        session = with_threads(session, jobs if jobs is not None else _wanted_at_once(len(fitting) * seeds, session))
         recipe = replace(setup.recipe, varied=None if vary is None else varied)
         specs = [session.spec(item, recipe, 0) for item in fitting]  # raises for an invalid recipe before the first run
         _require_place(session, folder, ship)

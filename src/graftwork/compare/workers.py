@@ -109,7 +109,7 @@ def at_once(jobs: int | None, threads: int, device: str) -> int:
     return jobs
 
 
-def with_thread_share(session: Session, jobs: int | None) -> Session:
+def with_threads(session: Session, jobs: int | None) -> Session:
     """Return the session with the number of threads of each concurrent run.
 
     If this process, such as a notebook, has registered parts that other processes don't know, runs are sequential in
