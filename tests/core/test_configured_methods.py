@@ -60,7 +60,7 @@ def test_a_method_says_itself_where_it_stands_unasked(monkeypatch: pytest.Monkey
     plain = {"majority", "tfidf_svm", "most_frequent_tag", "perceptron_tagger", "bm25", "ngram_window"}
     plain |= {"abbreviation_rule", "colour_histogram", "log_mel", "copy_source", "first_sentence", "translation_memory"}
     top_layers = {"top_layers:k=1", "top_layers", "top_layers:k=3"}
-    assert labels("LADDER") == plain | top_layers | {"linear_probe", "adapter", "full"}
+    assert labels("LADDER") == plain | top_layers | {"linear_probe", "adapter", "full", "cross_encoder:by=full"}
     assert labels("CURVE") == plain | {"linear_probe", "prototype", "contrastive", "full"}
     assert "lora" in labels("BOARD") and "contrastive" not in labels("BOARD")
     for place in ("LADDER", "CURVE", "BOARD"):

@@ -1,0 +1,80 @@
+"""Cross-encoder: a method that reads both texts of a pair together on a network that reads each by itself
+(Devlin et al. 2019, arXiv:1810.04805; the two ways beside each other: Reimers & Gurevych 2019, arXiv:1908.10084)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, cast
+
+from torch import Tensor
+
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.example import Example
+from graftwork.core.kind import OfChoices
+from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
+from graftwork.core.part_settings import TOLD
+from graftwork.core.task import Task
+from graftwork.registry import kinds, methods
+from graftwork.train.frozen_pass import FrozenStore
+from graftwork.train.wrapper_method import FittedOver, apart, known_by, method_by, unfit_over, version_over
+
+NAME = "pairs read together"  # of the shared results
+
+
+@methods.register("cross_encoder")
+@dataclass(frozen=True)
+class CrossEncoder:
+    """The method `by` on pairs of texts that are one sequence each, so that every token attends to both texts."""
+
+    by: str = field(default="full", metadata={TOLD: True})  # the method, with its hyper-parameters
+
+    BOARD: ClassVar[Entries] = AS_IT_COMES
+    LADDER: ClassVar[Entries] = AS_IT_COMES
+    uses_backbone: ClassVar[bool] = True
+
+    @property
+    def VERSION(self) -> int:
+        """A version that changes with that of `by`."""
+        return version_over(self.by)
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Return a reason unless the task has pairs, the backbone reads them apart, and `by` fits."""
+        if task.text_a is None and not isinstance(kinds.get(task.kind), OfChoices):
+            return "it reads two texts together, and this task has no pairs of texts"
+        if not method_by(self.by).uses_backbone:
+            return f"{self.by} uses no backbone"
+        if card is not None and card.towers == 1:
+            return f"{card.id} reads both texts of a pair together anyway"
+        if card is not None and "attention" in card.lacks:
+            return f"{card.id} has no attention from one text to the other"
+        return unfit_over(self.by) or method_by(self.by).unfit(task, card)
+
+    def identity(self) -> dict[str, Any]:
+        """Return `by` with all its hyper-parameters."""
+        return known_by(self.by)
+
+    def fit(self, bench: Workbench) -> FittedOver:
+        """Fit `by` to joint pairs; frozen passes over them are kept for the other seeds."""
+        setting = _together(bench.setting)
+        assert setting.backbone is not None
+        store = bench.once(NAME, lambda tally: FrozenStore())
+        passes = store.of(setting.backbone, NAME)
+        fitted = method_by(self.by).fit(replace(apart(bench, NAME), setting=setting, passes=passes))
+        return FittedOver(fitted, _shown, fitted.facts)
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
+        """Restore the method `by` over joint pairs."""
+        return FittedOver(method_by(self.by).restore(_together(setting), delta, facts), _shown, facts)
+
+
+def _together(setting: Setting) -> Setting:
+    """Return the setting with a backbone of the same weights that reads a pair as one sequence."""
+    backbone = setting.backbone
+    assert backbone is not None
+    joint = replace(cast(Any, backbone), card=replace(backbone.card, towers=1))
+    return replace(setting, backbone=cast(Backbone, joint))
+
+
+def _shown(example: Example) -> Example:
+    return example
