@@ -24,7 +24,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.classifier_layers import CLASSIFIERS
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.write_folder import as_transformer, tensors_of
-from graftwork.ship.folding import folded_network, merged_network, not_mergeable, unfoldable
+from graftwork.ship.folding import elsewhere, folded_network, merged_network, not_mergeable, unfoldable
 from graftwork.targets.classifier_head import ClassifierHead
 from graftwork.train.loop import FittedModel
 
@@ -49,7 +49,7 @@ def no_classifier(module: TaskModule) -> str:
     if isinstance(fitted, FittedModel) and isinstance(fitted.head, ClassifierHead):
         return _no_first_token(module, fitted)
     if why := unfoldable(module):
-        return f"{why}; onnx takes it"
+        return f"{why}{elsewhere(module)}"
     card = _card(module)
     if card.family != MODERNBERT:
         known = CLASSIFIERS.get(card.family) if module.task.kind == "classification" else None

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftwork.core.method import THRESHOLDS_FACT
+from graftwork.core.method import THRESHOLDS_FACT, ReadsStates
 from graftwork.core.model import Folds, site_of
 from graftwork.errors import ConfigError
 from graftwork.module.task_module import TaskModule
@@ -41,6 +41,11 @@ class FoldedNetwork:
 
     backbone: TransformerBackbone
     head: LinearHead
+
+
+def elsewhere(module: TaskModule) -> str:
+    """Return "; onnx takes it" for a module that answers from the states of its network, else an empty string."""
+    return "; onnx takes it" if module.backbone is not None and isinstance(module.fitted, ReadsStates) else ""
 
 
 def unfoldable(module: TaskModule) -> str:

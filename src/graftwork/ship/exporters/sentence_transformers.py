@@ -16,7 +16,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.write_folder import write_backbone
 from graftwork.registry import exporters
 from graftwork.ship.exported_test import write_self_test
-from graftwork.ship.folding import folded_network, unfoldable
+from graftwork.ship.folding import elsewhere, folded_network, unfoldable
 
 KINDS = ("classification", "multilabel", "regression")
 POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "last": "lasttoken"}  # ours -> the library's setting
@@ -48,7 +48,7 @@ class SentenceTransformers:
             return f"an embedding is one row for each text, and a task of kind {module.task.kind} has other answers"
         card = None if module.backbone is None else module.backbone.card
         if why := unfoldable(module):
-            return f"{why}; onnx takes it" if card is not None else why
+            return f"{why}{elsewhere(module)}"
         assert card is not None
         if card.pooling not in POOLINGS:
             return f"the library has no pooling {card.pooling!r}; onnx takes it"
