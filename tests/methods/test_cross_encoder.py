@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
+from graftwork.ship.folding import elsewhere, unfoldable
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.method_contract import digest_of
 from graftwork.train.memo import MemoEntry
@@ -86,3 +88,11 @@ def test_what_it_does_not_fit() -> None:
     assert "no attention" in CrossEncoder().unfit(PAIRS.task, replace(card, lacks=("attention",)))
     assert "uses no backbone" in CrossEncoder(by="tfidf_svm").unfit(PAIRS.task, card)
     assert "over another" in CrossEncoder(by="no_transfer").unfit(PAIRS.task, card)
+
+
+def test_no_exporter_is_recommended_for_it() -> None:
+    fitted = CrossEncoder(by="lora:rank=2").fit(tiny_bench(PAIRS, reading(2)))
+    module: Any = SimpleNamespace(backbone=reading(2), fitted=fitted, description={"method": {"name": "cross_encoder"}})
+    assert "otherwise than by a linear layer" in unfoldable(module) and elsewhere(module) == ""
+    module.fitted = fitted.fitted
+    assert elsewhere(module) == "; onnx takes it"
