@@ -27,10 +27,12 @@ from graftwork.core.ragged import flat
 from graftwork.core.task import Dataset
 from graftwork.data.readers.word_vector_folder import write_folder
 from graftwork.errors import ConfigError
+from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import resolve_device
 from graftwork.machine.memory import OutOfMemory
 from graftwork.methods.adapterhub import AdapterHub
 from graftwork.module.task_module import TOLERANCE, TaskModule, save_module, self_test_examples
+from graftwork.pretrained.model_folder import OWN_SETTINGS
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.run import run_checkpoint
 from graftwork.run.run_checkpoint import RunCheckpoint
@@ -53,7 +55,8 @@ METHODS = [
     for name in registry.methods.names()
     if registry.methods.get(name)().uses_backbone and name != "zero_shot"  # it answers with texts
 ]
-NETWORKS = {"prompt": "hf_decoder", "verbalised": "hf_seq2seq"}  # of methods that need a language model
+SENTENCES = "hf_text that reads each text of a pair by itself"
+NETWORKS = {"prompt": "hf_decoder", "verbalised": "hf_seq2seq", "cross_encoder": SENTENCES}  # of methods that need one
 QUICK = ("full", "lora", "linear_probe")  # of these every change is tested
 KINDS = ("classification", "multilabel", "regression", "tagging", "span", "choice", "ranking")
 FAMILIES = [  # minilm is `hf_text` with other weights; what writes has tests of its own
@@ -150,6 +153,7 @@ def tiny(family: str, folder: Path) -> str:
         "hf_text": BertConfig(**(ARCHITECTURE | vocabulary)),
         "hf_decoder": GPT2Config(**vocabulary, n_embd=32, n_layer=2, n_head=2, n_positions=64),
     }
+    configs[SENTENCES] = configs["hf_text"]
     if family == "word_vectors":
         write_folder(folder, tiny_word_vectors())
     elif family == "elmo":
@@ -165,6 +169,9 @@ def tiny(family: str, folder: Path) -> str:
             tokenizer_object=tiny_tokenizer(), unk_token="[UNK]", pad_token="[PAD]", eos_token="[SEP]"
         ).save_pretrained(folder)
         AutoModel.from_config(configs[family]).save_pretrained(folder)
+    if family == SENTENCES:
+        told = read_json(folder / "config.json")
+        write_json(folder / "config.json", told | {OWN_SETTINGS: {"pooling": "mean", "towers": 2}})
     return f"hf:{folder}"
 
 
