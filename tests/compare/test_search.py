@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from toys import SECONDS, SECONDS_OF, Comparison
+from toys import SECONDS, SECONDS_OF, Comparison, Over
 
 from graftwork.compare import grid
 from graftwork.compare.advice import advice
@@ -163,7 +163,7 @@ def test_nothing_is_chosen_where_every_method_fails(toy_session: Session) -> Non
     assert board["decision"] is None and advice(board) == ["No method finished."]
 
 
-def test_a_method_over_another_is_never_chosen_and_runs_beside_the_chosen_one(toy_session: Session) -> None:
+def test_a_control_is_never_chosen_and_runs_beside_the_chosen_one(toy_session: Session) -> None:
     found = Comparison(toy_session, "majority,probe,over,fair")
     made = found.search.run()
     board = found.board(made)
@@ -173,7 +173,14 @@ def test_a_method_over_another_is_never_chosen_and_runs_beside_the_chosen_one(to
     assert "over" not in [one["method"] for one in board["decision"]["methods"]]
 
 
-def test_methods_over_others_run_where_there_are_no_others(toy_session: Session) -> None:
+def test_another_method_over_one_may_be_chosen(toy_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Over, "CONTROL", False)
+    monkeypatch.setitem(SECONDS, "over", SECONDS["fair"])
+    found = Comparison(toy_session, "majority,probe,over,fair")
+    assert found.board(found.search.run())["decision"]["chosen"] == "over"
+
+
+def test_controls_run_where_there_are_no_others(toy_session: Session) -> None:
     found = Comparison(toy_session, "over")
     board = found.board(found.search.run())
     assert found.runs()["over"] >= 1 and board["decision"] is None

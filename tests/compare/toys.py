@@ -134,6 +134,7 @@ class Over:
     skill: float = 0.99
     by: str = "able"
 
+    CONTROL: ClassVar[bool] = True
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
 

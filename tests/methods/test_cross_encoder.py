@@ -16,12 +16,15 @@ from graftwork.core.method import Setting
 from graftwork.methods.cross_encoder import CrossEncoder
 from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
+from graftwork.methods.no_transfer import NoTransfer
+from graftwork.methods.partial_input import PartialInput
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.ship.folding import elsewhere, unfoldable
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.method_contract import digest_of
 from graftwork.train.memo import MemoEntry
+from graftwork.train.wrapper_method import is_control
 
 PAIRS = tiny_dataset(pair=True, rows=24)
 
@@ -96,3 +99,8 @@ def test_no_exporter_is_recommended_for_it() -> None:
     assert "otherwise than by a linear layer" in unfoldable(module) and elsewhere(module) == ""
     module.fitted = fitted.fitted
     assert elsewhere(module) == "; onnx takes it"
+
+
+def test_it_may_be_chosen_where_controls_may_not() -> None:
+    assert not is_control(CrossEncoder())
+    assert is_control(NoTransfer()) and is_control(PartialInput())

@@ -14,7 +14,6 @@ from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.compare.workers import Crew, RunOrder, one_by_one
 from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.meter import Cost, Phase
-from graftwork.core.part_settings import BY
 from graftwork.core.run import Recipe, RunResult
 from graftwork.core.task import Dataset
 from graftwork.decision.standing import Standing
@@ -24,6 +23,7 @@ from graftwork.run.score_interval import validation_evidence
 from graftwork.run.session import Session
 from graftwork.run.sessions import Sessions
 from graftwork.run.store import read_logits
+from graftwork.train.wrapper_method import is_control
 
 
 @dataclass
@@ -32,7 +32,7 @@ class MethodRuns:
 
     item: ConfiguredMethod
     arm: Arm
-    candidate: bool = True  # False: it wraps another method (one text of a pair, random weights) and is never chosen
+    candidate: bool = True  # False: a control (one text of a pair, random weights), which is never chosen
     runs: list[RunResult] = field(default_factory=list)  # in the order of their seeds
 
 
@@ -65,7 +65,7 @@ class Runner:
     def __init__(self, session: Session, chosen: Sequence[ConfiguredMethod], recipe: Recipe, crew: Crew | None = None):
         self.session, self.recipe = session, recipe
         self.crew = crew or partial(one_by_one, Sessions(session))
-        self.entries = [MethodRuns(item, Arm.of(item), BY not in item.config) for item in chosen]
+        self.entries = [MethodRuns(item, Arm.of(item), not is_control(item.method)) for item in chosen]
         self.done: dict[str, RunResult] = {}
         self.reused = 0
         arms = [entry.arm for entry in self.entries if entry.candidate]

@@ -30,6 +30,7 @@ class NoTransfer:
     by: str = field(default="full", metadata={TOLD: True})  # the method that starts from random weights
 
     BOARD: ClassVar[Entries] = ()  # on a board only if requested
+    CONTROL: ClassVar[bool] = True
     FRESH_WEIGHTS: ClassVar[bool] = True
     uses_backbone: ClassVar[bool] = True
 

@@ -30,6 +30,7 @@ class PartialInput:
     by: str = field(default="tfidf_svm", metadata={TOLD: True})  # the method applied to it
 
     BOARD: ClassVar[Entries] = ({"side": "first"}, {"side": "second"})
+    CONTROL: ClassVar[bool] = True
 
     @property
     def VERSION(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 from graftwork.core.example import Example
 from graftwork.core.method import (
@@ -31,6 +31,18 @@ if TYPE_CHECKING:
     from graftwork.core.backbone import BackboneCard
 
 OWN_VERSION = 1000  # added for the wrapping method, whose own version is 1
+
+
+@runtime_checkable
+class Control(Protocol):
+    """A method that shows what a score is worth, such as one text of a pair or random weights; it is never chosen."""
+
+    CONTROL: ClassVar[bool]
+
+
+def is_control(method: Method) -> bool:
+    """Return whether the method is on boards for comparison only."""
+    return isinstance(method, Control) and method.CONTROL
 
 
 def method_by(words: str) -> Method:
