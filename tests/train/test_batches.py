@@ -29,13 +29,16 @@ def test_by_length_bounds_examples_too() -> None:
 def test_few_sequences_of_mixed_lengths_are_divided_where_that_spares_padding() -> None:
     lengths = np.array([4] * 60 + [200] * 4, dtype=np.int64)
     assert [len(batch) for batch in by_length(lengths, 100_000)] == [64]
-    assert [sorted(lengths[batch]) for batch in with_little_padding(lengths, 100_000)] == [[4] * 60, [200] * 4]
-    assert [len(batch) for batch in with_little_padding(lengths[:60], 100_000)] == [60]
+    assert [sorted(lengths[batch]) for batch in with_little_padding(lengths, 100_000, None, 128)] == [
+        [4] * 60,
+        [200] * 4,
+    ]
+    assert [len(batch) for batch in with_little_padding(lengths[:60], 100_000, None, 128)] == [60]
 
 
 def test_divided_batches_hold_every_index_once_within_the_budget() -> None:
     lengths = np.random.default_rng(0).integers(3, 200, 700).astype(np.int64)
-    batches = with_little_padding(lengths, 1000, 7)
+    batches = with_little_padding(lengths, 1000, 7, 128)
     assert sorted(np.concatenate(batches).tolist()) == list(range(700))
     assert all(len(batch) <= 7 for batch in batches)
     assert all(len(batch) * lengths[batch].max() <= 1000 or len(batch) == 1 for batch in batches)

@@ -39,7 +39,7 @@ from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_ex
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import with_little_padding
 
-SPARED = {torch.float32: 256, torch.bfloat16: 512}  # positions whose padding takes a CPU longer than another pass
+PASS_COST = {torch.float32: 256, torch.bfloat16: 512}  # what another pass costs on a CPU, in positions of padding
 Window = Sequence[tuple[str, Example]]  # a task's name and an example, for each row
 
 
@@ -197,7 +197,7 @@ class _Round:
     def run(self) -> Iterator[tuple[str, Logits]]:
         """Yield each task's logits, in the order of its examples."""
         weights = next(self.backbone.module.parameters())
-        least = SPARED.get(weights.dtype, math.inf) if weights.device.type == "cpu" else math.inf
+        least = PASS_COST.get(weights.dtype, math.inf) if weights.device.type == "cpu" else math.inf
         for batch in with_little_padding(self.tokens.sizes, self.mixture.tokens_at_once, EXAMPLES_AT_ONCE, least):
             for answered in in_halves(sorted(batch.tolist()), self._answer):
                 for name, (part, units) in answered.items():

@@ -30,7 +30,7 @@ FORMAT = 1
 RESAMPLES = 2_000
 VALIDATION = (
     "Choices were made on at most as many rows of the validation split as were trained on, drawn in the same way: the "
-    "the labels of a point are its training rows and up to as many again."
+    "labels of a point are its training rows and up to as many again."
 )
 
 Statistics = Mapping[str, NDArray[np.float64]]  # metric -> (N, K) on the test split

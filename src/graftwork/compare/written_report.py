@@ -19,7 +19,7 @@ from graftwork.units import percent
 
 SHOWN = 3  # worst texts, and median ones, of a method
 LONGEST = 400  # characters shown of a text
-NEW = "New is what is neither in the source nor in any training target; of the first run of each method, on test"
+NEW = "New words are neither in the source nor in any training target; of the first run of each method, on test"
 
 
 def written_content(dataset: Dataset, rows: Sequence[RowRuns], store: Path, headline: str) -> dict[str, Any] | None:

@@ -163,5 +163,5 @@ def _why_not(task: Task, card: BackboneCard | None) -> str:
     if task.kind == "generation" and card.continues and (task.settings.beams > 1 or task.settings.no_repeat):
         return "a left-to-right language model writes greedily here: beams 1, no_repeat 0"
     if getattr(task.settings, "source_prefix", None):
-        return "what is before a text is said by its template: leave source_prefix out"
+        return "the template says what precedes a text: leave source_prefix out"
     return ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-SPARED = 256  # positions whose padding takes longer than another pass of the graph
+PASS_COST = 256  # what another pass of the graph costs, in positions of padding
 
 
 @dataclass
@@ -38,7 +38,7 @@ class OnnxNetwork:
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return (N, C), a row per example, or (W, C), a row per word or choice."""
         encoded = self.reader.encode(examples)
-        order = batches(encoded, at_least=SPARED)
+        order = batches(encoded, at_least=PASS_COST)
         names = [given.name for given in self.session.get_inputs()]
         parts: list[NDArray[np.float64]] = []
         for rows in order:

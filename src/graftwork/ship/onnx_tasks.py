@@ -21,7 +21,7 @@ from graftwork.io.json_limits import MODULE
 from graftwork.io.number_arrays import load_arrays
 from graftwork.io.plain_files import inside
 from graftwork.pretrained.tokenising import TextReader
-from graftwork.ship.onnx_runtime import GRAPH, SPARED, open_reader, open_session
+from graftwork.ship.onnx_runtime import GRAPH, PASS_COST, open_reader, open_session
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_example_order
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import with_little_padding
@@ -131,7 +131,7 @@ class GraphOfTasks:
         tokens = tokens_of(self.reader, wanted, {name: one.roles for name, one in tasks.items()}, routes)
         parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
         order: dict[str, list[int]] = {name: [] for name in wanted}  # units answered by each part
-        for batch in with_little_padding(tokens.sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE, SPARED):
+        for batch in with_little_padding(tokens.sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE, PASS_COST):
             units = [tokens.units[number] for number in sorted(batch.tolist())]
             for name, (found, answered) in self._answer(tokens, units).items():
                 parts[name].append(found)

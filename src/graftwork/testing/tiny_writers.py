@@ -46,7 +46,7 @@ WHISPER: dict[str, Any] = {
 }  # fmt: skip
 LANGUAGES = {f"<|{name}|>": len(PIECES) + number for number, name in enumerate(("en", "de", "fr"))}
 TASKS = {"transcribe": len(PIECES) + 3, "translate": len(PIECES) + 4}
-NO_TIMES = WHISPER["vocab_size"] - 1  # what is after it would be times
+NO_TIMES = WHISPER["vocab_size"] - 1  # larger numbers would be times
 SPOKEN: dict[str, dict[str, Any]] = {  # what a Whisper's generation_config.json says
     "english": {"is_multilingual": False, "suppress_tokens": [4, 5], "begin_suppress_tokens": [1, 7]},
     "many languages": {

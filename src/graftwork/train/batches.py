@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graftwork.core.near_lengths import AT_LEAST, near_lengths
+from graftwork.core.near_lengths import near_lengths
 
 
 def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = None) -> list[NDArray[np.int64]]:
@@ -25,7 +25,7 @@ def by_length(lengths: NDArray[np.int64], tokens: int, examples: int | None = No
 
 
 def with_little_padding(
-    lengths: NDArray[np.int64], tokens: int, examples: int | None = None, at_least: float = AT_LEAST
+    lengths: NDArray[np.int64], tokens: int, examples: int | None, at_least: float
 ) -> list[NDArray[np.int64]]:
     """Batch as `by_length`, and divide a batch where that spares much padding, as it does for few mixed lengths.
 

@@ -126,7 +126,7 @@ class PromptedSeq2Seq:
         return False
 
     def reserve(self, search: TextSearch) -> int:
-        """Return 0: what is written is apart from the prompt."""
+        """Return 0: the written text takes no room in the prompt."""
         return 0
 
     @torch.inference_mode()
