@@ -71,9 +71,9 @@ class Search:
     def outlook(self) -> Outlook:
         """Estimate the time of the whole search, at any time; stored runs of earlier comparisons cost nothing."""
         seconds = {arm: self.seconds(arm) for arm, entry in self.entries.items() if not self.pace.left_before(entry)}
-        tuned = sorted(taken for arm, taken in seconds.items() if arm.sort == TUNED)
+        tuned = [taken for arm, taken in seconds.items() if arm.sort == TUNED]
         first = STARTING * (self.at_once > 1) + sum(taken for arm, taken in seconds.items() if arm.sort != TUNED)
-        likely = first + (tuned[0] + 2 * tuned[len(tuned) // 2] + tuned[-1] if tuned else 0.0)
+        likely = first + sum(tuned)  # replayed comparisons take as long as one run of each method (benchmarks/decision)
         most = (sum(seconds.values()) + sum(map(self.pace.seconds, self.beside))) * self.seeds
         runs = self.seeds * len(self.runner.entries)
         return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, runs)
