@@ -28,6 +28,7 @@ from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.rung_measure import evidence, latency_ratio, rows_needed, stored_with_backbone
 from graftwork.ship.rung_search import FASTER, RungSearch, RungTried
+from graftwork.ship.unwrapped import unwrapped
 
 RUNGS = ("merge", "int8")  # those that train nothing; fewer words make predictions slower, not faster
 MOST = 3  # modules that are compressed
@@ -129,7 +130,7 @@ class _ShippedModules:
             self.left_out.append((row["method"], "none of its runs has a task module"))
             return
         try:
-            opened = TaskModule.load(stored, device="cpu")
+            opened = unwrapped(TaskModule.load(stored, device="cpu"))
         except GraftworkError as error:
             self.left_out.append((row["method"], error.what))
             return

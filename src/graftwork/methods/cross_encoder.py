@@ -61,11 +61,12 @@ class CrossEncoder:
         store = bench.once(NAME, lambda tally: FrozenStore())
         passes = store.of(setting.backbone, NAME)
         fitted = method_by(self.by).fit(replace(apart(bench, NAME), setting=setting, passes=passes))
-        return FittedOver(fitted, _shown, fitted.facts)
+        return FittedOver(fitted, _shown, fitted.facts, setting.backbone)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
         """Restore the method `by` over joint pairs."""
-        return FittedOver(method_by(self.by).restore(_together(setting), delta, facts), _shown, facts)
+        joint = _together(setting)
+        return FittedOver(method_by(self.by).restore(joint, delta, facts), _shown, facts, joint.backbone)
 
 
 def _together(setting: Setting) -> Setting:

@@ -29,6 +29,7 @@ from graftwork.ship.compression import Compression, CompressionData
 from graftwork.ship.rung_measure import evidence, latency_ratio, loss_of, rows_needed
 from graftwork.ship.rung_search import RungSearch
 from graftwork.ship.runtime_rung import runtime_rungs
+from graftwork.ship.unwrapped import unwrapped
 
 AIMS = ("speed", "bytes", "joules")
 Plan = Callable[[Sequence[tuple[str, float | None]]], None]  # of each rung its name, and seconds of training
@@ -114,7 +115,7 @@ def ladder(rungs: str | Sequence[str], runtime: str | None = None) -> list[tuple
 
 def _opened(module: str | Path) -> TaskModule:
     """Open a module, on the CPU. Raises `ConfigError` for one that has no network to compress."""
-    opened = TaskModule.load(module, device="cpu")
+    opened = unwrapped(TaskModule.load(module, device="cpu"))
     if is_exported(opened.folder):
         do = "compress the module that it was made of"
         raise ConfigError("this folder was exported already", where=str(opened.folder), do=do)

@@ -27,6 +27,7 @@ from graftwork.registry import exporters, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.exporter import Exporter, Opens, Quantizes
 from graftwork.ship.rung_measure import BATCH, latency_ratio, one_thread, pace, stored_with_backbone
+from graftwork.ship.unwrapped import unwrapped
 
 CHECKED = 256  # rows at most that are compared, of the validation split and then of the training split
 ALLOWED = 1e-4  # largest difference of a logit in fp32, times the largest logit if that is above 1
@@ -72,9 +73,9 @@ def write_export(
     Returns what was compared, and examples of the task: rows of the module's data, or else the self-test.
     """
     exporter = exporters.get(to)
-    _require_fit(opened, exporter, to, int8)
+    _require_fit(unwrapped(opened), exporter, to, int8)
     with new_folder(folder) as made:
-        exact = opened.in_fp32()
+        exact = unwrapped(opened.in_fp32())
         progress(0.1, "writing")
         exporter.write(exact, made)
         progress(0.5, "comparing")

@@ -25,6 +25,7 @@ from graftwork.ship.rung_measure import (
     pace,
     stored_with_backbone,
 )
+from graftwork.ship.unwrapped import unwrapped
 
 FEWER, FASTER = 0.99, 1.02  # a rung that changes the aim by less is not worth a loss
 NO_SLOWER = 0.9  # an exact rung's speed, as a share: less than this is not within the measurement
@@ -116,7 +117,7 @@ class RungSearch:
         try:
             done = compression.apply(self.base, folder, self.data, seed=self.seed, progress=progress)
             with one_thread():
-                made = TaskModule.load(folder, device="cpu")
+                made = unwrapped(TaskModule.load(folder, device="cpu"))
         except StorageError:
             raise
         except GraftworkError as error:

@@ -15,6 +15,7 @@ from graftwork.registry import exporters
 from graftwork.ship.compression import Compressed, CompressionData
 from graftwork.ship.export import write_export
 from graftwork.ship.exporter import Opens, Quantizes
+from graftwork.ship.unwrapped import unwrapped
 
 INT8 = "int8"
 
@@ -33,7 +34,7 @@ class RuntimeRung:
 
     def unfit(self, module: TaskModule) -> str:
         """Return why the exporter can't write `module`."""
-        return exporters.get(self.runtime).unfit(module)
+        return exporters.get(self.runtime).unfit(unwrapped(module))
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from graftwork.core.backbone import BackboneCard
+    from graftwork.core.backbone import Backbone, BackboneCard
 
 OWN_VERSION = 1000  # added for the wrapping method, whose own version is 1
 
@@ -123,6 +123,7 @@ class FittedOver:
     fitted: Fitted
     shown: Callable[[Example], Example]  # transforms each example before it is passed on
     facts: Mapping[str, Any]
+    backbone: Backbone | None = None  # on which `fitted` alone gives the same answers, if `shown` changes nothing
 
     @property
     def trained_parameters(self) -> int:

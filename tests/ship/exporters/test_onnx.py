@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,13 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.module.task_module import TaskModule
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.write_folder import write_backbone
 from graftwork.run.execute import execute
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
 from graftwork.ship import export as exporting
+from graftwork.ship.compress import compress
 from graftwork.ship.export import export, write_export
 from graftwork.ship.exporters import onnx as onnx_exporter
 
@@ -133,6 +137,27 @@ def test_the_program_answers_by_the_costs_of_the_task(tmp_path: Path, capsys: py
         patch.setattr(sys, "argv", ["example.py", "good 1", "bad 2"])
         runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
     assert capsys.readouterr().out.split() == ["bad", "bad"]
+
+
+def test_a_cross_encoder_is_one_network_that_reads_pairs_together(tmp_path: Path) -> None:
+    tiny: Any = open_backbone("tiny_text", precision="fp32")
+    write_backbone(replace(tiny, card=replace(tiny.card, towers=2)), tmp_path / "apart")
+    rows = "".join(f"{a} {i}\t{b}\t{a == b}\n" for i in range(12) for a in ("good", "bad") for b in ("good", "bad"))
+    (tmp_path / "rows.tsv").write_text("text_a\ttext_b\tlabel\n" + rows)
+    method = parse_method("cross_encoder:by=lora:rank=2")
+    setup = RunSettings(f"hf:{tmp_path / 'apart'}", runs=str(tmp_path / "runs"), precision="fp32")
+    session = open_session(Task.from_file(tmp_path / "rows.tsv"), [method], setup)
+    assert session.backbone is not None and session.backbone.card.towers == 2
+    result, _ = execute(session, method, Recipe(epochs=1), 0, lambda done, text: None)
+    folder = session.store.root / result.id / "module"
+    assert export(folder, tmp_path / "out", to="onnx")["largest_difference"] < 1e-4
+    pairs = [("good 1", "good"), ("bad 2", "a longer one")]
+    own, exported = TaskModule.load(folder, device="cpu"), TaskModule.load(tmp_path / "out")
+    examples = own.examples(pairs)
+    assert np.allclose(exported.fitted.logits(examples), own.fitted.logits(examples), atol=1e-4)
+    compress(folder, tmp_path / "merged", allow=100.0, aim="bytes", rungs="merge,half")
+    merged = TaskModule.load(tmp_path / "merged")
+    assert np.allclose(merged.fitted.logits(examples), own.fitted.logits(examples), atol=0.1)
 
 
 @pytest.mark.slow
