@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -27,9 +27,9 @@ from graftwork.budget.pilot import Clock, Trace, fit_pilot, median_seconds
 from graftwork.budget.step_times import step_times
 from graftwork.budget.writing_costs import WritingCosts
 from graftwork.core.backbone import Backbone, Inputs
-from graftwork.core.configured_methods import ConfiguredMethod
+from graftwork.core.configured_methods import ConfiguredMethod, parse_method
 from graftwork.core.kind import WritesTexts
-from graftwork.core.method import Fitted, NetworkMethod, Setting
+from graftwork.core.method import Fitted, NetworkMethod, Over, Setting
 from graftwork.core.model import Model
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
@@ -47,7 +47,7 @@ from graftwork.train.probe import Probe
 from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive
 from graftwork.train.text_loop import FittedWriter
-from graftwork.train.wrapper_method import innermost
+from graftwork.train.wrapper_method import innermost, trainings
 
 SHARE = 0.015  # share of a run's steps that are timed
 MANY_STEPS = 600  # runs with at least this many steps are timed at three lengths, others at two
@@ -55,6 +55,7 @@ REPEATS = (2, 4)  # timings per length after its warm-up: at least, at most
 PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # share of a frozen pass's tokens that are timed, within these bounds
 ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # share and minimum of the rows that a method without a backbone is timed on
 FILES = 8  # files that a run writes, for any method
+TRAINING = ("building", "steps", "validation")  # parts of a forecast that each training of a run takes
 LEAST_PART, PARTS = 4, 20  # a run is cut to 4 twentieths of its steps at least
 
 
@@ -129,7 +130,8 @@ class Forecaster:
             def work() -> None:
                 self.kind.loss(model(inputs, entering), target).backward()
 
-            flops = count_flops(work)[1] * self._recipe(method)["epochs"] * tokens("train", 0)
+            passes_of_train = self._recipe(method)["epochs"] * trainings(method.method)
+            flops = count_flops(work)[1] * passes_of_train * tokens("train", 0)
         flops += forward * (tokens("train", depth) + tokens("validation", depth))
         return flops / inputs["attention_mask"].numel()
 
@@ -146,6 +148,10 @@ class Forecaster:
         """Forecast a run of `method` from a timed sample. Errors of its fit are raised unchanged."""
         if not method.method.uses_backbone:
             return self._from_rows(method)
+        if (times := trainings(method.method)) > 1:
+            one = self.forecast(parse_method(cast(Over, method.method).by))
+            parts = {name: seconds * (times if name in TRAINING else 1) for name, seconds in one.parts.items()}
+            return replace(one, parts=parts)
         by_steps = isinstance(innermost(method.method), Attaches)
         return self._from_steps(method) if by_steps else self._from_features(method)
 

@@ -62,6 +62,11 @@ def takes_a_recipe(method: Method) -> bool:
     return method.uses_backbone and isinstance(innermost(method), HasRate)
 
 
+def trainings(method: Method) -> int:
+    """Return how often the wrapped method is trained in one run: `runs` of a method over another, else 1."""
+    return int(getattr(method, "runs", 1)) if isinstance(method, Over) else 1
+
+
 def drawn_by(method: Method) -> tuple[str, ...]:
     """Return the sources of variation that the innermost method draws besides those of every run."""
     below = innermost(method)

@@ -1,0 +1,83 @@
+"""Average: the mean of the weights of several trainings that differ in the order of the rows
+(Wortsman et al. 2022, "Model soups", arXiv:2203.05482)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from graftwork.core.backbone import BackboneCard
+from graftwork.core.checkpoint import NothingKept
+from graftwork.core.meter import Phase
+from graftwork.core.method import Entries, Fitted, NetworkMethod, Setting, Workbench
+from graftwork.core.part_settings import TOLD
+from graftwork.core.task import Task
+from graftwork.data.splits.batch_order import epoch_batches
+from graftwork.registry import methods
+from graftwork.train.seeds import derive
+from graftwork.train.wrapper_method import known_by, method_by, takes_a_recipe, unfit_over, version_over
+
+
+@methods.register("average")
+@dataclass(frozen=True)
+class Average:
+    """The method `by`, trained `runs` times from the same start; predictions cost what those of one training cost."""
+
+    runs: int = 3  # trainings; the first is the run of `by` with the same seed
+    by: str = field(default="full", metadata={TOLD: True})  # the method, with its hyper-parameters
+
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested: it takes the time of `runs` trainings
+    uses_backbone: ClassVar[bool] = True
+
+    @property
+    def VERSION(self) -> int:
+        """A version that changes with that of `by`."""
+        return version_over(self.by)
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Return a reason unless there are two trainings or more, and `by` fits and is trained by gradient."""
+        if self.runs < 2:
+            return f"runs must be 2 or more, not {self.runs}"
+        below = method_by(self.by)
+        if not (isinstance(below, NetworkMethod) and takes_a_recipe(below)):
+            return unfit_over(self.by) or f"{self.by} is not trained in steps, so each of its runs is the same"
+        return below.unfit(task, card)
+
+    def identity(self) -> dict[str, Any]:
+        """Return `by` with all its hyper-parameters."""
+        return known_by(self.by)
+
+    def fit(self, bench: Workbench) -> Fitted:
+        """Fit `by` once for each order of the rows, and return it with the mean of the weights."""
+        made = [method_by(self.by).fit(self._training(bench, number)) for number in range(self.runs)]
+        deltas = [{name: torch.as_tensor(array) for name, array in one.delta().items()} for one in made]
+        delta = {name: _mean([one[name] for one in deltas]) for name in deltas[0]}
+        first, *others = [dict(one.facts) for one in made]
+        facts = {name: fact for name, fact in first.items() if all(one.get(name) == fact for one in others)}
+        return self.restore(bench.setting, delta, facts | {"averaged": self.runs})
+
+    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Fitted:
+        """Restore the method `by` with these weights."""
+        return method_by(self.by).restore(setting, delta, facts)
+
+    def _training(self, bench: Workbench, number: int) -> Workbench:
+        """Return the bench of one training: all start alike, and what they share is charged once."""
+
+        def progress(done: float, text: str) -> None:
+            bench.progress((number + done) / self.runs, f"training {number + 1} of {self.runs}, {text}")
+
+        own = replace(bench, progress=progress, keeper=NothingKept())
+        if number == 0:
+            return own
+        seed = derive(bench.seed_of("order"), f"order {number}")
+        return replace(own, order=partial(epoch_batches, bench.recipe, seed), charged=Phase())
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    """Return the mean, in the precision of the tensors."""
+    return torch.stack([one.double() for one in tensors]).mean(dim=0).to(tensors[0].dtype)

@@ -1,0 +1,60 @@
+"""Average: the mean of the weights of trainings that differ in the order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from graftwork.budget.forecast import TRAINING, Forecaster
+from graftwork.core.configured_methods import parse_method
+from graftwork.core.method import Setting
+from graftwork.core.run import Recipe
+from graftwork.data.splits.batch_order import epoch_batches
+from graftwork.methods.average import Average
+from graftwork.methods.full import Full
+from graftwork.methods.lora import Lora
+from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.registry import kinds
+from graftwork.run.session import Session
+from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.seeds import derive
+
+DATA = tiny_dataset(rows=24)
+
+
+@pytest.mark.parametrize(("by", "method"), [("full", Full()), ("lora:rank=2", Lora(rank=2))])
+def test_it_is_the_mean_of_trainings_in_other_orders(by: str, method: Full | Lora) -> None:
+    tiny = open_backbone("tiny_text", precision="fp32")
+    fitted = Average(runs=2, by=by).fit(tiny_bench(DATA, tiny))
+    bench = tiny_bench(DATA, tiny)
+    other = replace(bench, order=partial(epoch_batches, bench.recipe, derive(bench.seed, "order 1")))
+    one, two = (method.fit(some).delta() for some in (bench, other))
+    assert any(not torch.equal(torch.as_tensor(one[name]), torch.as_tensor(two[name])) for name in one)
+    for name, found in fitted.delta().items():
+        mean = (torch.as_tensor(one[name]).double() + torch.as_tensor(two[name]).double()) / 2
+        assert torch.allclose(torch.as_tensor(found).double(), mean, atol=1e-7)
+    assert fitted.facts["averaged"] == 2
+    delta = {name: torch.as_tensor(array) for name, array in fitted.delta().items()}
+    restored = Average(runs=2, by=by).restore(Setting(DATA.task, kinds.get(DATA.task.kind), tiny), delta, fitted.facts)
+    assert np.array_equal(restored.logits(DATA.test.examples), fitted.logits(DATA.test.examples))
+
+
+def test_what_it_does_not_fit() -> None:
+    card = open_backbone("tiny_text", precision="fp32").card
+    assert Average().unfit(DATA.task, card) == ""
+    assert "2 or more" in Average(runs=1).unfit(DATA.task, card)
+    assert "each of its runs is the same" in Average(by="linear_probe").unfit(DATA.task, card)
+    assert "over another" in Average(by="no_transfer").unfit(DATA.task, card)
+
+
+def test_a_forecast_counts_every_training(open_tiny: Callable[..., Session]) -> None:
+    forecaster = Forecaster(open_tiny("classification", False), Recipe(epochs=1), 0)
+    average, full = parse_method("average:runs=4"), parse_method("full")
+    assert forecaster.operations(average) > 2 * forecaster.operations(full)
+    found = forecaster.forecast(average)
+    assert set(TRAINING) <= found.parts.keys() and found.seconds > 0
