@@ -24,7 +24,7 @@ def test_methods_as_a_list_or_as_one_string() -> None:
     assert listed == ["majority", "adapter:size=8"]
     assert [item.label for item in leaderboard.choose_methods("majority, adapter:size=8")] == listed
     every = [item.config["name"] for item in leaderboard.choose_methods(None)]
-    only_named = {"contrastive", "ia3", "no_transfer", "prefix", "prompt", "verbalised", "zero_shot"}
+    only_named = {"average", "contrastive", "ia3", "no_transfer", "prefix", "prompt", "verbalised", "zero_shot"}
     assert sorted({*every, *only_named}) == methods.names()
     assert not {"contrastive", "no_transfer"} & set(every)
 

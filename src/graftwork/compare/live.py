@@ -78,10 +78,9 @@ def _about(seconds: float) -> str:
 
 
 class _Lines:
-    """A listener that prints a line at once, one for the plan, then at most one every 30 seconds."""
+    """A listener that prints one line for the plan, then at most one every 30 seconds."""
 
     def __init__(self) -> None:
-        click.echo("Reading the data and the backbone.", err=True)
         self._said = time.monotonic()
         self._best = "no run has ended"
 
