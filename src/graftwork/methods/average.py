@@ -66,7 +66,7 @@ class Average:
         return method_by(self.by).restore(setting, delta, facts)
 
     def _training(self, bench: Workbench, number: int) -> Workbench:
-        """Return the bench of one training: all start alike, and what they share is charged once."""
+        """Return the bench of one training: all start alike, and the time of what they share is charged once."""
 
         def progress(done: float, text: str) -> None:
             bench.progress((number + done) / self.runs, f"training {number + 1} of {self.runs}, {text}")
