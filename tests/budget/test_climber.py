@@ -98,6 +98,16 @@ class Tuned:
         return Majority().restore(setting, delta, facts)
 
 
+@dataclass(frozen=True)
+class Alike(Tuned):
+    """The same as one whose runs start alike, so that they can be averaged."""
+
+    SAME_START: ClassVar[bool] = True
+
+    def fit(self, bench: Workbench) -> Constant:
+        return replace(super().fit(bench), facts={"head_start": {"used": True}})
+
+
 @dataclass
 class Foreseen:
     """Forecasts that are right, times `wrong`; operations are seconds, but for those that `looks_like` names."""
@@ -134,7 +144,7 @@ class Climb:
         found = self.scores.get(made.label, self.scores.get(made.label.partition(":learning_rate")[0]))
         assert found is not None
         score = found if isinstance(found, float) else found[spec["seed"]]
-        return Evidence(score, score + np.random.default_rng(made.config["seconds"]).normal(0, 0.02, 1000))
+        return Evidence(score, score + np.random.default_rng(made.config.get("seconds", 0)).normal(0, 0.02, 1000))
 
     def climber(self, budget: float, forecasts: Foreseen | None = None, worth: float = 0.005) -> Climber:
         """That has not begun."""
@@ -159,7 +169,7 @@ class Climb:
 
 @pytest.fixture(autouse=True)
 def paid(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, made in (("paid", Paid), ("tuned", Tuned)):
+    for name, made in (("paid", Paid), ("tuned", Tuned), ("alike", Alike)):
         monkeypatch.setitem(methods._parts, name, made)
     monkeypatch.setattr(Prior, "load", lambda data="": KNOWN)
     WATCH.seconds = 0.0
@@ -173,7 +183,7 @@ def climb(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> Climb:
 
     def timed(session: Session, method: ConfiguredMethod, *rest: Any) -> tuple[RunResult, bool]:
         result, reused = really(session, method, *rest)
-        seconds = float(method.config["seconds"])
+        seconds = float(method.config["seconds"]) if "seconds" in method.config else 0.0
         costs = {**result.costs, "train_seconds": Cost(seconds, "s", "meter")}
         return replace(result, spent=Phase(seconds), costs=costs), reused
 
@@ -403,6 +413,49 @@ def test_other_learning_rates_of_the_best_come_last(climb: Climb) -> None:
     assert chosen is not None and chosen.method.label == "tuned:learning_rate=0.2"
     rates = {rung.method.config["learning_rate"] for rung in climber.rungs}
     assert rates == {0.05, 0.1, 0.2}  # and not those of the better rate in turn
+
+
+GOOD = "alike:seconds=9:learning_rate=0.3"
+OF_TWO, OF_THREE, *OF_MORE = (
+    f"average:by={GOOD}" if runs == 3 else f"average:runs={runs}:by={GOOD}" for runs in range(2, MOST_SEEDS + 1)
+)
+AVERAGES = dict.fromkeys((OF_TWO, OF_THREE, *OF_MORE), 0.8)
+
+
+def test_once_nothing_else_is_worth_it_the_runs_of_the_best_are_averaged(climb: Climb) -> None:
+    """Each average finds the runs in the store: it takes no time of its own."""
+    climb.scores = {"paid": 0.6, GOOD: [0.78, 0.81, 0.78, 0.79, 0.79]} | AVERAGES
+    climber = climb.climber(1000)
+    climber.climb([parse_method(words) for words in ("paid", GOOD)])
+    assert ran(climber) == ["paid", GOOD, *(words for average in AVERAGES for words in (GOOD, average))]
+    assert [rung.seed for rung in climber.rungs if rung.method.label == GOOD] == list(range(MOST_SEEDS))
+    chosen = climber.chosen()
+    assert chosen is climber.rungs[-1] and chosen.arm == Arm.of(parse_method(GOOD))
+    assert WATCH.seconds == pytest.approx(1 + 9 * MOST_SEEDS, abs=1)
+    assert climber.standing.runs(chosen.arm) == MOST_SEEDS  # an average tells nothing of one run
+    assert climber.stopped == "nothing more is worth it"
+
+
+def test_an_average_below_its_runs_on_validation_is_not_kept(climb: Climb) -> None:
+    climb.scores = {"paid": 0.6, GOOD: [0.78, 0.81, 0.78, 0.79, 0.79]} | dict.fromkeys(AVERAGES, 0.78)
+    climber = climb.climber(1000)
+    climber.climb([parse_method(words) for words in ("paid", GOOD)])
+    chosen = climber.chosen()
+    assert chosen is not None and (chosen.method.label, chosen.seed) == (GOOD, 1)
+    assert {rung.decision for rung in climber.rungs if rung.averages} == {"not better"}
+
+
+def test_runs_are_averaged_as_far_as_the_budget_goes(climb: Climb) -> None:
+    climb.scores = {"paid": 0.6, GOOD: 0.79} | AVERAGES
+    climber = climb.climber(32)
+    climber.climb([parse_method(words) for words in ("paid", GOOD)])
+    assert [rung.method.label for rung in climber.rungs if rung.averages] == [OF_TWO, OF_THREE]
+    assert climber.account.spent() <= 32
+
+
+def test_what_starts_from_its_own_draw_is_not_averaged(climb: Climb) -> None:
+    climber = climb(1000, {"paid": 0.6, "tuned:learning_rate=0.3": 0.7})
+    assert not any(rung.averages for rung in climber.rungs)
 
 
 def test_a_learning_rate_that_was_asked_for_is_left_alone(climb: Climb) -> None:

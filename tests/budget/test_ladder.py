@@ -80,7 +80,7 @@ def test_a_whole_climb_and_what_it_writes(write: Write, tmp_path: Path) -> None:
     assert 0 < content["spent"]["share"] <= 1.05 and content["spent"]["unit"] == "s" and content["stopped"]
     assert content["decision"]["worth"] == 0.005 and content["decision"]["validation_rows"] == 6
     assert {one["method"] for one in content["decision"]["methods"]} >= {"majority", "linear_probe"}
-    assert set(content["rules"]) == {"order", "affordable", "worth it", "chosen"}
+    assert set(content["rules"]) == {"order", "affordable", "worth it", "chosen", "averaged"}
     assert any(text == "majority: measuring" for text in seen)
 
 

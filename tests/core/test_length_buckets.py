@@ -17,8 +17,9 @@ from graftwork.core import near_lengths as rule
 from graftwork.core.backbone import Encoded
 from graftwork.core.example import Example
 from graftwork.core.length_buckets import buckets_of, positions_of, states_in_buckets
-from graftwork.core.method import Setting, Tally
+from graftwork.core.method import Setting
 from graftwork.core.near_lengths import AT_LEAST, SPARED, near_lengths, tower_buckets
+from graftwork.core.tally import Tally
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.full import Full
 from graftwork.methods.top_layers import TopLayers

@@ -15,8 +15,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
 
 from graftwork.backbones.tiny_text import ARCHITECTURE
-from graftwork.core.method import Setting, Tally
+from graftwork.core.method import Setting
 from graftwork.core.model import Model
+from graftwork.core.tally import Tally
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.full import Full

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from graftwork.core.meter import Phase
-from graftwork.core.method import Tally
+from graftwork.core.tally import Tally
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.train.memo import MemoEntry
 

@@ -22,7 +22,8 @@ from safetensors import safe_open
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.example import Example
 from graftwork.core.meter import Phase
-from graftwork.core.method import Tally, Workbench
+from graftwork.core.method import Workbench
+from graftwork.core.tally import Tally
 from graftwork.core.task import Split
 from graftwork.io.cache_folder import CacheFolder
 from graftwork.io.locks import try_lock

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from graftwork.budget.averaging import average_of, gain_of_average, kept_of
 from graftwork.budget.budget_account import BudgetAccount, OverBudget, hard_stop
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
-from graftwork.budget.rung import Rung
+from graftwork.budget.rung import PossibleRun, Rung, kept_gain, search_record
 from graftwork.core.configured_methods import ConfiguredMethod, configured
 from graftwork.core.method import unfit
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.decision.choice import WORTH
-from graftwork.decision.next_run import expected_gain
-from graftwork.decision.standing import Standing
+from graftwork.decision.next_run import LEAST_GAIN, expected_gain
+from graftwork.decision.standing import Standing, price_of_a_second
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.run.execute import execute
-from graftwork.run.receipt import NOTHING_TRIED, SearchRecord
 from graftwork.run.score_interval import validation_evidence
 from graftwork.run.session import Session
+from graftwork.train.wrapper_method import starts_alike
 from graftwork.units import percent, show
 
 MARGIN = 1.1  # a run is started when the remaining budget is at least this multiple of its forecast
 HARD_STOP = 1.04  # multiple of the budget at which a run is stopped; cleaning up then ends below 1.05
 HOPELESS = 2.0  # a method that by its FLOPs needs this multiple of the remaining budget is not even measured
-DIMINISHING = 3  # a part of a run's steps loses (1 - part) ** DIMINISHING of its expected gain (docs/log.md)
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast that the FLOPs account for
 SECONDS_PER_FLOP = 1e-11  # until a method is measured; it only decides which one is measured first
 MOST_SEEDS = 5  # seeds per method, at most
 OTHER_RATES = (2.0, 0.5)  # multiples of the best method's learning rate, tried once nothing else is worth its time
 SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # reasons for the end of a climb
 TIE = 0.001  # a fraction, a tenth of a point: of methods that are expected to be so close, the cheapest is chosen
-
-
-def kept_gain(part: float) -> float:
-    """Return the share of a run's expected gain that remains with this part of its steps."""
-    return float(1 - (1 - part) ** DIMINISHING)
 
 
 class Forecasts(Protocol):
@@ -49,14 +45,6 @@ class Forecasts(Protocol):
 
     def forecast(self, method: ConfiguredMethod) -> Forecast:
         """Forecast the seconds of a run of the method, measured on a sample."""
-
-
-@dataclass(frozen=True)
-class PossibleRun:
-    """The next possible run of a method: its expected seconds, and the share of the gain that it keeps."""
-
-    seconds: float
-    kept: float = 1.0  # share of a whole run's expected gain
 
 
 class Climber:
@@ -99,9 +87,10 @@ class Climber:
         try:
             while not self.stopped:
                 rung = self._next()
-                if rung is not None and self._ready(rung) and self._run(rung):
+                while rung is not None and self._ready(rung) and self._run(rung):
                     self._judge(rung)
                     keep()
+                    rung = self._average() if rung.averages is None else None
         except KeyboardInterrupt:
             if not self.standing.run_scores:
                 raise
@@ -157,8 +146,10 @@ class Climber:
             seconds = {arm: offer.seconds for arm, offer in offers.items()}
             shares = {arm: offer.kept for arm, offer in offers.items()}
             found = found or self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left, shares)
+        found = found or self._one_more_to_average(seconds, whole, left)
         if found is None:
-            if self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole) is not None:
+            more = self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole)
+            if more or self._one_more_to_average(seconds, whole, math.inf):
                 self.stopped = "the budget pays for nothing more that is worth it"
                 return None
             self._try_other_rates()
@@ -171,6 +162,25 @@ class Climber:
         if made == 0 and self.recipe.epochs is None:
             self._shorten(first, left)
         return rung
+
+    def _one_more_to_average(self, seconds: Mapping[Arm, float], whole: float, left: float) -> tuple[Arm, float] | None:
+        """Return the best method and what one more run adds to the average of its runs, if that is worth its time."""
+        arm = self.standing.choice(self.tie).chosen
+        made, needed = self.standing.begun[arm], seconds.get(arm, math.inf)
+        if not self._can_be_averaged(arm) or made >= MOST_SEEDS or needed > left:
+            return None
+        gain = (gain_of_average(made + 1) - gain_of_average(made)) * self.standing.spread
+        return (arm, gain) if gain > max(LEAST_GAIN, price_of_a_second(self.worth, whole) * needed) else None
+
+    def _can_be_averaged(self, arm: Arm) -> bool:
+        """Return whether all runs of a method start from the same weights."""
+        card = self.session.backbone.card if self.session.backbone else None
+        return arm.sort == TUNED and starts_alike(self.first[arm].method.method, card)
+
+    def _average(self) -> Rung | None:
+        """Return the average of all runs of the best method as the next rung; None for one run, or if it is there."""
+        arm = self.standing.choice(self.tie).chosen if self.standing.run_scores else None
+        return average_of(self.rungs, arm) if arm is not None and self._can_be_averaged(arm) else None
 
     def _shorten(self, rung: Rung, left: float) -> None:
         """Shorten a first run to the part that `left` seconds pay for. A run without a forecast is unchanged."""
@@ -228,18 +238,17 @@ class Climber:
 
     def _ready(self, rung: Rung) -> bool:
         """Return whether the run can start now; False after measuring a method that had no forecast."""
-        arm = Arm.of(rung.method)
+        arm = rung.arm
         if rung is self.first[arm] and rung.forecast is None:
             self._measure(rung)
             if rung.decision:
                 self._close(arm, rung)
             return False
-        if rung is not self.first[arm]:
+        if rung.forecast is None:
             there = (
                 self.session.store.find(self.session.spec(rung.method, self._recipe(rung), rung.seed).id) is not None
             )
             rung.forecast = Forecast() if there else Forecast({"as before": self._expected(arm)})
-        assert rung.forecast is not None
         needed, left = self.account.price(rung.forecast.seconds), self.account.left
         if MARGIN * needed <= left or not rung.forecast.parts:
             return True
@@ -256,7 +265,7 @@ class Climber:
     def _measure(self, rung: Rung) -> None:
         """Measure the forecast of a run, unless its FLOPs show that the budget cannot pay for it."""
         expected, left = rung.operations * self.seconds_per_flop, self.account.left
-        if self.recipe.epochs is None and Arm.of(rung.method).sort == TUNED:
+        if self.recipe.epochs is None and rung.arm.sort == TUNED:
             expected *= LEAST_PART / PARTS  # the smallest part that it may be cut to
         if self.seconds_per_flop != SECONDS_PER_FLOP and self.account.price(expected) > HOPELESS * left:
             return self._too_dear(rung, f"by its operations needed about {self._show(self.account.price(expected))}")
@@ -277,7 +286,7 @@ class Climber:
         busy = sum(rung.forecast.parts.get(part, 0.0) for part in COMPUTING)  # seconds of the counted FLOPs
         if rung.operations and busy:
             self.seconds_per_flop = busy / rung.operations
-            if Arm.of(rung.method).sort == TUNED:
+            if rung.arm.sort == TUNED:
                 self.measuring = rung.measuring_seconds / rung.forecast.seconds
         return None
 
@@ -288,7 +297,8 @@ class Climber:
         """Execute an ordinary run; return whether it ended. A stopped run leaves at most its checkpoint."""
         began = self.account.seconds()
         self.rungs.append(rung)
-        self.standing.begin(Arm.of(rung.method))
+        if rung.averages is None:
+            self.standing.begin(rung.arm)
         try:
             with hard_stop(self.account, HARD_STOP * self.account.budget.amount) as check:
 
@@ -296,7 +306,7 @@ class Climber:
                     check()
                     self._report(rung, text)
 
-                search = self._search_record(rung)
+                search = search_record(rung, self.rungs)
                 rung.result, rung.reused = execute(
                     self.session, rung.method, self._recipe(rung), rung.seed, report, search
                 )
@@ -314,20 +324,10 @@ class Climber:
             rung.seconds = self.account.seconds() - began
         return True
 
-    def _search_record(self, rung: Rung) -> SearchRecord:
-        """Return the search record for the receipt of a run at another learning rate: the runs at earlier rates."""
-        name, rate = rung.method.config["name"], rung.method.config.get("learning_rate")
-        before = [other for other in self.rungs if other.result and other.method.config["name"] == name]
-        others = [other for other in before if other.method.config.get("learning_rate") != rate]
-        if rate is None or "learning_rate" not in rung.method.given or not others:
-            return NOTHING_TRIED
-        rates = dict.fromkeys([*(other.method.config["learning_rate"] for other in others), rate])
-        return SearchRecord({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))
-
     def _judge(self, rung: Rung) -> None:
-        """Add a run's validation score to the standing and set the rung's decision."""
+        """Add a run's validation score to the standing, unless it is an average, and set the rung's decision."""
         assert rung.result is not None
-        arm = Arm.of(rung.method)
+        arm = rung.arm
         if rung.result.status != "ok":
             rung.decision, rung.reason = "failed", rung.result.error
             self.closed.add(arm)
@@ -339,7 +339,8 @@ class Climber:
         before = self.chosen()
         rung.evidence = validation_evidence(self.session.dataset, self.session.store.root / rung.result.id)
         price = rung.result.costs.get("train_seconds")
-        self.standing.add(arm, rung.evidence, price.value if price else None)
+        if rung.averages is None:
+            self.standing.add(arm, rung.evidence, price.value if price else None)
         rung.decision = "kept" if self.chosen() is rung else "not better"
         if before is not None and before.evidence is not None:
             low, high = rung.evidence.gain_over(before.evidence)
@@ -375,12 +376,19 @@ class Climber:
         return expected_gain(there, arm, there.ran) if there.ran and arm in there.arms else None
 
     def chosen(self) -> Rung | None:
-        """Return the run to keep: of the cheapest method among those expected to be best, the best on validation."""
+        """Return the run to keep: of the cheapest method among those expected to be best, the average of its runs, or
+        the best on validation. An average of another method is kept if it is expected to score higher."""
         if not self.standing.run_scores:
             return None
-        best = self.standing.choice(self.tie).chosen
-        runs = [rung for rung in self.rungs if rung.evidence and Arm.of(rung.method) == best]
-        return max(runs, key=lambda rung: rung.evidence.score if rung.evidence else 0.0, default=None)
+        there, spread = self.standing.posterior, self.standing.spread
+        kept = {arm: rung for arm in there.arms if (rung := kept_of(self.rungs, arm)) is not None}
+
+        def expected(arm: Arm) -> float:
+            runs = kept[arm].method.config["runs"] if kept[arm].averages else 1
+            return float(there.mean[there.arms.index(arm)]) + gain_of_average(runs) * spread
+
+        averaged = [arm for arm, rung in kept.items() if rung.averages]
+        return kept[max([self.standing.choice(self.tie).chosen, *averaged], key=expected)]
 
     def _report(self, rung: Rung, text: str) -> None:
         share = self.account.spent() / self.account.budget.amount

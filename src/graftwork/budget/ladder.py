@@ -41,7 +41,9 @@ RULES = {
     "worth it": "the whole budget is worth a tenth of --worth points: a run must be expected to gain as large a part "
     "of that as it takes of the budget",
     "chosen": f"the cheapest method within {100 * TIE:g} points of the highest expected score (with --worth 0 the one "
-    "that has it), by validation and by earlier boards; of its runs the one that is best on validation",
+    "that has it), by validation and by earlier boards; of its runs the mean of their weights, if they start alike and "
+    "it is not below their mean on validation, else the best there",
+    "averaged": "once no other run is worth it, what one more run adds to the mean of the weights of the best method's",
 }
 
 
@@ -192,7 +194,12 @@ def _module(climber: Climber, rung: Rung) -> dict[str, Any]:
     assert rung.result is not None
     folder = climber.session.store.root / rung.result.id
     costs = {name: asdict(cost) for name, cost in rung.result.costs.items()}
-    found = {"method": rung.method.label, "run": rung.result.id, "module": str(folder / "module")}
+    found = {
+        "method": rung.method.label,
+        "decided": rung.arm.label,
+        "run": rung.result.id,
+        "module": str(folder / "module"),
+    }
     return found | {"scores": dict(rung.result.scores), "interval": rung.result.interval, "costs": costs}
 
 

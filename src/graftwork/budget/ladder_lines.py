@@ -66,7 +66,7 @@ def answer_lines(content: Mapping[str, Any]) -> list[str]:
     chosen, decision = content["chosen"], content.get("decision")
     if not chosen or not decision:
         return []
-    own = next(one for one in decision["methods"] if one["method"] == chosen["method"])
+    own = next(one for one in decision["methods"] if one["method"] == chosen.get("decided", chosen["method"]))
     low, high = percent(own["low"]), percent(own["high"])
     positive = content["task"].get("positive")
     of, rows, boards = len(decision["methods"]), decision["validation_rows"], decision["boards"]

@@ -1,13 +1,18 @@
-"""A rung of a climb: one run, what was forecast of it, and what became of it."""
+"""A rung of a climb: one run, what was forecast of it and what became of it; and a run that is only possible yet."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graftwork.budget.forecast import Forecast
 from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
+from graftwork.decision.traits import Arm
+from graftwork.run.receipt import NOTHING_TRIED, SearchRecord
 from graftwork.run.score_interval import Evidence
+
+DIMINISHING = 3  # a part of a run's steps loses (1 - part) ** DIMINISHING of its expected gain (docs/log.md)
 
 
 @dataclass
@@ -16,6 +21,7 @@ class Rung:
 
     method: ConfiguredMethod
     seed: int = 0
+    averages: ConfiguredMethod | None = None  # the method whose runs with this seed and the next ones it averages
     operations: float = 0.0
     part: float = 1.0  # share of its recipe's steps; below 1 where the budget does not pay for all
     gain: float | None = None  # expected gain, a fraction; None for a run that is made in any case
@@ -27,3 +33,32 @@ class Rung:
     evidence: Evidence | None = None
     decision: str = ""  # "kept", "not better", "failed", "not affordable", "interrupted", "not worth it" or "not tried"
     reason: str = ""
+
+    @property
+    def arm(self) -> Arm:
+        """The method that the run is of; of an average that whose runs are averaged."""
+        return Arm.of(self.averages or self.method)
+
+
+@dataclass(frozen=True)
+class PossibleRun:
+    """The next possible run of a method: its expected seconds, and the share of the gain that it keeps."""
+
+    seconds: float
+    kept: float = 1.0  # share of a whole run's expected gain
+
+
+def kept_gain(part: float) -> float:
+    """Return the share of a run's expected gain that remains with this part of its steps."""
+    return float(1 - (1 - part) ** DIMINISHING)
+
+
+def search_record(rung: Rung, rungs: Sequence[Rung]) -> SearchRecord:
+    """Return the search record for the receipt of a run at another learning rate: the runs at earlier rates."""
+    name, rate = rung.method.config["name"], rung.method.config.get("learning_rate")
+    before = [other for other in rungs if other.result and other.method.config["name"] == name]
+    others = [other for other in before if other.method.config.get("learning_rate") != rate]
+    if rate is None or "learning_rate" not in rung.method.given or not others:
+        return NOTHING_TRIED
+    rates = dict.fromkeys([*(other.method.config["learning_rate"] for other in others), rate])
+    return SearchRecord({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))

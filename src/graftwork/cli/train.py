@@ -75,9 +75,9 @@ def command(
     With --method: train once, and print the scores, the costs and the path of the task module.
 
     With --budget: baselines run first. Then each next run is the one with the largest expected gain for its time:
-    another method, another seed or another learning rate. The time of a run is estimated on a few steps before it is
-    made. The search ends with the budget, or when no further run is worth its time. After Ctrl-C the best module so far
-    is kept.
+    another method, or another seed. Then the weights of the best method's runs are averaged, and other learning rates
+    tried. The time of a run is estimated on a few steps before it is made. The search ends with the budget, or when no
+    further run is worth its time. After Ctrl-C the best module so far is kept.
     """
     watch = Stopwatch()  # started before heavy imports: a budget includes their time
     _check(method, budget, learning_rate, out, worth)

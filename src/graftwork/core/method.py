@@ -20,6 +20,7 @@ from graftwork.core.metric import score
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers
+from graftwork.core.tally import Tally
 from graftwork.core.task import Split, Task
 from graftwork.core.writing import Tell
 from graftwork.machine.memory import Memory
@@ -49,32 +50,6 @@ class Setting:
     task: Task
     kind: Kind
     backbone: Backbone | None  # None for a method that uses none
-
-
-@dataclass
-class Tally:
-    """FLOP counter, 2 FLOP per multiply-add."""
-
-    flops: float = 0.0
-    padding_flops: float = 0.0
-    grade: str = "counter"  # "model" once any part was computed from a formula
-
-    def add(self, flops: float, padding_share: float = 0.0) -> None:
-        """Add work of which `padding_share` (0 … 1) was on padding."""
-        self.flops += flops
-        self.padding_flops += flops * padding_share
-
-    def add_model(self, flops: float, padding_share: float = 0.0) -> None:
-        """Add work computed from a formula rather than counted from the operators that ran."""
-        self.add(flops, padding_share)
-        self.grade = "model"
-
-    def include(self, other: Tally) -> None:
-        """Add another tally."""
-        self.flops += other.flops
-        self.padding_flops += other.padding_flops
-        if other.grade == "model":
-            self.grade = "model"
 
 
 class FrozenPass(Protocol):
@@ -109,6 +84,20 @@ class Once(Protocol):
 
     def get(self, bench: Workbench, name: str, work: Callable[[Tally], T]) -> T:
         """Return the result of `work` for this name, computed or cached; charge `bench` in full either way."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training that has ended: its weights and facts, as `Fitted` has them, and what it took."""
+
+    delta: Mapping[str, Tensor | NDArray[Any]]
+    facts: Mapping[str, Any]
+    time: Phase
+    tally: Tally
+
+
+FindTraining = Callable[[str, int], Training | None]
+# (method, number) -> the training of the stored run of that method on the same rows whose seed is higher by `number`
 
 
 @dataclass(frozen=True)
@@ -147,6 +136,8 @@ class Workbench:
     shared: Once | None = None  # None: nothing is shared with other runs
     memory: Memory = field(default_factory=Memory)  # memory limit and the cuts of batches
     held: tuple[str, ...] = ()  # sources of variation drawn with seed 0, whatever `seed` is
+    training: int = 0  # of several trainings from one start: added to the seed of every source but "init"
+    earlier: FindTraining | None = None  # None: no run is looked up
     keeper: Keeper = field(default_factory=NothingKept)  # stores checkpoints, for a fit that may take minutes
     taught: TrainingLoss | None = None  # the loss of the targets of `train`, if they are not the kind's
     heeded: dict[str, Any] = field(default_factory=dict)  # facts of settings that a fit may use or not, if it did
@@ -166,7 +157,7 @@ class Workbench:
 
     def seed_of(self, source: str) -> int:
         """Return the base seed of a source of variation ("init", "order", …): `seed`, or 0 if it is held."""
-        return 0 if source in self.held else self.seed
+        return (0 if source in self.held else self.seed) + (0 if source == "init" else self.training)
 
     def frozen(self, split: Split, depth: int | None) -> FrozenPass:
         """Return the pass of the frozen backbone over a split: computed once, shared with other runs."""
@@ -347,6 +338,13 @@ class HeadStart(Protocol):
     """A method that declares whether its head is fitted on frozen features before training (default: yes)."""
 
     HEAD_START: ClassVar[bool]
+
+
+@runtime_checkable
+class SameStart(Protocol):
+    """A method that declares whether its runs start alike, whatever their seed (default: no)."""
+
+    SAME_START: ClassVar[bool]
 
 
 @runtime_checkable

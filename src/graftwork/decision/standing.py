@@ -126,11 +126,10 @@ class Standing:
 
         `seconds`: time of one more run of each method; `most`: runs allowed per method; `whole`: the seconds that the
         whole search may take; `left`: the remaining seconds; `kept`: share of its gain that a part of a run keeps;
-        `least`: the smallest gain that is worth a run at any cost. A `worth` above the default does not make a second
-        dearer than the default does.
+        `least`: the smallest gain that is worth a run at any cost.
         """
         open_to = {arm: seconds[arm] for arm in self.arms if arm in seconds}
-        price = min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
+        price = price_of_a_second(worth, whole)
         return best_next(self.expected, open_to, self.begun, most, price, left, kept, least)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
@@ -142,6 +141,14 @@ class Standing:
         nothing = replace(self.before, covariance=np.eye(len(self.arms)) * FLAT * self.spread**2)
         alone = self._joined(nothing).scores
         return _interval(*alone.difference(self.arms.index(better), self.arms.index(worse)))
+
+
+def price_of_a_second(worth: float, whole: float) -> float:
+    """Return the gain that a second of a search must be worth, a fraction; `whole`: the seconds that it may take.
+
+    A `worth` above the default does not make a second dearer than the default does.
+    """
+    return min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
 
 
 def _interval(mean: float, deviation: float) -> tuple[float, float, float]:

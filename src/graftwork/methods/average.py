@@ -1,4 +1,4 @@
-"""Average: the mean of the weights of several trainings that differ in the order of the rows
+"""Average: the mean of the weights of several trainings from one start
 (Wortsman et al. 2022, "Model soups", arXiv:2203.05482)."""
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from graftwork.core.task import Task
 from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.registry import methods
 from graftwork.train.seeds import derive
-from graftwork.train.wrapper_method import known_by, method_by, takes_a_recipe, unfit_over, version_over
+from graftwork.train.wrapper_method import OWN_VERSION, known_by, method_by, takes_a_recipe, unfit_over, version_over
 
 
 @methods.register("average")
 @dataclass(frozen=True)
 class Average:
-    """The method `by`, trained `runs` times from the same start; predictions cost what those of one training cost."""
+    """The method `by`, trained `runs` times from the same start; predictions cost what those of one training cost.
+
+    Training number n differs from the first as a run does whose seed is higher by n, but for the initial weights.
+    """
 
     runs: int = 3  # trainings; the first is the run of `by` with the same seed
     by: str = field(default="full", metadata={TOLD: True})  # the method, with its hyper-parameters
@@ -36,8 +39,8 @@ class Average:
 
     @property
     def VERSION(self) -> int:
-        """A version that changes with that of `by`."""
-        return version_over(self.by)
+        """A version that changes with that of `by`; its own is 2: the runs of `by` with the next seeds."""
+        return version_over(self.by) + OWN_VERSION
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless there are two trainings or more, and `by` fits and is trained by gradient."""
@@ -53,11 +56,11 @@ class Average:
         return known_by(self.by)
 
     def fit(self, bench: Workbench) -> Fitted:
-        """Fit `by` once for each order of the rows, and return it with the mean of the weights."""
-        made = [method_by(self.by).fit(self._training(bench, number)) for number in range(self.runs)]
-        deltas = [{name: torch.as_tensor(array) for name, array in one.delta().items()} for one in made]
+        """Fit `by` with each seed, unless such a run is there, and return it with the mean of the weights."""
+        made = [self._trained(bench, number) for number in range(self.runs)]
+        deltas = [{name: torch.as_tensor(array) for name, array in delta.items()} for delta, _ in made]
         delta = {name: _mean([one[name] for one in deltas]) for name in deltas[0]}
-        first, *others = [dict(one.facts) for one in made]
+        first, *others = [dict(facts) for _, facts in made]
         facts = {name: fact for name, fact in first.items() if all(one.get(name) == fact for one in others)}
         return self.restore(bench.setting, delta, facts | {"averaged": self.runs})
 
@@ -65,17 +68,27 @@ class Average:
         """Restore the method `by` with these weights."""
         return method_by(self.by).restore(setting, delta, facts)
 
-    def _training(self, bench: Workbench, number: int) -> Workbench:
+    def _trained(self, bench: Workbench, number: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the weights and facts of one training. One that is there already is charged as a new one."""
+        found = bench.earlier(self.by, number) if bench.earlier is not None else None
+        if found is None:
+            made = method_by(self.by).fit(self._bench(bench, number))
+            return made.delta(), made.facts
+        bench.charged.add(found.time)
+        bench.tally.include(found.tally)
+        return found.delta, found.facts
+
+    def _bench(self, bench: Workbench, number: int) -> Workbench:
         """Return the bench of one training: all start alike, and the time of what they share is charged once."""
 
         def progress(done: float, text: str) -> None:
             bench.progress((number + done) / self.runs, f"training {number + 1} of {self.runs}, {text}")
 
-        own = replace(bench, progress=progress, keeper=NothingKept())
+        own = replace(bench, progress=progress, keeper=NothingKept(), training=number)
         if number == 0:
             return own
-        seed = derive(bench.seed_of("order"), f"order {number}")
-        return replace(own, order=partial(epoch_batches, bench.recipe, seed), charged=Phase())
+        order = partial(epoch_batches, bench.recipe, derive(own.seed_of("order"), "order"))
+        return replace(own, order=order, charged=Phase())
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:

@@ -28,6 +28,7 @@ class Full:
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
+    SAME_START: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = AS_IT_COMES
     CURVE: ClassVar[Entries] = AS_IT_COMES
 

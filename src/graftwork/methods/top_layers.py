@@ -24,6 +24,7 @@ class TopLayers:
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
+    SAME_START: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = ({"k": 1}, {}, {"k": 3})
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:

@@ -38,6 +38,7 @@ from graftwork.module.thresholds import thresholds_of, with_thresholds
 from graftwork.module.trained_on import record
 from graftwork.registry import kinds
 from graftwork.run.answer_speed import predict_speed
+from graftwork.run.earlier_training import earlier_training
 from graftwork.run.price_tag import begin_all, read_costs, read_stopping_meters, with_prices
 from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, data_of, write_receipt
 from graftwork.run.run_checkpoint import RunCheckpoint, computed_in
@@ -266,6 +267,7 @@ class _Execution:
             shared=self.session.done,
             held=self.spec.held,
             memory=self.memory,
+            earlier=partial(earlier_training, self.session, self.spec),
         )
 
     def _facts(self, fitted: Fitted) -> dict[str, Any]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from graftwork.core.checkpoint import Checkpoint, Keep, Made
 from graftwork.core.meter import Phase, Stopwatch
-from graftwork.core.method import Tally, Workbench
+from graftwork.core.method import Workbench
+from graftwork.core.tally import Tally
 from graftwork.machine.environment import DISTRIBUTIONS, arithmetic, version
 from graftwork.machine.signals import Waiting, waiting
 from graftwork.run.recorded_code import PACKAGE, source_digest

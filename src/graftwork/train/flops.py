@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from graftwork.core.length_buckets import buckets_of
-from graftwork.core.method import Tally
+from graftwork.core.tally import Tally
 
 T = TypeVar("T")
 Size = tuple[float, float]  # of a batch: the means of T and T² over its sequences

@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from graftwork.core.example import Example
-from graftwork.core.method import Logits, Tally, Workbench
+from graftwork.core.method import Logits, Workbench
 from graftwork.core.ragged import flat
+from graftwork.core.tally import Tally
 from graftwork.errors import IncompatibleModule
 from graftwork.train.linear_fit import LinearFit, fit_best_linear
 

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from graftwork.core.backbone import Backbone, Encoded, real_positions
 from graftwork.core.meter import Phase, Stopwatch
-from graftwork.core.method import Tally, Workbench
+from graftwork.core.method import Workbench
 from graftwork.core.model import join_towers
+from graftwork.core.tally import Tally
 from graftwork.core.task import Split
 from graftwork.machine.memory import Rows, in_halves
 from graftwork.machine.page_release import AT_ONCE, let_go

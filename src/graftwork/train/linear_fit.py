@@ -17,8 +17,9 @@ from torch.nn.functional import linear
 
 from graftwork.core.backbone import Encoded
 from graftwork.core.kind import TrainingLoss
-from graftwork.core.method import FrozenPass, Tally, Workbench
+from graftwork.core.method import FrozenPass, Workbench
 from graftwork.core.ragged import flat
+from graftwork.core.tally import Tally
 from graftwork.core.task import Split
 
 STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties to try; the best on validation is kept

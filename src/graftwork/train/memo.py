@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from graftwork.core.meter import Phase, Stopwatch
-from graftwork.core.method import Tally, Workbench
+from graftwork.core.method import Workbench
+from graftwork.core.tally import Tally
 
 T = TypeVar("T")
 

@@ -22,8 +22,9 @@ from torch.nn.functional import normalize
 from graftwork.core.backbone import Encoded, Features
 from graftwork.core.checkpoint import Checkpoint
 from graftwork.core.length_buckets import positions_of
-from graftwork.core.method import Tally, Workbench
+from graftwork.core.method import Workbench
 from graftwork.core.model import Model
+from graftwork.core.tally import Tally
 from graftwork.machine.memory import Cut, Rows, attempt
 from graftwork.train.accumulation import forget_gradients, measure
 from graftwork.train.batches import by_length

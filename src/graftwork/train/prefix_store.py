@@ -35,8 +35,8 @@ from torch import Tensor
 from graftwork import __version__
 from graftwork.core.backbone import Backbone, Encoded
 from graftwork.core.meter import Phase
-from graftwork.core.method import Tally
 from graftwork.core.run import ENGINE
+from graftwork.core.tally import Tally
 from graftwork.errors import StorageError
 from graftwork.io.cache_folder import CacheFolder, EntryBeingWritten
 from graftwork.io.files import canonical, digest, header_of, safe_load, sync_folder

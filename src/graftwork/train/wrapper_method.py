@@ -18,6 +18,7 @@ from graftwork.core.method import (
     Method,
     Once,
     Over,
+    SameStart,
     Workbench,
 )
 from graftwork.core.part_settings import BY, chosen_settings
@@ -82,6 +83,11 @@ def beginning(method: Method, card: BackboneCard | None) -> dict[str, bool]:
     below, random = innermost(method), card is not None and card.id.startswith(FRESH)
     fresh = random or (isinstance(method, FreshWeights) and method.FRESH_WEIGHTS)
     return {"head_start": not isinstance(below, HeadStart) or below.HEAD_START, "pretrained": not fresh}
+
+
+def starts_alike(method: Method, card: BackboneCard | None) -> bool:
+    """Return whether all seeds start from the same weights, those of the backbone and of a head fitted on it."""
+    return isinstance(method, SameStart) and method.SAME_START and all(beginning(method, card).values())
 
 
 def version_over(by: str) -> int:

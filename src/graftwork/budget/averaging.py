@@ -1,0 +1,59 @@
+"""Averages of the weights of runs that a climb has made: what one more run adds, and which run is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from graftwork.budget.forecast import Forecast
+from graftwork.budget.rung import Rung
+from graftwork.core.configured_methods import configured
+from graftwork.decision.traits import Arm
+
+MOST_GAINED = 0.02  # in spreads: what the mean weights of many runs gain over one run (docs/log.md)
+
+
+def gain_of_average(runs: int) -> float:
+    """Return the expected gain of the mean weights of so many runs over one run, in spreads."""
+    return MOST_GAINED * (1 - 1 / runs)
+
+
+def runs_of(rungs: Sequence[Rung], arm: Arm) -> list[Rung]:
+    """Return the successful runs of a method."""
+    return [rung for rung in rungs if rung.evidence and not rung.averages and rung.arm == arm]
+
+
+def averages_of(rungs: Sequence[Rung], arm: Arm) -> list[Rung]:
+    """Return the averages of a method's runs."""
+    return [rung for rung in rungs if rung.evidence and rung.averages and rung.arm == arm]
+
+
+def average_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
+    """Return a rung that averages the runs of a method; None unless they are two or more with successive seeds, or if
+    it is among `rungs`.
+
+    Its forecast is the time that the last of them took besides training.
+    """
+    runs, averages = runs_of(rungs, arm), averages_of(rungs, arm)
+    seeds = sorted(rung.seed for rung in runs)
+    if len(runs) < 2 or seeds != list(range(seeds[0], seeds[0] + len(runs))):
+        return None
+    if averages and averages[-1].method.config["runs"] == len(runs):
+        return None
+    first, last = runs[0], runs[-1].result
+    assert last is not None
+    other = last.spent.wall_seconds - (last.costs["train_seconds"].value or 0.0)
+    method = configured("average", {"runs": len(runs), "by": first.method.label})
+    forecast = Forecast({"evaluation": max(0.0, other)})
+    return Rung(method, seeds[0], averages=first.method, part=first.part, forecast=forecast)
+
+
+def kept_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
+    """Return the rung of a method to keep: the average of most runs unless it is below their mean on validation, else
+    the run that is best there."""
+    runs, averages = runs_of(rungs, arm), averages_of(rungs, arm)
+    scores = [rung.evidence.score for rung in runs if rung.evidence]
+    last = averages[-1] if averages else None
+    if last is not None and last.evidence is not None and last.evidence.score >= fmean(scores):
+        return last
+    return max(runs, key=lambda rung: rung.evidence.score if rung.evidence else 0.0, default=None)

@@ -1,0 +1,44 @@
+"""The training of a stored run, for a method that is made of the trainings of another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from graftwork.core.configured_methods import parse_method
+from graftwork.core.meter import Phase
+from graftwork.core.method import THRESHOLDS_FACT, Training
+from graftwork.core.run import RunResult, RunSpec
+from graftwork.core.tally import Tally
+from graftwork.module.module_files import read_delta, read_description
+from graftwork.run.session import Session
+from graftwork.train.wrapper_method import starts_alike
+
+
+def earlier_training(session: Session, spec: RunSpec, words: str, number: int) -> Training | None:
+    """Return the training of the run of the method `words` that is as `spec` but for its seed, higher by `number`.
+
+    None if the session's store has no such run, or if what it started from depends on its seed. The time that it shared
+    with other runs is not counted again, except for number 0.
+    """
+    method = parse_method(words)
+    if spec.held or not starts_alike(method.method, session.backbone.card if session.backbone else None):
+        return None
+    wanted = replace(spec, method=method.identity, seed=spec.seed + number)
+    found = session.store.find(wanted.id)
+    if found is None or not found.facts.get("head_start", {}).get("used"):
+        return None
+    folder = session.store.root / wanted.id / "module"
+    description = read_description(folder)
+    facts = {name: fact for name, fact in description["facts"].items() if name != THRESHOLDS_FACT}
+    return Training(read_delta(folder, description["delta_sha256"]), facts, _time(found, number), _tally(found))
+
+
+def _time(found: RunResult, number: int) -> Phase:
+    costs, shared = found.costs, found.shared if number else Phase()
+    whole = Phase(costs["train_seconds"].value or 0.0, costs["train_cpu_seconds"].value or 0.0)
+    return whole - shared
+
+
+def _tally(found: RunResult) -> Tally:
+    flops, padding = found.costs["train_flops"], found.costs["padding_flops"]
+    return Tally(flops.value or 0.0, padding.value or 0.0, flops.grade)
