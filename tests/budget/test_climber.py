@@ -453,6 +453,18 @@ def test_runs_are_averaged_as_far_as_the_budget_goes(climb: Climb) -> None:
     assert climber.account.spent() <= 32
 
 
+@pytest.mark.parametrize(("behind", "overtakes"), [(0.002, True), (0.3, False)])
+def test_a_method_that_is_little_behind_overtakes_by_its_average(behind: float, overtakes: bool, climb: Climb) -> None:
+    """By what its runs gain together; a method that is far behind is not run again."""
+    other = "tuned:seconds=8:learning_rate=0.3"
+    climb.scores = {"paid": 0.6, other: 0.79, GOOD: 0.79 - behind} | AVERAGES
+    climber = climb.climber(1000)
+    climber.climb([parse_method(words) for words in ("paid", other, GOOD)])
+    chosen = climber.chosen()
+    assert chosen is not None and bool(chosen.averages) == overtakes
+    assert overtakes or ran(climber).count(GOOD) == 1
+
+
 def test_what_starts_from_its_own_draw_is_not_averaged(climb: Climb) -> None:
     climber = climb(1000, {"paid": 0.6, "tuned:learning_rate=0.3": 0.7})
     assert not any(rung.averages for rung in climber.rungs)

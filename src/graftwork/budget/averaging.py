@@ -1,13 +1,15 @@
-"""Averages of the weights of runs that a climb has made: what one more run adds, and which run is kept."""
+"""Averages of the weights of the runs of one method in a climb: which are worth their time, and which run is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from graftwork.budget.forecast import Forecast
 from graftwork.budget.rung import Rung
 from graftwork.core.configured_methods import configured
+from graftwork.decision.next_run import LEAST_GAIN
+from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
 
 MOST_GAINED = 0.02  # in spreads: what the mean weights of many runs gain over one run (docs/log.md)
@@ -16,6 +18,35 @@ MOST_GAINED = 0.02  # in spreads: what the mean weights of many runs gain over o
 def gain_of_average(runs: int) -> float:
     """Return the expected gain of the mean weights of so many runs over one run, in spreads."""
     return MOST_GAINED * (1 - 1 / runs)
+
+
+def expected_score(standing: Standing, rung: Rung) -> float:
+    """Return the expected score of a run, or of an average, on fresh examples."""
+    return _expected(standing, rung.arm, rung.method.config["runs"] if rung.averages else 1)
+
+
+def next_to_average(
+    standing: Standing, seconds: Mapping[Arm, float], most: int, best: float, price: float, left: float
+) -> tuple[Arm, float] | None:
+    """Return the method whose average of further runs is worth most, and its gain over the `best` expected score.
+
+    `seconds`: time of one more run of each method that can be averaged; `most`: runs of a method; `price`: the gain
+    that a second must be worth; `left`: the seconds that are left. None if no average is worth the time of its runs.
+    """
+    found: dict[Arm, tuple[float, float]] = {}  # method -> its gain less the price of the runs; its gain
+    for arm, each in seconds.items():
+        made = standing.begun[arm]
+        for runs in range(max(2, made + 1), most + 1):
+            gain, needed = _expected(standing, arm, runs) - best, (runs - made) * each
+            if needed <= left and gain > max(LEAST_GAIN, price * needed):
+                found[arm] = max(found.get(arm, (0.0, 0.0)), (gain - price * needed, gain))
+    return max(((arm, gain) for arm, (_, gain) in found.items()), key=lambda one: found[one[0]], default=None)
+
+
+def _expected(standing: Standing, arm: Arm, runs: int) -> float:
+    """Return the expected score of the average of so many runs of a method."""
+    there = standing.posterior
+    return float(there.mean[there.arms.index(arm)]) + gain_of_average(runs) * standing.spread
 
 
 def runs_of(rungs: Sequence[Rung], arm: Arm) -> list[Rung]:

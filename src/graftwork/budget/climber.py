@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
-from graftwork.budget.averaging import average_of, gain_of_average, kept_of
+from graftwork.budget.averaging import average_of, expected_score, kept_of, next_to_average
 from graftwork.budget.budget_account import BudgetAccount, OverBudget, hard_stop
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.rung import PossibleRun, Rung, kept_gain, search_record
@@ -17,7 +18,7 @@ from graftwork.core.method import unfit
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.decision.choice import WORTH
-from graftwork.decision.next_run import LEAST_GAIN, expected_gain
+from graftwork.decision.next_run import expected_gain
 from graftwork.decision.standing import Standing, price_of_a_second
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.run.execute import execute
@@ -164,13 +165,12 @@ class Climber:
         return rung
 
     def _one_more_to_average(self, seconds: Mapping[Arm, float], whole: float, left: float) -> tuple[Arm, float] | None:
-        """Return the best method and what one more run adds to the average of its runs, if that is worth its time."""
-        arm = self.standing.choice(self.tie).chosen
-        made, needed = self.standing.begun[arm], seconds.get(arm, math.inf)
-        if not self._can_be_averaged(arm) or made >= MOST_SEEDS or needed > left:
+        """Return the method to run once more for the average of its runs, and its gain; None if none is worth it."""
+        alike = {arm: needed for arm, needed in seconds.items() if self._can_be_averaged(arm)}
+        price, best = price_of_a_second(self.worth, whole), self.chosen()
+        if best is None or not alike:
             return None
-        gain = (gain_of_average(made + 1) - gain_of_average(made)) * self.standing.spread
-        return (arm, gain) if gain > max(LEAST_GAIN, price_of_a_second(self.worth, whole) * needed) else None
+        return next_to_average(self.standing, alike, MOST_SEEDS, expected_score(self.standing, best), price, left)
 
     def _can_be_averaged(self, arm: Arm) -> bool:
         """Return whether all runs of a method start from the same weights."""
@@ -178,9 +178,12 @@ class Climber:
         return arm.sort == TUNED and starts_alike(self.first[arm].method.method, card)
 
     def _average(self) -> Rung | None:
-        """Return the average of all runs of the best method as the next rung; None for one run, or if it is there."""
-        arm = self.standing.choice(self.tie).chosen if self.standing.run_scores else None
-        return average_of(self.rungs, arm) if arm is not None and self._can_be_averaged(arm) else None
+        """Return the best average of runs that is not there yet, if it is expected to score above the chosen run."""
+        arms = [arm for arm in self.standing.arms if self._can_be_averaged(arm)]
+        new = [average for arm in arms if (average := average_of(self.rungs, arm)) is not None]
+        score, best = partial(expected_score, self.standing), self.chosen()
+        found = max(new, key=score, default=None)
+        return found if found and best and score(found) > score(best) else None
 
     def _shorten(self, rung: Rung, left: float) -> None:
         """Shorten a first run to the part that `left` seconds pay for. A run without a forecast is unchanged."""
@@ -380,15 +383,9 @@ class Climber:
         the best on validation. An average of another method is kept if it is expected to score higher."""
         if not self.standing.run_scores:
             return None
-        there, spread = self.standing.posterior, self.standing.spread
-        kept = {arm: rung for arm in there.arms if (rung := kept_of(self.rungs, arm)) is not None}
-
-        def expected(arm: Arm) -> float:
-            runs = kept[arm].method.config["runs"] if kept[arm].averages else 1
-            return float(there.mean[there.arms.index(arm)]) + gain_of_average(runs) * spread
-
-        averaged = [arm for arm, rung in kept.items() if rung.averages]
-        return kept[max([self.standing.choice(self.tie).chosen, *averaged], key=expected)]
+        kept = [kept_of(self.rungs, self.standing.choice(self.tie).chosen)]
+        kept += [rung for arm in self.standing.arms if (rung := kept_of(self.rungs, arm)) is not None and rung.averages]
+        return max(filter(None, kept), key=partial(expected_score, self.standing), default=None)
 
     def _report(self, rung: Rung, text: str) -> None:
         share = self.account.spent() / self.account.budget.amount
