@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from graftwork.budget.forecast import Forecast, Forecaster
+from graftwork.budget.forecast import Forecast
+from graftwork.budget.forecaster import Forecaster
 from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
@@ -74,6 +77,19 @@ def test_more_epochs_take_longer(open_tiny: OpenSession) -> None:
     few, many = forecast(2), forecast(20)
     assert many["steps"] == pytest.approx(10 * few["steps"], rel=0.3)
     assert many["evaluation"] == few["evaluation"]
+
+
+def test_pairs_read_together_are_forecast_on_that_reading(open_tiny: OpenSession) -> None:
+    """The frozen pass of pairs that are read apart, done or not, is none of theirs."""
+    together, probe, recipe = open_tiny(pair=True), parse_method("linear_probe"), Recipe(epochs=1)
+    tiny: Any = together.backbone
+    apart = replace(together, backbone=replace(tiny, card=replace(tiny.card, towers=2)))
+    reads_each, reads_both = Forecaster(apart, recipe, 0), Forecaster(together, recipe, 0)
+    crossed, full = reads_each.operations(parse_method("cross_encoder:by=full")), parse_method("full")
+    assert crossed == reads_both.operations(full) != reads_each.operations(full)
+    execute(apart, probe, recipe, 0, lambda done, text: None)
+    assert reads_each.forecast(probe).parts["prefix"] == 0
+    assert reads_each.forecast(parse_method("cross_encoder:by=linear_probe")).parts["prefix"] > 0
 
 
 def test_a_pass_that_is_there_costs_nothing(open_tiny: OpenSession) -> None:

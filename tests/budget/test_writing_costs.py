@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from graftwork.budget.forecast import Forecaster
+from graftwork.budget.forecaster import Forecaster
 from graftwork.budget.writing_costs import WritingSpeed, longest_of
 from graftwork.compare.grid import MethodRuns, Runner
 from graftwork.compare.run_times import BEFORE_THE_BACKBONE, Pace

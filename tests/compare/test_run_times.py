@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graftwork.budget.forecast import Forecaster
+from graftwork.budget.forecaster import Forecaster
 from graftwork.compare.grid import Runner
 from graftwork.compare.run_times import BEFORE_THE_BACKBONE, FIT_SHARE, OVERDUE, RUN_TO_PASS, Countdown, Pace
 from graftwork.core.configured_methods import parse_method

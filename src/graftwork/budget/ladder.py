@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from graftwork.budget.budget_account import BudgetAccount, Clock, parse_budget
 from graftwork.budget.climber import HARD_STOP, MARGIN, TIE, Climber
-from graftwork.budget.forecast import Forecaster
+from graftwork.budget.forecaster import Forecaster
 from graftwork.budget.ladder_lines import answer_lines, ladder_lines
 from graftwork.budget.rung import Rung
 from graftwork.config import Prices

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from graftwork.budget.forecast import Forecaster
+from graftwork.budget.forecaster import Forecaster
 from graftwork.compare.grid import MethodRuns, Runner
 from graftwork.core.run import RunResult
 from graftwork.decision.traits import FROZEN, TUNED

@@ -56,7 +56,7 @@ class CrossEncoder:
 
     def fit(self, bench: Workbench) -> FittedOver:
         """Fit `by` to joint pairs; frozen passes over them are kept for the other seeds."""
-        setting = _together(bench.setting)
+        setting = self._joint(bench.setting)
         assert setting.backbone is not None
         store = bench.once(NAME, lambda tally: FrozenStore())
         passes = store.of(setting.backbone, NAME)
@@ -65,16 +65,16 @@ class CrossEncoder:
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
         """Restore the method `by` over joint pairs."""
-        joint = _together(setting)
+        joint = self._joint(setting)
         return FittedOver(method_by(self.by).restore(joint, delta, facts), _shown, facts, joint.backbone)
 
+    def reading(self, backbone: Backbone) -> Backbone:
+        """Return a backbone of the same weights that reads a pair as one sequence."""
+        return cast(Backbone, replace(cast(Any, backbone), card=replace(backbone.card, towers=1)))
 
-def _together(setting: Setting) -> Setting:
-    """Return the setting with a backbone of the same weights that reads a pair as one sequence."""
-    backbone = setting.backbone
-    assert backbone is not None
-    joint = replace(cast(Any, backbone), card=replace(backbone.card, towers=1))
-    return replace(setting, backbone=cast(Backbone, joint))
+    def _joint(self, setting: Setting) -> Setting:
+        assert setting.backbone is not None
+        return replace(setting, backbone=self.reading(setting.backbone))
 
 
 def _shown(example: Example) -> Example:

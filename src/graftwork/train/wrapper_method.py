@@ -41,6 +41,14 @@ class Control(Protocol):
     CONTROL: ClassVar[bool]
 
 
+@runtime_checkable
+class OtherReading(Protocol):
+    """A method that fits the wrapped one on a backbone that reads the same examples in another way."""
+
+    def reading(self, backbone: Backbone) -> Backbone:
+        """Return that backbone."""
+
+
 def is_control(method: Method) -> bool:
     """Return whether the method is on boards for comparison only."""
     return isinstance(method, Control) and method.CONTROL

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from graftwork.budget.forecast import FILES
+from graftwork.budget.forecaster import FILES
 from graftwork.doctor.check import Check, Finding, IntendedUse
 from graftwork.doctor.places import existing
 from graftwork.registry import checks
