@@ -6,16 +6,19 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from graftwork.budget.forecast import TRAINING, Forecast, Forecaster
+from graftwork.budget.forecast import Forecast
+from graftwork.budget.forecaster import TRAINING, Forecaster
 from graftwork.core.configured_methods import parse_method
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.progress import silent
 from graftwork.core.run import Recipe
+from graftwork.core.task import Task
 from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.io.files import safe_load
 from graftwork.methods.average import Average
@@ -23,12 +26,20 @@ from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
+from graftwork.run.earlier_training import began_alike
 from graftwork.run.execute import execute
-from graftwork.run.session import Session
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train.seeds import derive
 
-DATA = tiny_dataset(rows=24)
+DATA, RECIPE = tiny_dataset(rows=24), Recipe(epochs=2)
+
+
+def refused(method: Full, bench: Workbench) -> None:
+    """A fit that fails."""
+    raise AssertionError("it was there")
 
 
 @pytest.mark.parametrize(("by", "method"), [("full", Full()), ("lora:rank=2", Lora(rank=2))])
@@ -50,18 +61,15 @@ def test_it_is_the_mean_of_trainings_in_other_orders(by: str, method: Full | Lor
 
 def test_it_takes_the_runs_that_are_there(open_tiny: Callable[..., Session], monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same result, FLOPs and nearly the time of trainings of its own; only of methods that start alike."""
-    session, recipe = open_tiny("classification", True), Recipe(epochs=2)
+    session = open_tiny("classification", True)
     average = parse_method("average:runs=2:by=full")
-    alone, _ = execute(session, average, recipe, 1, silent)
+    alone, _ = execute(session, average, RECIPE, 1, silent)
     tensors = safe_load(session.store.root / alone.id / "module" / "delta.safetensors", mapped=False)
     shutil.rmtree(session.store.root / alone.id)
-    runs = [execute(session, parse_method("full"), recipe, seed, silent)[0] for seed in (1, 2)]
-
-    def refused(method: Full, bench: Workbench) -> None:
-        raise AssertionError("it was there")
+    runs = [execute(session, parse_method("full"), RECIPE, seed, silent)[0] for seed in (1, 2)]
 
     monkeypatch.setattr(Full, "fit", refused)
-    found, reused = execute(session, average, recipe, 1, silent)
+    found, reused = execute(session, average, RECIPE, 1, silent)
     again = safe_load(session.store.root / found.id / "module" / "delta.safetensors", mapped=False)
     assert found.status == "ok" and not reused and found.id == alone.id
     assert again.keys() == tensors.keys() and all(torch.equal(again[name], tensors[name]) for name in again)
@@ -69,7 +77,25 @@ def test_it_takes_the_runs_that_are_there(open_tiny: Callable[..., Session], mon
     assert found.costs["train_flops"].value == pytest.approx(alone.costs["train_flops"].value)
     both = sum(run.costs["train_seconds"].value or 0.0 for run in runs)
     assert (found.costs["train_seconds"].value or 0.0) > both - runs[1].shared.wall_seconds
-    assert execute(session, parse_method("average:runs=3:by=full"), recipe, 1, silent)[0].error == "it was there"
+    assert execute(session, parse_method("average:runs=3:by=full"), RECIPE, 1, silent)[0].error == "it was there"
+
+
+def test_runs_that_write_texts_are_averaged_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have no head, so those of `full` start from the backbone's weights alone."""
+    rows = [f"the house has {n} doors,{n} doors" for n in range(30)]
+    (tmp_path / "texts.csv").write_text("\n".join(["source,target", *rows]), encoding="utf-8")
+    task = Task.from_file(tmp_path / "texts.csv", kind="generation", longest=6, metrics="exact_match")
+    settings = RunSettings(f"hf:{write_seq2seq(tmp_path / 't5')}", runs=str(tmp_path / "runs"), precision="fp32")
+    session, average = open_session(task, [parse_method("full")], settings), parse_method("average:runs=2")
+    alone = execute(session, average, RECIPE, 0, silent)[0]
+    tensors = safe_load(session.store.root / alone.id / "module" / "delta.safetensors", mapped=False)
+    shutil.rmtree(session.store.root / alone.id)
+    runs = [execute(session, parse_method("full"), RECIPE, seed, silent)[0] for seed in (0, 1)]
+    assert all(began_alike(session, run) for run in runs)
+    monkeypatch.setattr(Full, "fit", refused)
+    found = execute(session, average, RECIPE, 0, silent)[0]
+    again = safe_load(session.store.root / found.id / "module" / "delta.safetensors", mapped=False)
+    assert found.status == "ok" and all(torch.equal(again[name], tensors[name]) for name in tensors)
 
 
 def test_what_it_does_not_fit() -> None:

@@ -21,6 +21,7 @@ from graftwork.decision.choice import WORTH
 from graftwork.decision.next_run import expected_gain
 from graftwork.decision.standing import Standing, price_of_a_second
 from graftwork.decision.traits import TUNED, Arm
+from graftwork.run.earlier_training import began_alike
 from graftwork.run.execute import execute
 from graftwork.run.score_interval import validation_evidence
 from graftwork.run.session import Session
@@ -174,8 +175,9 @@ class Climber:
 
     def _can_be_averaged(self, arm: Arm) -> bool:
         """Return whether all runs of a method start from the same weights."""
-        card = self.session.backbone.card if self.session.backbone else None
-        return arm.sort == TUNED and starts_alike(self.first[arm].method.method, card)
+        card, first = self.session.backbone.card if self.session.backbone else None, self.first[arm]
+        alike = arm.sort == TUNED and starts_alike(first.method.method, card)
+        return alike and (first.result is None or began_alike(self.session, first.result))
 
     def _average(self) -> Rung | None:
         """Return the best average of runs that is not there yet, if it is expected to score above the chosen run."""

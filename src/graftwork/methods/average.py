@@ -14,7 +14,7 @@ from torch import Tensor
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.checkpoint import NothingKept
 from graftwork.core.meter import Phase
-from graftwork.core.method import Entries, Fitted, NetworkMethod, Setting, Workbench
+from graftwork.core.method import Entries, Fitted, NetworkMethod, OfKinds, Setting, Workbench, unfit
 from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
 from graftwork.data.splits.batch_order import epoch_batches
@@ -42,6 +42,12 @@ class Average:
         """A version that changes with that of `by`; its own is 2: the runs of `by` with the next seeds."""
         return version_over(self.by) + OWN_VERSION
 
+    @property
+    def KINDS(self) -> tuple[str, ...]:
+        """The kinds with outputs of their own that `by` fits."""
+        below = method_by(self.by)
+        return below.KINDS if isinstance(below, OfKinds) else ()
+
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless there are two trainings or more, and `by` fits and is trained by gradient."""
         if self.runs < 2:
@@ -49,7 +55,7 @@ class Average:
         below = method_by(self.by)
         if not (isinstance(below, NetworkMethod) and takes_a_recipe(below)):
             return unfit_over(self.by) or f"{self.by} is not trained in steps, so each of its runs is the same"
-        return below.unfit(task, card)
+        return unfit(below, task, card)
 
     def identity(self) -> dict[str, Any]:
         """Return `by` with all its hyper-parameters."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from graftwork.core.configured_methods import parse_method
+from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase
 from graftwork.core.method import THRESHOLDS_FACT, Training
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.tally import Tally
 from graftwork.module.module_files import read_delta, read_description
+from graftwork.registry import kinds
 from graftwork.run.session import Session
 from graftwork.train.wrapper_method import starts_alike
 
@@ -25,12 +27,19 @@ def earlier_training(session: Session, spec: RunSpec, words: str, number: int) -
         return None
     wanted = replace(spec, method=method.identity, seed=spec.seed + number)
     found = session.store.find(wanted.id)
-    if found is None or not found.facts.get("head_start", {}).get("used"):
+    if found is None or not began_alike(session, found):
         return None
     folder = session.store.root / wanted.id / "module"
     description = read_description(folder)
     facts = {name: fact for name, fact in description["facts"].items() if name != THRESHOLDS_FACT}
     return Training(read_delta(folder, description["delta_sha256"]), facts, _time(found, number), _tally(found))
+
+
+def began_alike(session: Session, run: RunResult) -> bool:
+    """Return whether a run of a method whose runs start alike did so: its head was fitted first, or it has none."""
+    if isinstance(kinds.get(session.dataset.task.kind), WritesTexts):
+        return True
+    return bool(run.facts.get("head_start", {}).get("used", False))
 
 
 def _time(found: RunResult, number: int) -> Phase:
