@@ -177,7 +177,8 @@ def _show(board: Leaderboard, as_json: bool, verbose: bool) -> None:
         told = asking(read_json(module / "module.json")["roles"], module)
         click.echo(f"Ship it:  {told}  ({shipped['chosen']})")
     if row.command is not None:
-        click.echo(f"Use it:  {row.command}  ({row.method}, one of its runs)")
+        which = "one of its runs" if row.average is None else "the mean of its runs"
+        click.echo(f"Use it:  {row.command}  ({row.method}, {which})")
 
 
 def _show_tasks(over: TasksBoard, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graftwork.compare.averaged_runs import average_lines
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.leaderboard_data import ENOUGH_RUNS
 from graftwork.compare.sentences import Board, cost, few_runs, scored, title_of
@@ -21,8 +22,8 @@ CHEAP_SHARE = 0.005  # share of a price below which another price is next to not
 def advice(board: Board) -> list[str]:
     """Return at most six lines, of about 100 characters with short names; one line if the board chose no method.
 
-    One more comes first where the backbone can't read the texts, and after the first one on which module to ship where
-    modules were compressed, and one for each metric that ranks another method above the chosen one.
+    One more comes first where the backbone can't read the texts, and after the first one on the average of the method's
+    runs, on which module to ship where modules were compressed, and on each metric that ranks another method higher.
     """
     rows = {row["method"]: row for row in scored(board)}
     share = board.get("data_report", {}).get("unknown_token_shares", {}).get("train", 0.0)
@@ -42,7 +43,7 @@ def _choice(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
             f"The highest mean on test is {best['method']}, {_score(best, board)}; nothing was chosen on validation."
         ]
     chosen = rows[decision["chosen"]]
-    lines = [_use(chosen, board), *ship_lines(board), *_disagreeing(board, rows)]
+    lines = [_use(chosen, board), *average_lines(board), *ship_lines(board), *_disagreeing(board, rows)]
     if decision["cheaper"] and decision["cheaper"]["method"] in rows:
         lines.append(_cheaper(decision, rows[decision["cheaper"]["method"]], chosen))
     return [*lines, *_settling_lines(decision), *_known_by(decision)]

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from graftwork.compare.averaged_runs import average_runs
 from graftwork.compare.deciding_words import with_deciding_words
 from graftwork.compare.grid import Grid, MethodRuns, Runner, real_cost, run_all
 from graftwork.compare.leaderboard_data import HEADLINE_DRAWS, Findings, RowRuns, leaderboard
@@ -195,8 +196,8 @@ def _wanted_at_once(runs: int, session: Session) -> int | None:
 def _grid(
     runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Listener
 ) -> Grid:
-    """Execute the runs and report progress. The runs to come are estimated only when a run ends, because reports
-    during a run count in its time."""
+    """Execute the runs, report progress, and average the runs of the chosen method. The runs to come are estimated only
+    when a run ends, because reports during a run count in its time."""
     countdown, of = Countdown(runner.session.runs_at_once), {entry.item.label: entry for entry in runner.entries}
 
     def told(order: RunOrder, done: float, text: str) -> None:
@@ -216,7 +217,11 @@ def _grid(
     outlook = search.outlook()
     countdown.plan(runner.session.runs_at_once * (outlook.most_seconds if exhaustive else outlook.likely_seconds))
     watch.planned(outlook, exhaustive)
-    return run_all(runner, seeds, told, ended) if exhaustive else search.run()
+    grid = run_all(runner, seeds, told, ended) if exhaustive else search.run()
+    if not grid.standing.run_scores:
+        return grid
+    page.averaged = average_runs(runner, grid.standing.choice(worth).chosen)
+    return runner.grid()
 
 
 class _Page:
@@ -235,6 +240,7 @@ class _Page:
         self.session, self.folder, self.worth, self.notes = session, folder, worth, notes
         self.varied, self.sources, self.examples = varied, sources, examples
         self.mistakes: Mapping[str, Any] | None = None  # of the finished board
+        self.averaged: Mapping[str, Any] | None = None  # the mean of the chosen method's runs, once they are all there
         self.floor = floor_of(session.dataset)
         self._next = 0.0  # earliest time of the next writing, on the monotonic clock
 
@@ -301,7 +307,8 @@ class _Page:
         )
         texts = written_content(session.dataset, rows, session.store.root, task.metrics[0])
         signed = signatures(task.metrics, session.dataset.test.targets)
-        more = {"written": texts} if texts else {}
+        more: dict[str, Any] = {"written": texts} if texts else {}
+        more |= {"averaged": self.averaged} if self.averaged else {}
         more |= {"signatures": signed} if signed else {}
         quoted = [f"{name} has the signature {signature}" for name, signature in signed.items()]
         return board | {"notes": [*board["notes"], *shortcuts(board), *quoted]} | more

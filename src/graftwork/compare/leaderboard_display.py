@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftwork.compare.advice import advice, chosen_row, heading
+from graftwork.compare.averaged_runs import kept_average
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.leaderboard_report import FOLDER
 from graftwork.compare.leaderboard_table import shown_columns
@@ -35,6 +36,7 @@ class MethodRow:
     content: Mapping[str, Any]
     metric: str  # the board's headline metric
     runs: Path  # the folder of runs
+    average: str | None = None  # the run that is the mean of the weights of the others, if its module is to be used
 
     @property
     def method(self) -> str:
@@ -48,8 +50,9 @@ class MethodRow:
 
     @property
     def module_folder(self) -> Path | None:
-        """The folder of the task module of its first run that left one; None if no run did."""
-        folders = (self.runs / run / "module" for run in self.content["runs"])
+        """The folder of the task module of its average, else of its first run that left one; None if no run did."""
+        named = [run for run in (self.average, *self.content["runs"]) if run is not None]
+        folders = (self.runs / run / "module" for run in named)
         return next((folder for folder in folders if folder.is_dir()), None)
 
     @property
@@ -60,7 +63,7 @@ class MethodRow:
 
     @property
     def module(self) -> TaskModule:
-        """The task module of its first run, loaded and self-tested. Raises `StorageError` if no run left one."""
+        """The task module in that folder, loaded and self-tested. Raises `StorageError` if no run left one."""
         if self.module_folder is None:
             raise StorageError(
                 f"no run of {self.method} has left a task module", where=str(self.runs), do="train it again: gw.train"
@@ -106,7 +109,9 @@ class Leaderboard:
         return None if row is None else self._row(row)
 
     def _row(self, row: Mapping[str, Any]) -> MethodRow:
-        return MethodRow(row, self.content["headline_metric"], self.runs)
+        found = kept_average(self.content)
+        average = found["run"] if found and found["of"] == row["method"] else None
+        return MethodRow(row, self.content["headline_metric"], self.runs, average)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame: a row per method, with rank, status, numbers of runs, every metric's mean, 95 %

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graftwork.compare.averaged_runs import with_average
 from graftwork.compare.frontier import frontier, points
 from graftwork.compare.leaderboard_data import ROUNDING
 from graftwork.compare.listeners import Listener
@@ -123,7 +124,8 @@ class _ShippedModules:
         return max(able, key=lambda row: float(row["speed_ratio"]), default=None)
 
     def add(self, row: Mapping[str, Any], board: Board, session: Session, work: Path) -> None:
-        """Compress the module of one of a method's runs, or say why not. Raises `StorageError`."""
+        """Compress the module of one of a method's runs, or of their average, or say why not. Raises `StorageError`."""
+        row = with_average(row, board)
         folders = [session.store.root / run / "module" for run in row["runs"]]
         stored = next((folder for folder in folders if folder.is_dir()), None)
         if stored is None:
