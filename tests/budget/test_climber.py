@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
 
 from graftwork.budget import climber as climbing
+from graftwork.budget.averaging import answering_seconds, average_of
 from graftwork.budget.budget_account import Budget, BudgetAccount
 from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, PossibleRun, kept_gain
 from graftwork.budget.forecast import Forecast
@@ -25,6 +27,7 @@ from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.traits import SIMPLE, TUNED, Arm
 from graftwork.errors import ConfigError
+from graftwork.methods.average import Average
 from graftwork.methods.majority import Constant, Majority
 from graftwork.registry import methods
 from graftwork.run.execute import execute
@@ -437,12 +440,41 @@ def test_once_nothing_else_is_worth_it_the_runs_of_the_best_are_averaged(climb: 
 
 
 def test_an_average_below_its_runs_on_validation_is_not_kept(climb: Climb) -> None:
+    """Nor is the method run again for a larger one."""
     climb.scores = {"paid": 0.6, GOOD: [0.78, 0.81, 0.78, 0.79, 0.79]} | dict.fromkeys(AVERAGES, 0.78)
     climber = climb.climber(1000)
     climber.climb([parse_method(words) for words in ("paid", GOOD)])
     chosen = climber.chosen()
     assert chosen is not None and (chosen.method.label, chosen.seed) == (GOOD, 1)
-    assert {rung.decision for rung in climber.rungs if rung.averages} == {"not better"}
+    assert [(rung.method.label, rung.decision) for rung in climber.rungs if rung.averages] == [(OF_TWO, "not better")]
+    assert ran(climber).count(GOOD) == 2
+
+
+def test_an_average_that_fails_leaves_its_method_as_it_was(climb: Climb, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(average: Average, bench: Workbench) -> None:
+        raise ValueError("no memory")
+
+    monkeypatch.setattr(Average, "fit", fails)
+    climb.scores = {"paid": 0.6, GOOD: [0.78, 0.81, 0.78, 0.79, 0.79]}
+    climber = climb.climber(1000)
+    climber.climb([parse_method(words) for words in ("paid", GOOD)])
+    averages = [rung for rung in climber.rungs if rung.averages]
+    assert [(rung.method.label, rung.decision, rung.reason) for rung in averages] == [(OF_TWO, "failed", "no memory")]
+    chosen = climber.chosen()
+    assert chosen is not None and (chosen.method.label, chosen.seed) == (GOOD, 1)
+
+
+def test_the_time_of_an_average_is_that_of_a_run_besides_training() -> None:
+    """What several runs share is in the training of each, and in the time that passed of the first alone."""
+    method = parse_method(GOOD)
+    costs = {"train_seconds": Cost(9.0, "s", "meter")}
+    found = SimpleNamespace(costs=costs, shared=Phase(4.0, 4.0), spent=Phase(7.0, 7.0))
+    known = Evidence(0.8, np.array([0.8]))
+    rungs = [Rung(method, seed, result=cast(RunResult, found), evidence=known) for seed in (0, 1)]
+    assert answering_seconds([], rungs[0].arm) == 0 and answering_seconds(rungs, rungs[0].arm) == 7 - (9 - 4)
+    average = average_of(rungs, rungs[0].arm)
+    assert average is not None and average.forecast is not None and average.forecast.seconds == 2
+    assert average_of([*rungs, average], average.arm) is None
 
 
 def test_runs_are_averaged_as_far_as_the_budget_goes(climb: Climb) -> None:

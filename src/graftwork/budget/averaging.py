@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import fmean
 
 from graftwork.budget.forecast import Forecast
@@ -26,7 +27,13 @@ def expected_score(standing: Standing, rung: Rung) -> float:
 
 
 def next_to_average(
-    standing: Standing, seconds: Mapping[Arm, float], most: int, best: float, price: float, left: float
+    standing: Standing,
+    rungs: Sequence[Rung],
+    seconds: Mapping[Arm, float],
+    most: int,
+    best: float,
+    price: float,
+    left: float,
 ) -> tuple[Arm, float] | None:
     """Return the method whose average of further runs is worth most, and its gain over the `best` expected score.
 
@@ -35,9 +42,9 @@ def next_to_average(
     """
     found: dict[Arm, tuple[float, float]] = {}  # method -> its gain less the price of the runs; its gain
     for arm, each in seconds.items():
-        made = standing.begun[arm]
+        made, answering = standing.begun[arm], answering_seconds(rungs, arm)
         for runs in range(max(2, made + 1), most + 1):
-            gain, needed = _expected(standing, arm, runs) - best, (runs - made) * each
+            gain, needed = _expected(standing, arm, runs) - best, (runs - made) * each + answering
             if needed <= left and gain > max(LEAST_GAIN, price * needed):
                 found[arm] = max(found.get(arm, (0.0, 0.0)), (gain - price * needed, gain))
     return max(((arm, gain) for arm, (_, gain) in found.items()), key=lambda one: found[one[0]], default=None)
@@ -59,23 +66,34 @@ def averages_of(rungs: Sequence[Rung], arm: Arm) -> list[Rung]:
     return [rung for rung in rungs if rung.evidence and rung.averages and rung.arm == arm]
 
 
+def answering_seconds(rungs: Sequence[Rung], arm: Arm) -> float:
+    """Return the seconds that the last run of a method took besides training, as an average of its runs does; 0 if it
+    has none."""
+    last = next((rung.result for rung in reversed(runs_of(rungs, arm)) if rung.result), None)
+    if last is None:
+        return 0.0
+    trained = (last.costs["train_seconds"].value or 0.0) - last.shared.wall_seconds
+    return max(0.0, last.spent.wall_seconds - trained)
+
+
+def worth_averaging(rungs: Sequence[Rung], arm: Arm) -> bool:
+    """Return whether the last average of a method's runs is kept, or whether there is none yet."""
+    tried = [rung for rung in rungs if rung.averages and rung.arm == arm]
+    return not tried or kept_of(rungs, arm) is tried[-1]
+
+
 def average_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
     """Return a rung that averages the runs of a method; None unless they are two or more with successive seeds, or if
-    it is among `rungs`.
-
-    Its forecast is the time that the last of them took besides training.
-    """
-    runs, averages = runs_of(rungs, arm), averages_of(rungs, arm)
+    it is among `rungs`, whatever became of it."""
+    runs = runs_of(rungs, arm)
     seeds = sorted(rung.seed for rung in runs)
     if len(runs) < 2 or seeds != list(range(seeds[0], seeds[0] + len(runs))):
         return None
-    if averages and averages[-1].method.config["runs"] == len(runs):
-        return None
-    first, last = runs[0], runs[-1].result
-    assert last is not None
-    other = last.spent.wall_seconds - (last.costs["train_seconds"].value or 0.0)
+    first = runs[0]
     method = configured("average", {"runs": len(runs), "by": first.method.label})
-    forecast = Forecast({"evaluation": max(0.0, other)})
+    if any(rung.method == method for rung in rungs):
+        return None
+    forecast = Forecast({"evaluation": answering_seconds(rungs, arm)})
     return Rung(method, seeds[0], averages=first.method, part=first.part, forecast=forecast)
 
 
@@ -88,3 +106,27 @@ def kept_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
     if last is not None and last.evidence is not None and last.evidence.score >= fmean(scores):
         return last
     return max(runs, key=lambda rung: rung.evidence.score if rung.evidence else 0.0, default=None)
+
+
+def kept_among(standing: Standing, rungs: Sequence[Rung], tie: float) -> Rung | None:
+    """Return the rung to keep of the chosen method, or the average of another one that is expected to score higher by
+    `tie`."""
+    own, score = kept_of(rungs, standing.choice(tie).chosen), partial(expected_score, standing)
+    averages = [rung for arm in standing.arms if (rung := kept_of(rungs, arm)) and rung.averages]
+    best = max(averages, key=score, default=own)
+    return own if own and best and score(best) <= score(own) + tie else best
+
+
+def new_average(
+    standing: Standing, rungs: Sequence[Rung], arms: Sequence[Arm], best: Rung, price: float
+) -> Rung | None:
+    """Return the best average of the runs of one of these methods that is not among `rungs`.
+
+    None if it is not expected to score above `best` by what its time is worth, `price` for a second.
+    """
+    new = [average for arm in arms if (average := average_of(rungs, arm))]
+    found = max(new, key=partial(expected_score, standing), default=None)
+    if found is None or found.forecast is None:
+        return None
+    gain = expected_score(standing, found) - expected_score(standing, best)
+    return found if gain > price * found.forecast.seconds else None

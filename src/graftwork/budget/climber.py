@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
-from graftwork.budget.averaging import average_of, expected_score, kept_of, next_to_average
+from graftwork.budget.averaging import expected_score, kept_among, new_average, next_to_average, worth_averaging
 from graftwork.budget.budget_account import BudgetAccount, OverBudget, hard_stop
 from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
 from graftwork.budget.rung import PossibleRun, Rung, kept_gain, search_record
@@ -171,21 +170,21 @@ class Climber:
         price, best = price_of_a_second(self.worth, whole), self.chosen()
         if best is None or not alike:
             return None
-        return next_to_average(self.standing, alike, MOST_SEEDS, expected_score(self.standing, best), price, left)
+        score = expected_score(self.standing, best)
+        return next_to_average(self.standing, self.rungs, alike, MOST_SEEDS, score, price, left)
 
     def _can_be_averaged(self, arm: Arm) -> bool:
-        """Return whether all runs of a method start from the same weights."""
+        """Return whether all runs of a method start from the same weights, and no average of them was below them."""
         card, first = self.session.backbone.card if self.session.backbone else None, self.first[arm]
         alike = arm.sort == TUNED and starts_alike(first.method.method, card)
-        return alike and (first.result is None or began_alike(self.session, first.result))
+        began = first.result is None or began_alike(self.session, first.result)
+        return alike and began and worth_averaging(self.rungs, arm)
 
     def _average(self) -> Rung | None:
-        """Return the best average of runs that is not there yet, if it is expected to score above the chosen run."""
+        """Return the best average of runs that is not there yet, if it is expected to gain what its time is worth."""
         arms = [arm for arm in self.standing.arms if self._can_be_averaged(arm)]
-        new = [average for arm in arms if (average := average_of(self.rungs, arm)) is not None]
-        score, best = partial(expected_score, self.standing), self.chosen()
-        found = max(new, key=score, default=None)
-        return found if found and best and score(found) > score(best) else None
+        best, price = self.chosen(), price_of_a_second(self.worth, self._whole())
+        return new_average(self.standing, self.rungs, arms, best, price) if best else None
 
     def _shorten(self, rung: Rung, left: float) -> None:
         """Shorten a first run to the part that `left` seconds pay for. A run without a forecast is unchanged."""
@@ -203,7 +202,8 @@ class Climber:
 
     def _try_other_rates(self) -> None:
         """Add the best method at twice and half its learning rate; end the climb if that adds nothing new."""
-        best = self.standing.choice(self.tie).chosen
+        kept = self.chosen()
+        best = kept.arm if kept else self.standing.choice(self.tie).chosen
         item = self.first[best].method
         own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
         settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
@@ -263,7 +263,8 @@ class Climber:
 
     def _close(self, arm: Arm, rung: Rung) -> None:
         self.rungs.append(rung)
-        self.closed.add(arm)
+        if rung.averages is None:
+            self.closed.add(arm)
         if self.account.left <= 0:
             self.stopped = SPENT
 
@@ -335,6 +336,8 @@ class Climber:
         arm = rung.arm
         if rung.result.status != "ok":
             rung.decision, rung.reason = "failed", rung.result.error
+            if rung.averages:  # the runs themselves are fine
+                return
             self.closed.add(arm)
             if self.standing.runs(arm):  # runs with earlier seeds remain valid
                 self.standing.begun[arm] = self.standing.runs(arm)
@@ -382,12 +385,10 @@ class Climber:
 
     def chosen(self) -> Rung | None:
         """Return the run to keep: of the cheapest method among those expected to be best, the average of its runs, or
-        the best on validation. An average of another method is kept if it is expected to score higher."""
+        the best on validation. An average of another method is kept if it is expected to score higher by `tie`."""
         if not self.standing.run_scores:
             return None
-        kept = [kept_of(self.rungs, self.standing.choice(self.tie).chosen)]
-        kept += [rung for arm in self.standing.arms if (rung := kept_of(self.rungs, arm)) is not None and rung.averages]
-        return max(filter(None, kept), key=partial(expected_score, self.standing), default=None)
+        return kept_among(self.standing, self.rungs, self.tie)
 
     def _report(self, rung: Rung, text: str) -> None:
         share = self.account.spent() / self.account.budget.amount

@@ -43,7 +43,8 @@ RULES = {
     "chosen": f"the cheapest method within {100 * TIE:g} points of the highest expected score (with --worth 0 the one "
     "that has it), by validation and by earlier boards; of its runs the mean of their weights, if they start alike and "
     "it is not below their mean on validation, else the best there",
-    "averaged": "once no other run is worth it, what one more run adds to the mean of the weights of the best method's",
+    "averaged": "after every run the mean of the weights of a method's runs, where it is expected to score highest; "
+    "once no other run is worth its time, one more run of a method for that mean",
 }
 
 

@@ -66,14 +66,16 @@ def answer_lines(content: Mapping[str, Any]) -> list[str]:
     chosen, decision = content["chosen"], content.get("decision")
     if not chosen or not decision:
         return []
-    own = next(one for one in decision["methods"] if one["method"] == chosen.get("decided", chosen["method"]))
+    decided = chosen.get("decided", chosen["method"])
+    own = next(one for one in decision["methods"] if one["method"] == decided)
     low, high = percent(own["low"]), percent(own["high"])
     positive = content["task"].get("positive")
+    subject = "It" if decided == chosen["method"] else f"One run of {decided}"
     of, rows, boards = len(decision["methods"]), decision["validation_rows"], decision["boards"]
     return [
         f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'], positive=positive)}, "
         f"{show(chosen['costs']['train_seconds']['value'], 's')} to train.",
-        f"It may be {percent(own['shortfall'])} points ({low} … {high}) below the best of {of}, by {rows:,} "
+        f"{subject} may be {percent(own['shortfall'])} points ({low} … {high}) below the best of {of}, by {rows:,} "
         f"validation rows and {boards} earlier boards.",
     ]
 

@@ -55,10 +55,11 @@ def kept_gain(part: float) -> float:
 
 def search_record(rung: Rung, rungs: Sequence[Rung]) -> SearchRecord:
     """Return the search record for the receipt of a run at another learning rate: the runs at earlier rates."""
-    name, rate = rung.method.config["name"], rung.method.config.get("learning_rate")
+    method = rung.averages or rung.method
+    name, rate = method.config["name"], method.config.get("learning_rate")
     before = [other for other in rungs if other.result and other.method.config["name"] == name]
     others = [other for other in before if other.method.config.get("learning_rate") != rate]
-    if rate is None or "learning_rate" not in rung.method.given or not others:
+    if rate is None or "learning_rate" not in method.given or not others:
         return NOTHING_TRIED
     rates = dict.fromkeys([*(other.method.config["learning_rate"] for other in others), rate])
     return SearchRecord({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))

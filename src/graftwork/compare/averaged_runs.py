@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from graftwork.compare.grid import Runner
+from graftwork.compare.grid import Runner, Told
 from graftwork.compare.leaderboard_data import median_costs
 from graftwork.compare.sentences import Board, title_of
 from graftwork.compare.workers import RunOrder
 from graftwork.core.configured_methods import configured
 from graftwork.decision.traits import TUNED, Arm
+from graftwork.errors import GraftworkError
 from graftwork.run.earlier_training import began_alike
 from graftwork.train.wrapper_method import starts_alike
-from graftwork.units import error_rate, percent, several
+from graftwork.units import error_rate, percent, several, show
 
 
-def average_runs(runner: Runner, chosen: Arm) -> dict[str, Any] | None:
+def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | None:
     """Execute the average of the runs of a method, and return what a board says of it.
 
-    None unless there are two runs or more with successive seeds that started alike, or if it failed.
+    None unless there are two runs or more with successive seeds and modules that started alike, or if it failed.
     """
     entry = next(entry for entry in runner.entries if entry.arm == chosen)
     session, runs = runner.session, [run for run in entry.runs if run.status == "ok"]
@@ -30,13 +31,19 @@ def average_runs(runner: Runner, chosen: Arm) -> dict[str, Any] | None:
     first = runs[0].seed
     if [run.seed for run in runs] != list(range(first, first + len(runs))) or not began_alike(session, runs[0]):
         return None
+    if not all((session.store.root / run.id / "module").is_dir() for run in runs):
+        return None
     item = configured("average", {"runs": len(runs), "by": entry.item.label})
     order = RunOrder(item.label, item, runner.recipe, first, "average of its runs")
-    _, result, known = next(iter(runner.crew([order], lambda place, done, text: None)))
+    try:
+        _, result, known = next(iter(runner.crew([order], lambda place, done, text: told(order, done, text))))
+    except GraftworkError:  # the comparison is there all the same
+        return None
     if result.status != "ok":
         return None
-    runner.done[result.id] = result
-    runner.reused += known
+    if result.id not in runner.done:
+        runner.done[result.id] = result
+        runner.reused += known
     metric = session.dataset.task.metrics[0]
     low, high = result.interval or (None, None)
     return {
@@ -54,11 +61,11 @@ def average_runs(runner: Runner, chosen: Arm) -> dict[str, Any] | None:
 
 
 def with_average(row: Mapping[str, Any], board: Board) -> Mapping[str, Any]:
-    """Return a row of a board with the average before its runs, and with its costs, where the average is kept."""
+    """Return a row of a board with the average before its runs, where the average is kept."""
     found = kept_average(board)
     if found is None or found["of"] != row["method"]:
         return row
-    return {**row, "runs": [found["run"], *row["runs"]], "costs": found["costs"]}
+    return {**row, "runs": [found["run"], *row["runs"]]}
 
 
 def kept_average(board: Board) -> Mapping[str, Any] | None:
@@ -68,11 +75,13 @@ def kept_average(board: Board) -> Mapping[str, Any] | None:
 
 
 def average_lines(board: Board) -> list[str]:
-    """Return `The mean of the weights of its 3 runs: accuracy 81.4 on test (79.7 … 83.1), at no further training.`"""
+    """Return `The mean of the weights of its 3 runs: accuracy 81.4 on test (79.7 … 83.1), at no further training than
+    their 1 min 3 s.`; the interval is over rows alone."""
     found, metric = kept_average(board), board["headline_metric"]
     if found is None:
         return []
     score = found["scores"][metric]
     told = f"{title_of(board, metric)} {percent(score)}{error_rate(metric, score)} on test"
     told += f" ({percent(found['low'])} … {percent(found['high'])})" if found["low"] is not None else ""
-    return [f"The mean of the weights of its {several(found['runs'], 'run')}: {told}, at no further training."]
+    told += f", at no further training than their {show(found['costs']['train_seconds']['value'], 's')}"
+    return [f"The mean of the weights of its {several(found['runs'], 'run')}: {told}."]

@@ -32,6 +32,7 @@ from graftwork.pretrained.open_backbone import FRESH
 from graftwork.run.session import Session, open_session, with_backbone
 from graftwork.run.sessions import Sessions
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
+from graftwork.train.wrapper_method import trainings
 
 DRAWS = 5
 FEWEST_ROWS = 2  # training rows that every draw of a size needs
@@ -257,7 +258,7 @@ def _run(
             way.label,
             way.item,
             recipe,
-            drawn.number,
+            drawn.number * trainings(way.item.method),
             f"{drawn.size.word} draw {drawn.number}",
             session=int(way.fresh),
             drawn=drawn.dataset,

@@ -23,7 +23,7 @@ from graftwork.run.score_interval import validation_evidence
 from graftwork.run.session import Session
 from graftwork.run.sessions import Sessions
 from graftwork.run.store import read_logits
-from graftwork.train.wrapper_method import is_control
+from graftwork.train.wrapper_method import is_control, trainings
 
 
 @dataclass
@@ -72,9 +72,13 @@ class Runner:
         self.standing = Standing.on(session.dataset, session.backbone, arms)
 
     def order(self, entry: MethodRuns, seed: int) -> RunOrder:
-        """Return the order of a method's run with a seed, and record the run as begun."""
+        """Return the order of a method's run with a seed, and record the run as begun.
+
+        The seed of a method of several trainings is as many times higher, so that no two of its runs share one.
+        """
         if entry.arm in self.standing.begun:
             self.standing.begin(entry.arm)
+        seed *= trainings(entry.item.method)
         return RunOrder(entry.item.label, entry.item, self.recipe, seed, f"seed {seed}")
 
     def execute(self, orders: list[RunOrder], told: Told, ended: Ended, crew: Crew | None = None) -> None:

@@ -220,7 +220,11 @@ def _grid(
     grid = run_all(runner, seeds, told, ended) if exhaustive else search.run()
     if not grid.standing.run_scores:
         return grid
-    page.averaged = average_runs(runner, grid.standing.choice(worth).chosen)
+
+    def averaging(order: RunOrder, done: float, text: str) -> None:
+        watch.goes_on(f"{order.label}: {text}", *countdown.read())
+
+    page.averaged = average_runs(runner, grid.standing.choice(worth).chosen, averaging)
     return runner.grid()
 
 

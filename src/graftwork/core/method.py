@@ -136,7 +136,7 @@ class Workbench:
     shared: Once | None = None  # None: nothing is shared with other runs
     memory: Memory = field(default_factory=Memory)  # memory limit and the cuts of batches
     held: tuple[str, ...] = ()  # sources of variation drawn with seed 0, whatever `seed` is
-    training: int = 0  # of several trainings from one start: added to the seed of every source but "init"
+    training: int = 0  # its number among several trainings from one start; added to every seed but that of "init"
     earlier: FindTraining | None = None  # None: no run is looked up
     keeper: Keeper = field(default_factory=NothingKept)  # stores checkpoints, for a fit that may take minutes
     taught: TrainingLoss | None = None  # the loss of the targets of `train`, if they are not the kind's

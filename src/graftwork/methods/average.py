@@ -63,26 +63,30 @@ class Average:
 
     def fit(self, bench: Workbench) -> Fitted:
         """Fit `by` with each seed, unless such a run is there, and return it with the mean of the weights."""
-        made = [self._trained(bench, number) for number in range(self.runs)]
-        deltas = [{name: torch.as_tensor(array) for name, array in delta.items()} for delta, _ in made]
-        delta = {name: _mean([one[name] for one in deltas]) for name in deltas[0]}
-        first, *others = [dict(facts) for _, facts in made]
-        facts = {name: fact for name, fact in first.items() if all(one.get(name) == fact for one in others)}
-        return self.restore(bench.setting, delta, facts | {"averaged": self.runs})
+        first, facts = self._trained(bench, 0)
+        precision = {name: tensor.dtype for name, tensor in first.items()}
+        total = {name: tensor.double() for name, tensor in first.items()}
+        for number in range(1, self.runs):  # one at a time, for each is as large as the network may be
+            delta, told = self._trained(bench, number)
+            for name, tensor in delta.items():
+                total[name] += tensor.double()
+            facts = {name: fact for name, fact in facts.items() if told.get(name) == fact}
+        mean = {name: (tensor / self.runs).to(precision[name]) for name, tensor in total.items()}
+        return self.restore(bench.setting, mean, facts | {"averaged": self.runs})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Fitted:
         """Restore the method `by` with these weights."""
         return method_by(self.by).restore(setting, delta, facts)
 
-    def _trained(self, bench: Workbench, number: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def _trained(self, bench: Workbench, number: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the weights and facts of one training. One that is there already is charged as a new one."""
         found = bench.earlier(self.by, number) if bench.earlier is not None else None
         if found is None:
             made = method_by(self.by).fit(self._bench(bench, number))
-            return made.delta(), made.facts
+            return _tensors(made.delta()), dict(made.facts)
         bench.charged.add(found.time)
         bench.tally.include(found.tally)
-        return found.delta, found.facts
+        return _tensors(found.delta), dict(found.facts)
 
     def _bench(self, bench: Workbench, number: int) -> Workbench:
         """Return the bench of one training: all start alike, and the time of what they share is charged once."""
@@ -97,6 +101,5 @@ class Average:
         return replace(own, order=order, charged=Phase())
 
 
-def _mean(tensors: list[Tensor]) -> Tensor:
-    """Return the mean, in the precision of the tensors."""
-    return torch.stack([one.double() for one in tensors]).mean(dim=0).to(tensors[0].dtype)
+def _tensors(delta: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: torch.as_tensor(array) for name, array in delta.items()}

@@ -10,7 +10,7 @@ from graftwork.core.meter import Phase
 from graftwork.core.method import THRESHOLDS_FACT, Training
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.tally import Tally
-from graftwork.module.module_files import read_delta, read_description
+from graftwork.module.module_files import DESCRIPTION, read_delta, read_description
 from graftwork.registry import kinds
 from graftwork.run.session import Session
 from graftwork.train.wrapper_method import starts_alike
@@ -19,17 +19,17 @@ from graftwork.train.wrapper_method import starts_alike
 def earlier_training(session: Session, spec: RunSpec, words: str, number: int) -> Training | None:
     """Return the training of the run of the method `words` that is as `spec` but for its seed, higher by `number`.
 
-    None if the session's store has no such run, or if what it started from depends on its seed. The time that it shared
-    with other runs is not counted again, except for number 0.
+    None if the session's store has no such run with its module, or if what it started from depends on its seed. The
+    time that it shared with other runs is not counted again, except for number 0.
     """
     method = parse_method(words)
     if spec.held or not starts_alike(method.method, session.backbone.card if session.backbone else None):
         return None
     wanted = replace(spec, method=method.identity, seed=spec.seed + number)
     found = session.store.find(wanted.id)
-    if found is None or not began_alike(session, found):
-        return None
     folder = session.store.root / wanted.id / "module"
+    if found is None or not began_alike(session, found) or not (folder / DESCRIPTION).is_file():
+        return None
     description = read_description(folder)
     facts = {name: fact for name, fact in description["facts"].items() if name != THRESHOLDS_FACT}
     return Training(read_delta(folder, description["delta_sha256"]), facts, _time(found, number), _tally(found))
