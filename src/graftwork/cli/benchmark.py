@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 @click.argument("dir", shell_complete=paths)
 @option("--tasks", metavar="A,B,…", help="Tasks, by their names in the suite.  [default: all whose files are in DIR]")
 @option(
-    "--methods", metavar="METHOD,…", help="Methods; the majority baseline always runs too.  [default: all that apply]"
+    "--methods",
+    metavar="METHOD,…",
+    help="Methods; the majority baseline always runs too.  [default: the usual ones that apply]",
 )
 @option("--seeds", type=int, default=5, show_default=True, help="Runs per method.")
 @option("--limit", type=int, metavar="ROWS", help="Read at most this many rows of each file, for a quick test.")

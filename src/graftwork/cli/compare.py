@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @option(
     "--methods",
     metavar="METHOD,…",
-    help="Methods with their settings, e.g. full,adapter:size=32.  [default: all that apply]",
+    help="Methods with their settings, e.g. full,adapter:size=32.  [default: the usual ones that apply]",
 )
 @option("--no-transfer", is_flag=True, help="Also train the named methods, or else full, from random weights.")
 @option("--seeds", type=int, help="Largest number of runs per method.  [default: 5]")

@@ -40,8 +40,8 @@ from graftwork.run.settings import RunSettings, over
     "--worth",
     type=float,
     metavar="POINTS",
-    help="With --budget: stop when no run is expected to gain enough for its price. The whole budget has the price "
-    "POINTS/10, a run its share of that.  [default: 0.5]",
+    help="With --budget: stop when no run is expected to gain more than it costs. The whole budget costs "
+    "POINTS/10 (at most 0.05 points), a run its share.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
 @option("--learning-rate", type=float, help="With --method: peak learning rate.  [default: that of the method]")
@@ -75,7 +75,7 @@ def command(
     With --method: train once, and print the scores, the costs and the path of the task module.
 
     With --budget: baselines run first. Then each next run is the one with the largest expected gain for its time:
-    another method, or another seed. Then the weights of the best method's runs are averaged, and other learning rates
+    another method, or another seed. Then the weights of one method's runs are averaged, and other learning rates
     tried. The time of a run is estimated on a few steps before it is made. The search ends with the budget, or when no
     further run is worth its time. After Ctrl-C the best module so far is kept.
     """

@@ -72,8 +72,8 @@ def compare(
     watch: Listener | None = None,
     **given: Unpack[GivenSettings],
 ) -> Leaderboard:
-    """Run methods (default: all that fit) on a `Task` or what `Task.from_data` takes, choose the one to use, and tell
-    its expected shortfall to the best.
+    """Run methods (default: those with `BOARD` entries that fit) on a `Task` or what `Task.from_data` takes, choose the
+    one to use, and tell its expected shortfall to the best.
 
     Baselines run first; then the run that is worth most, with at most `seeds` per method, until no run is worth its
     time (`compare/search.py`). `exhaustive` runs every method with every seed. The choice is the cheapest method to
