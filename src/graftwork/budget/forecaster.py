@@ -98,7 +98,7 @@ class Forecaster:
             if self.writing is not None:
                 passes = 0 if depth is None else tokens("train", depth) + tokens("validation", depth)
                 flops = forward / inputs["attention_mask"].numel() * passes
-                return flops + self.writing.training_flops(model, self._recipe(method))
+                return flops + trainings(method.method) * self.writing.training_flops(model, self._recipe(method))
             entering = None if depth is None else states[depth]
             answered = encoded.answered(np.array([row]))
             target = torch.from_numpy(flat(self.session.dataset.train.targets)[answered]).to(model.device)
