@@ -4,7 +4,7 @@
 
     board = gw.compare("tickets.csv", methods=["linear_probe", "adapter"], seeds=5)  # or a data frame
 
-Heavy imports happen only when one of these names is used.
+A public name is imported, with the libraries that it needs, when it is first used.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ _HOMES = {
 
 
 class _Face(ModuleType):
-    """This module's class: public names are imported on first use and take precedence over folders of the same name.
+    """This module's class: it imports public names on first use and prefers them to subpackages of the same name.
 
-    Importing anything from the folders `compare/` and `train/` would otherwise replace `graftwork.compare` and
-    `graftwork.train` by the folders. Imports of what is inside the folders are not affected.
+    Otherwise, importing anything from the subpackages `compare` and `train` would replace the functions
+    `graftwork.compare` and `graftwork.train` by the subpackages. Imports from the subpackages work as usual.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -115,7 +115,7 @@ class _Face(ModuleType):
             raise AttributeError(f"module 'graftwork' has no attribute {name!r}")
         found = getattr(importlib.import_module(_HOMES[name]), name)
         for inside, module in vars(sys.modules.get(f"graftwork.{name}", found)).items():
-            if isinstance(module, ModuleType):  # so that `import graftwork.train.loop as loop` finds its way through it
+            if isinstance(module, ModuleType):  # `import graftwork.train.loop as loop` looks submodules up here
                 setattr(found, inside, module)
         return found
 

@@ -19,11 +19,11 @@ JOULES_PER_KWH = 3.6e6
 
 @dataclass(frozen=True)
 class Prices:
-    """The user's prices of machine-hours and electricity, and its CO2e. Missing prices stay blank, never guessed.
+    """The user's prices of machine-hours, electricity and storage, and the CO2e of the electricity.
 
-    The only guess is `watts_per_core`, used where the processor's energy counters cannot be read: server processors
-    are specified at 4 to 7 W per core (280 W / 64 for an AMD EPYC 7763, 270 W / 40 for an Intel Xeon 8380), and
-    10 W adds a share of memory and power supply. It may be wrong by a factor of two; the cost is graded "guess".
+    Missing prices stay blank. The only guess is `watts_per_core`, for processors whose energy counters cannot be read:
+    server processors are specified at 4 to 7 W per core (280 W / 64 for an AMD EPYC 7763, 270 W / 40 for an Intel Xeon
+    8380), and 10 W adds a share of memory and power supply. It may be wrong by a factor of two; the grade is "guess".
     """
 
     currency: str = ""  # "EUR"; required with money
@@ -60,7 +60,7 @@ class Prices:
         return cls(**content)
 
     def as_json(self) -> dict[str, str]:
-        """Return `{"prices": …}`: the given figures with their sources; empty where there are none."""
+        """Return `{"prices": …}`: the given prices with their sources, as text; `{}` without prices."""
         money = (
             (self.per_hour, "hour of the machine"), (self.per_kwh, "kWh"), (self.per_gb_month, "GB and month"),
         )  # fmt: skip
@@ -77,18 +77,21 @@ class Prices:
 
 @dataclass(frozen=True)
 class Hardware:
-    """A machine of the price list, `[hardware.NAME]`, other than the one that measured.
+    """A machine in the price list, table `[hardware.NAME]`, to which costs measured on another machine are converted.
 
-    The list's own prices hold for it where its table has no other. Its speed and power are the user's to measure.
+    A price missing from its table is taken from the top level of the list. The user measures its speed and power.
     """
 
     prices: Prices = Prices()
-    times_as_fast: float = 1.0  # as the machine that measured
-    watts: float | None = None  # of the whole machine at work; None: unknown, so no energy is told
+    times_as_fast: float = 1.0  # speed relative to the machine on which the costs were measured
+    watts: float | None = None  # power of the whole machine at work; None: unknown, so its energy is blank
 
     @classmethod
     def from_file(cls, path: str | Path, name: str) -> Hardware:
-        """Read the machine `name` of a price list. Raises `UnknownName` if it has none, else as `Prices.from_file`."""
+        """Read the machine `name` from a price list.
+
+        Raises `UnknownName` if it is not listed, `ConfigError` without `times_as_fast`, else as `Prices.from_file`.
+        """
         content, machines = _read(Path(path))
         if name not in machines:
             raise UnknownName("hardware", name, machines, where=str(path), else_do=f"add a table [hardware.{name}]")
@@ -107,18 +110,18 @@ class Hardware:
                 raise ConfigError(
                     f"{key!r} has a wrong value", where=where, got=repr(value), expected="a number above 0"
                 )
-        other = [key for key in ("per_hour", "per_kwh") if key in own]  # one sort of price takes the other's place
+        other = [key for key in ("per_hour", "per_kwh") if key in own]  # either replaces both of the list's
         kept = {key: value for key, value in content.items() if not (other and key in ("per_hour", "per_kwh"))}
         return cls(Prices._checked(kept | own, where), **of_machine)
 
 
 _TEXTS = ("currency", "date", "source", "country", "carbon_source")
 _CURRENCY = re.compile("[A-Z]{3}")  # an ISO 4217 code, as in budgets
-_LEAST: Mapping[str, float] = {
+_LEAST: Mapping[str, float] = {  # number -> its minimum
     "per_hour": 0, "per_kwh": 0, "per_gb_month": 0, "grams_per_kwh": 0, "carbon_year": 1900, "pue": 1,
     "watts_per_core": 0, "idle_watts": 0,
 }  # fmt: skip
-_GOES_WITH: Mapping[str, tuple[str, ...]] = {
+_GOES_WITH: Mapping[str, tuple[str, ...]] = {  # price -> the keys that it requires
     "per_hour": ("currency", "date", "source"),
     "per_kwh": ("currency", "date", "source"),
     "per_gb_month": ("currency", "date", "source"),
@@ -144,7 +147,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 
 def _check_value(key: str, value: Any, where: str) -> None:
-    """Check one key by itself: known, of its type, in its range."""
+    """Raise `ConfigError` unless the key is known and its value has the right type and range."""
     if key in _TEXTS:
         expected = {"date": "a date such as 2026-11-21", "currency": "three capital letters such as EUR"}.get(
             key, "a non-empty text"
@@ -162,7 +165,7 @@ def _check_value(key: str, value: Any, where: str) -> None:
 
 
 def _check_whole(content: Mapping[str, Any], where: str) -> None:
-    """Check the keys together: one sort of price, and every figure with its origin."""
+    """Raise `ConfigError` for per_hour with per_kwh, and for a price without the keys of `_GOES_WITH`."""
     if "per_hour" in content and "per_kwh" in content:
         raise ConfigError(
             "per_hour and per_kwh exclude each other",

@@ -30,7 +30,7 @@ class GraftworkError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parts, not the arguments, which differ by class: errors of processes of a pool are pickled."""
+        """Pickle the parts, not the arguments, which differ by class: process pools pickle the errors of workers."""
         return _restored, (type(self), self.message, vars(self))
 
     @property
@@ -61,7 +61,7 @@ class InputError(DataError, ValueError):
 
 
 class IncompatibleModule(GraftworkError):
-    """Two things that do not belong together: a task module and another backbone, a file and another hash."""
+    """A task module was made for another backbone, or the content of a file does not match its hash."""
 
 
 class StorageError(GraftworkError):
@@ -83,7 +83,7 @@ class UnknownName(ConfigError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to `name`; None when none shares more than half of its letters."""
+    """Return the known name most similar to `name`; None if the `difflib` ratio of every name is below 0.51."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.51)
     return by_lower[close[0]] if close else None

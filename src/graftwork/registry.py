@@ -33,7 +33,8 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """A lazy registry: `methods.get("lora")` imports `graftwork/methods/lora.py` and returns the part it registered.
 
-    Other packages add parts through the entry-point group `graftwork.<folder>`, notebooks through `register`.
+    Other packages add parts through an entry-point group named like `package`, such as `graftwork.methods`; notebooks
+    and scripts use `register`.
     """
 
     def __init__(self, noun: str, package: str):
@@ -45,7 +46,7 @@ class Registry(Generic[T]):
 
         def keep(part: Any) -> Any:
             if _of_a_notebook(part) and _of_a_notebook(self._parts.get(name)):
-                self._parts[name] = part  # its cell was run again
+                self._parts[name] = part  # its notebook cell was run again
             if self._parts.setdefault(name, part) is not part:
                 raise ValueError(f"{self.noun} {name!r} is registered twice: {self._parts[name]} and {part}")
             return part
@@ -53,9 +54,9 @@ class Registry(Generic[T]):
         return keep
 
     def register_own(self, name: str, part: T) -> None:
-        """Register a part of this process alone, in place of an earlier one.
+        """Register a part for this process only; it replaces an earlier one of the same name.
 
-        Raises `ConfigError` for the name of a part that every process knows.
+        Raises `ConfigError` if a part of this package or of a plug-in has the name.
         """
         if name in self._files | self._plugins.keys():
             raise ConfigError(f"{self.noun} {name!r} exists already", do="give yours another name")
@@ -66,18 +67,18 @@ class Registry(Generic[T]):
         return sorted(self._files | self._plugins.keys() | self._parts.keys())
 
     def summary(self, name: str) -> str:
-        """Return the first sentence of the file that registers `name`, read without import; "" where there is none."""
+        """Return the first sentence of the docstring of the file `name`.py, without import; "" without such a file."""
         file = Path(importlib.import_module(self.package).__path__[0]) / f"{name}.py"
         told = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) if file.is_file() else None
         return re.split(r"(?<=[^.][.])\s+(?=[A-Z`])|\n\n", told)[0].replace("\n", " ") if told else ""
 
     def here_only(self) -> set[str]:
-        """Return the names that no other process finds, registered by a notebook or a script."""
+        """Return the names of parts that only this process has: a notebook or a script registered them."""
         return self._parts.keys() - self._files - self._plugins.keys()
 
     def get(self, name: str) -> T:
         """Return the part registered as `name`. Raises `UnknownName` with the nearest name."""
-        name = str(name)  # a caller's number, say, which is no name either
+        name = str(name)  # so that a number, for example, gives `UnknownName` too
         if name not in self._parts:
             plugins = self._plugins
             if name in plugins:

@@ -1,4 +1,4 @@
-"""Formatting and parsing of quantities. Inside the program all are SI: seconds, bytes, joules, fractions."""
+"""Formatting and parsing of quantities. Internally all are in base units: seconds, bytes, joules, fractions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from graftwork.errors import ConfigError, clip
 
-OF_ONE_CLASS = ("f1",)  # metrics that are a score of the positive class alone
-ERROR_RATES = {"word_accuracy": "wer", "character_accuracy": "cer"}  # metrics that people know by 1 - score
-LONGEST_CLASS = 40  # characters of its name beside a score
+OF_ONE_CLASS = ("f1",)  # metrics that score only the positive class
+ERROR_RATES = {"word_accuracy": "wer", "character_accuracy": "cer"}  # metric -> usual name of 1 - score
+LONGEST_CLASS = 40  # maximum characters of a class name that are shown with a score
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}  # powers of 1,000, or of 1,024 with an i
-_CARRIES = 0.9995  # values from this on round up to the next unit at three digits
+_CARRIES = 0.9995  # share of a unit from which a value, rounded to three digits, is shown as 1 of that unit
 _SPENT = {  # unit as the user writes it -> (factor, SI unit)
     "s": (1.0, "s"), "min": (60.0, "s"), "h": (3600.0, "s"), "d": (86400.0, "s"), "w": (604800.0, "s"),
     "J": (1.0, "J"), "kJ": (1e3, "J"), "MJ": (1e6, "J"), "Wh": (3.6e3, "J"), "kWh": (3.6e6, "J"),
@@ -22,7 +22,7 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
 
 
 def show(value: float | None, unit: str) -> str:
-    """Format `value` with three significant digits and a prefix: `show(4.7e12, "FLOP")` is `4.7 TFLOP`."""
+    """Format `value` with three significant digits and a prefix: `show(4.7e12, "FLOP")` is `4.7 TFLOP`; None is `–`."""
     if value is None:
         return "–"
     if unit == "s":
@@ -72,12 +72,12 @@ def percent(fraction: float, digits: int = 1) -> str:
 
 
 def metric_title(metric: str, positive: str | None) -> str:
-    """Return a metric's name for people: `f1 of 'spam'` where it is of one class, that of a task's `positive`."""
+    """Return a metric's name for display: with the positive class if it scores only that, as in `f1 of 'spam'`."""
     return f"{metric} of {clip(positive, LONGEST_CLASS)}" if metric in OF_ONE_CLASS and positive is not None else metric
 
 
 def error_rate(metric: str, score: float) -> str:
-    """Return ` (wer 12.3)` for a metric that people know by its error rate, in points; "" for any other."""
+    """Return ` (wer 12.3)`, the error rate 1 - score in points, for the metrics of `ERROR_RATES`; "" for others."""
     return f" ({ERROR_RATES[metric]} {percent(1 - score)})" if metric in ERROR_RATES else ""
 
 
@@ -86,7 +86,7 @@ def named_scores(
 ) -> str:
     """Format a run's metrics in points, the first with its interval: `accuracy 96.1 [94.9, 97.2], macro_f1 95.8`.
 
-    `positive` is the task's positive class, which f1 is of.
+    Scores are fractions. `positive` is the task's positive class, named beside f1.
     """
     told = [f"{metric_title(metric, positive)} {percent(score)}" for metric, score in scores.items()]
     if interval:

@@ -93,7 +93,7 @@ def read_shape(folder: Path) -> AwdLstmShape:
 
 
 def load_network(network: AwdLstm, folder: Path) -> dict[str, Tensor]:
-    """Copy the weights of `folder` into `network` and return those of the decoder.
+    """Copy the weights of `folder` into `network`; return the weights of the decoder, which only pre-training uses.
 
     Raises `StorageError`, or `IncompatibleModule` for weights with other names or shapes.
     """

@@ -33,7 +33,7 @@ OPENAI_GPT = replace(
     roles={role: path for role, path in GPT2.roles.items() if role != "attention"},  # it computes its own softmax
     skipped=("tokens_embed",),
     tuple_blocks=True,
-    head="",  # it keeps no keys
+    head="",  # it has no key-value cache
     options={},
 )
 LLAMA = Layout(

@@ -35,7 +35,7 @@ def _of_bart(reading: Layout) -> tuple[Layout, Seq2SeqLayout]:
         if role.startswith("attention") and role != "attention.norm"
     }
     halves = ("model.encoder", "model.decoder")
-    beside = ("embed_positions", "layernorm_embedding")  # registered behind the other half or behind the blocks
+    beside = ("embed_positions", "layernorm_embedding")  # registered after the other half or after the blocks
     return reading, Seq2SeqLayout(
         encoder="model.encoder",
         decoder="model.decoder",
@@ -46,7 +46,7 @@ def _of_bart(reading: Layout) -> tuple[Layout, Seq2SeqLayout]:
     )
 
 
-LAYOUTS: Mapping[str, tuple[Layout, Seq2SeqLayout]] = {  # of the encoder, and of both halves
+LAYOUTS: Mapping[str, tuple[Layout, Seq2SeqLayout]] = {  # of the encoder by itself, and of both halves
     "t5": _of_t5(),
     "mt5": _of_t5(),
     "bart": _of_bart(BART),

@@ -19,6 +19,6 @@ LAYOUT = Seq2SeqLayout(
     writing=Layout("layers.*", "embed_tokens", WHISPER_ROLES),
     crossing=Layout("layers.*", "embed_tokens", ACROSS),
     learns_like={f"model.decoder.embed_{name}": "model.encoder.conv1" for name in ("tokens", "positions")},
-)  # the decoder's tables are registered behind the encoder's highest block
+)  # the decoder's embeddings are registered after the encoder's blocks
 
 backbones.register("hf_speech_to_text")(WhisperFamily(LAYOUT))

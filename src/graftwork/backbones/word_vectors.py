@@ -31,7 +31,7 @@ from graftwork.targets.words import APART, UNSPACED_APART
 MAX_LENGTH = 4096  # words; limits memory, since a batch is held at once
 READING = 1  # version, incremented when the same text would give other rows
 EMBEDDING = "embedding"
-SHARE_UNSPACED = 0.1  # share of a vocabulary's words in unspaced scripts from which such text is segmented into words
+SHARE_UNSPACED = 0.1  # least share of words in unspaced scripts for which texts in them are segmented
 
 
 class WordVectorFamily:

@@ -27,11 +27,11 @@ from graftwork.module.task_module import TaskModule, known_backbone
 from graftwork.pretrained.open_backbone import PRECISIONS, lasting_card, open_backbone
 
 Answer = dict[str, Any]
-Row = tuple[str, GivenInputs]  # task name, or `TASK@VERSION`, and the inputs to answer
+Row = tuple[str, GivenInputs]  # task name, or `TASK@VERSION`, and its inputs
 
 
 class Bank:
-    """An open bank. Thread-safe: one thread may answer rows while another loads changes."""
+    """An open bank. Thread-safe: one thread may predict rows while another loads changes."""
 
     def __init__(self, folder: BankFolder, device: str = "cpu"):
         self._folder, self._device = require_folder(folder), device
@@ -39,11 +39,11 @@ class Bank:
         self._backbone: Backbone | None = None
         self._state = BankState()
         self._entries: Mapping[str, TaskEntry] = {}  # replaced as a whole, never mutated
-        self._by_version: tuple[BankState | None, Mapping[str, TaskEntry]] = (None, {})  # of a state
+        self._by_version: tuple[BankState | None, Mapping[str, TaskEntry]] = (None, {})  # a state and its versions
         self._failed: Mapping[str, Failure] = {}  # replaced as a whole too
         self._identity: tuple[str, str] | None = None  # revision and precision of the open backbone
-        self._loaded: dict[str, str] = {}  # task -> digest of the version that answers
-        self._changing = threading.RLock()  # held while tasks are opened; acquired before the other
+        self._loaded: dict[str, str] = {}  # task -> digest of the version in use
+        self._changing = threading.RLock()  # held while tasks are opened; acquired before `_answering`
         self._answering = threading.RLock()  # held while rows are answered or tasks are swapped
 
     @classmethod
@@ -80,12 +80,12 @@ class Bank:
 
     @property
     def tasks(self) -> Mapping[str, TaskEntry]:
-        """The tasks that the bank answers, by name."""
+        """The tasks that the bank can predict, by name."""
         return MappingProxyType(self._entries)
 
     @property
     def by_version(self) -> Mapping[str, TaskEntry]:
-        """Every stored version as `TASK@VERSION`, a name that answers as the tasks' names do. Raises `StorageError`."""
+        """Every stored version by `TASK@VERSION`, which is accepted like a task's name. Raises `StorageError`."""
         state, known = self._state, self._by_version  # another thread may replace either meanwhile
         if known[0] is not state:
             known = self._by_version = state, self._folder.by_version(state, self._entries)
@@ -113,7 +113,7 @@ class Bank:
         raise ConfigError("the bank has no backbone yet", where=str(self.path), do="add a task to it")
 
     def module(self, name: str, version: int | None = None) -> TaskModule:
-        """Open and test a task on its own, anew. Raises `UnknownName`, `IncompatibleModule` or `StorageError`."""
+        """Open and test a task anew. Raises `UnknownName`, `ConfigError`, `IncompatibleModule` or `StorageError`."""
         return self._opened(self._entry(name) if version is None else self._folder.entry(name, version))
 
     def add(self, module: str | Path, name: str | None = None, *, board: str | Path | None = None) -> TaskEntry:
@@ -139,7 +139,7 @@ class Bank:
         return self._entry(new)
 
     def rollback(self, name: str, to: int | None = None) -> TaskEntry:
-        """Make an older version current, by default the previous. Raises `UnknownName`, `ConfigError`, as `add`."""
+        """Make version `to` current, by default the previous one. Raises `UnknownName`, `ConfigError`, and as `add`."""
         self._folder.rollback(name, self._tested, to)
         self._read_again()
         return self._entry(name)
@@ -149,7 +149,7 @@ class Bank:
         return self._folder.versions(name)
 
     def predict(self, rows: Sequence[Row]) -> list[Answer]:
-        """Answer each row, in order; rows of any tasks, kinds and methods share one forward pass of the backbone.
+        """Return the prediction of each row, in order; rows of any tasks, kinds and methods share one forward pass.
 
         Raises `UnknownName` with the nearest task, `ConfigError` for inputs that a task does not take, and as `module`
         for a task that can't be opened.
@@ -159,10 +159,10 @@ class Bank:
         return self.answers([(task, example) for (task, _), example in zip(rows, examples, strict=True)])
 
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[Answer]:
-        """As `predict`, for rows that are examples already. Raises `UnknownName`, `ConfigError`, and as `module`.
+        """Predict as `predict`, for rows that are examples. Raises `UnknownName`, `ConfigError`, and as `module`.
 
-        `tell(place, text)` is called with the text of a row so far, while a task that answers with texts writes it;
-        what it raises ends the writing.
+        While a task writes the text of a row, `tell(row number, text)` is called with the text so far; an exception
+        that it raises ends the writing.
         """
         names = list(dict.fromkeys(task for task, _ in rows))
         while names:
@@ -174,7 +174,7 @@ class Bank:
         return []
 
     def predict_all(self, given: GivenInputs, tasks: Iterable[str] | None = None) -> dict[str, Answer]:
-        """Answer one input for `tasks`, by default every task that takes such inputs; shared work is computed once.
+        """Predict one input by `tasks`, by default all tasks that take such inputs; shared work is computed once.
 
         By default, tasks that can't be opened are left out (see `failed`). Raises as `predict` for named tasks, or when
         none can be opened, and `ConfigError` when no task takes such inputs.
@@ -196,7 +196,7 @@ class Bank:
         return [name for name, entry in self._entries.items() if takes(entry.roles, given)]
 
     def cut(self, rows: Sequence[Row]) -> list[bool]:
-        """Return, per row, whether it is longer than the backbone reads and is therefore truncated."""
+        """Return, for each row, whether it is longer than the backbone's maximum length and is therefore truncated."""
         found = [False] * len(rows)
         groups: dict[tuple[Any, ...], dict[int, Example]] = {}
         for place, (example, (task, _)) in enumerate(zip(self._examples(rows), rows, strict=True)):
@@ -313,7 +313,7 @@ class Bank:
         return BankChanges(added, updated, removed, {name: failure.message for name, failure in failed.items()})
 
     def _put(self, entry: TaskEntry, module: TaskModule) -> None:
-        """Make this version answer from now on; the module itself is not stored here."""
+        """Make this version the one that predicts; the module itself is not stored here."""
         with self._answering:
             self._mixture.put(entry.name, module)
             self._loaded[entry.name] = entry.digest

@@ -14,13 +14,13 @@ COLUMNS = ("task", "version", "kind", "labels", "method", "scores on test", "sto
 
 
 def bank_text(bank: Bank) -> str:
-    """Return what it is, and its tasks by name."""
+    """Return the text that a bank is shown as in Python: folder, backbone, and the names of its tasks."""
     names = ", ".join([*list(bank.tasks)[:12], *(["…"] if len(bank.tasks) > 12 else [])])
     return f"Bank {_heading(bank)}" + (f": {names}" if names else "")
 
 
 def bank_html(bank: Bank) -> str:
-    """Return a card with a row per task."""
+    """Return the HTML that a bank is shown as in notebooks: a card with a row per task."""
     rows = []
     for told in (entry.as_json() for entry in bank.tasks.values()):
         labels = several(len(told["labels"]), "label") if told["labels"] else ""

@@ -138,7 +138,8 @@ class BankFolder:
     def entry(self, name: str, version: int | None = None, state: BankState | None = None) -> TaskEntry:
         """Return a task in its current version, or in another stored one.
 
-        Raises `UnknownName`, `StorageError` for a missing version, `IncompatibleModule` for a damaged one.
+        Raises `UnknownName`, `ConfigError` for a version that was never stored, `StorageError` for a missing folder,
+        `IncompatibleModule` for a damaged one.
         """
         state = state or self.state()
         placed = _placed(state, name, self.root)
@@ -306,7 +307,7 @@ class BankFolder:
     def _finished(self, state: BankState, ledger: Ledger, tail: Change) -> BankState | None:
         """Return the state after `tail`, a change missing from `bank.json`; None if a folder that it needs is missing.
 
-        Its writer was killed, or this `bank.json` is the one from before it.
+        The writer of that change was killed, or `bank.json` was restored from a copy made before it.
         """
         changes, name = (*ledger.changes, tail), tail.to or tail.task or ""
         try:
@@ -368,7 +369,7 @@ def _placed(state: BankState, name: str, where: Path) -> PlacedTask:
 
 
 def require_folder(given: Any) -> BankFolder:
-    """Return an open folder. Raises `ConfigError` for anything else."""
+    """Return `given`, which must be a `BankFolder`. Raises `ConfigError` for anything else."""
     if not isinstance(given, BankFolder):
         raise ConfigError("a bank is opened by its path", got=clip(repr(given)), do="write gw.Bank.open(PATH)")
     return given

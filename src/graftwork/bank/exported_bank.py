@@ -40,11 +40,11 @@ class TaskOfGraph:
     trained_parameters: int
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return (N, C), or (W, C)."""
+        """Return the logits (N, C), or (W, C) of words or choices."""
         return self.graph.logits({self.name: examples})[self.name]
 
     def cut(self, examples: Sequence[Example]) -> int:
-        """Return how many of these are truncated."""
+        """Return how many of these examples are truncated."""
         return self.graph.reader.encode(examples).cut if examples else 0
 
     def delta(self) -> NoReturn:
@@ -68,8 +68,8 @@ class ExportedBank:
         self._graph = open_tasks(path, description)
         self._lock = threading.RLock()
         self._entries: dict[str, TaskEntry] = {}
-        self._tests: dict[str, Mapping[str, Any]] = {}  # those that did not run yet
-        self._long_tested: set[tuple[str, ...]] = set()  # the roles of texts that were read too long
+        self._tests: dict[str, Mapping[str, Any]] = {}  # self-tests that did not run yet
+        self._long_tested: set[tuple[str, ...]] = set()  # roles for which the self-test of an overlong text has run
         self._modules: dict[str, TaskModule] = {}
         for name in description["export"]["tasks"]:
             told = read_json(path / TASKS / f"{name}.json", MODULE)
@@ -103,7 +103,7 @@ class ExportedBank:
         return self._tested([name])[name]
 
     def _tested(self, names: Iterable[str]) -> Mapping[str, TaskModule]:
-        """Return these tasks; the self-tests that did not run yet are run in joint batches."""
+        """Return these tasks; self-tests that did not run yet are run, in joint batches."""
         asked = dict.fromkeys(names)
         if unknown := [name for name in asked if name not in self._modules]:
             raise unknown_task(unknown[0], self._entries, self.path)
@@ -117,8 +117,8 @@ class ExportedBank:
         return {name: self._modules[name] for name in asked}
 
     def _joint_logits(self, names: Sequence[str]) -> Mapping[str, Logits]:
-        """Return the logits of these tasks' self-tests, or none where each task is to be tested by itself."""
-        if len(names) < 2 or self.precision == "int8":  # whose logits depend on the rest of a batch
+        """Return the logits of these tasks' self-tests, or none if each task must be tested by itself."""
+        if len(names) < 2 or self.precision == "int8":  # int8 logits depend on the other rows of a batch
             return {}
         try:
             return self._graph.logits({name: stored_examples(self._tests[name], self.path) for name in names})
@@ -141,11 +141,11 @@ class ExportedBank:
             raise with_cause(error, changed_task(self.path, self._export, name, stored[PARTS], examples)) from None
 
     def predict(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[Answer]:
-        """Answer each row of a task's name and inputs, all in joint batches. Raises as `Bank.predict`."""
+        """Return the prediction of each row (a task's name and inputs), in joint batches. Raises as `Bank.predict`."""
         return self.answers(self._examples(rows))
 
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[Answer]:
-        """As `predict`, for rows that are examples already. No task of an export writes texts: nothing is told."""
+        """Predict as `predict`, for rows that are examples already. `tell` is not called: no task here writes texts."""
         modules = self._tested(name for name, _ in rows)
         found: list[Answer] = []
         for window, asked in windows_by_task(rows):
@@ -178,7 +178,7 @@ class ExportedBank:
         return self.failed
 
     def open_backbone(self) -> NoReturn:
-        """Raise `ConfigError`: there is only a graph."""
+        """Raise `ConfigError`: an export holds only a graph."""
         raise ConfigError(
             "an exported bank has no network that can be looked into",
             where=str(self.path),

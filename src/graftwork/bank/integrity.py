@@ -34,7 +34,7 @@ class Witness:
     """The recorded state of each task of a bank, from when it was first seen or from an earlier command."""
 
     def __init__(self, store: BankFolder, device: str, backbone: Backbone | None, noted: Mapping[str, Any]):
-        """`noted` are `notes` from the same processor and the same code: elsewhere the last bits differ.
+        """`noted` are `notes` from the same processor and the same code: on others, logits differ in the last bits.
 
         Modules are opened on `backbone`, the one that tasks are trained on; without it, on their own. Raises
         `IncompatibleModule` for a task that differs from its record, or that can't be opened.

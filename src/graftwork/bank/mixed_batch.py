@@ -1,8 +1,9 @@
 """Mixed batches: rows of any tasks, kinds and methods, answered in one forward pass of their shared frozen backbone.
 
-Every row of a batch runs through the same network. At adapted sites the rows of a task pass its own adapters, many
-tasks in one batched product; heads and probes then read their rows; a method with blocks of its own starts from the
-hidden states below them. A text is tokenised once, and runs once for all tasks that change nothing in the network.
+Every row of a batch runs through the same network. At adapted sites each row is changed by the adapters of its own
+task, many tasks in one batched product. Then heads and probes take the states of their rows, and a method with blocks
+of its own continues from the states below them. A text is tokenised once, and runs once for all tasks that change
+nothing in the network.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_ex
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import with_little_padding
 
-PASS_COST = {torch.float32: 256, torch.bfloat16: 512}  # what another pass costs on a CPU, in positions of padding
+PASS_COST = {torch.float32: 256, torch.bfloat16: 512}  # cost of one more forward pass on a CPU, in positions of padding
 Window = Sequence[tuple[str, Example]]  # a task's name and an example, for each row
 
 
@@ -59,7 +60,7 @@ class AdapterPlace:
 
 @dataclass(frozen=True)
 class Resident:
-    """A loaded task: answered by a shelf, from hidden states of the frozen backbone, or on its own."""
+    """A loaded task, predicted by adapters on a shelf, from states of the frozen backbone, or on its own."""
 
     task: Task
     kind: Kind
@@ -70,7 +71,7 @@ class Resident:
     head: nn.Module | None = None  # the head, if on a shelf
     reader: ReadsStates | None = None
     depth: int = 0  # depth up to which states are read
-    fitted: Fitted | None = None  # answers on its own
+    fitted: Fitted | None = None  # predicts on its own
 
 
 class Mixture:
@@ -88,7 +89,7 @@ class Mixture:
         """Add or replace a task. A module whose adapters were copied to a shelf is not needed any more."""
         with self._lock:
             backbone = module.backbone
-            if backbone is not None and self._backbone is None and not backbone.card.writes:  # those answer alone
+            if backbone is not None and self._backbone is None and not backbone.card.writes:  # those run alone
                 self._backbone = backbone.twin()
                 self._sites = dict(self._backbone.module.named_modules())
             resident = self._resident_of(module)
@@ -103,9 +104,9 @@ class Mixture:
                 gone.place.shelf.drop(gone.place.slot)
 
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[Answer]:
-        """Answer every row by its task, decoded by the kind's `decode`. Raises `UnknownName`, `OutOfMemory`.
+        """Predict every row by its task; `Kind.decode` makes the predictions. Raises `UnknownName`, `OutOfMemory`.
 
-        `tell` is told the texts of those rows whose tasks can tell them while they are written.
+        `tell` is called with the texts of rows while they are written, for tasks that support it.
         """
         answers: list[Answer] = []
         with self._lock:
@@ -182,7 +183,7 @@ class Mixture:
 
 
 class _Round:
-    """One call with some examples for each of several tasks."""
+    """The computation of the logits for one window: some examples for each of several tasks."""
 
     def __init__(self, mixture: Mixture, backbone: Backbone, wanted: Mapping[str, Sequence[Example]]):
         self.mixture, self.backbone = mixture, backbone
@@ -191,7 +192,7 @@ class _Round:
         roles = {name: one.roles for name, one in self.residents.items()}
         self.tokens: TaskTokens = tokens_of(backbone, wanted, roles, routes)
         self.parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
-        self.order: dict[str, list[int]] = {name: [] for name in wanted}  # units answered by each part
+        self.order: dict[str, list[int]] = {name: [] for name in wanted}  # numbers of the units in `parts`
 
     @torch.inference_mode()
     def run(self) -> Iterator[tuple[str, Logits]]:
@@ -209,7 +210,7 @@ class _Round:
             yield name, logits if asked is None else logits[asked]
 
     def _answer(self, numbers: Sequence[int]) -> dict[str, tuple[NDArray[np.float64], list[int]]]:
-        """Compute one batch; return, per task, its logits and the numbers of the units answered. Keep nothing else.
+        """Compute one batch; return, per task, its logits and the numbers of its units. Keep nothing else.
 
         The units are in the order of their routes, so that rows of one route are contiguous.
         """

@@ -32,7 +32,7 @@ from graftwork.train.answer import answer_together
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import FittedModel
 
-RESTORED = ("towers", "blind", THRESHOLDS_FACT)  # facts that answering needs
+RESTORED = ("towers", "blind", THRESHOLDS_FACT)  # facts that predictions need
 
 
 @dataclass(frozen=True)

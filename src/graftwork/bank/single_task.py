@@ -1,4 +1,4 @@
-"""A task module, or a folder that was exported of one, served by itself: a bank of one task that doesn't change."""
+"""A task module, or an export of one, served by itself: like a bank with one task that never changes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SingleTask:
         return {}
 
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[dict[str, Any]]:
-        """Answer rows of the task's name and inputs; `tell` is told texts while they are written.
+        """Predict rows, each the task's name and an example; `tell` is called with texts while they are written.
 
         Raises `UnknownName` for another task.
         """
@@ -60,7 +60,7 @@ class SingleTask:
         return [answer for part in parts for answer in part.answers[0]]
 
     def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
-        """Return, per row, whether it is truncated."""
+        """Return, per row, whether it is too long and therefore truncated."""
         self._require_known(name for name, _ in rows)
         return [self._module.cut([given]) > 0 for _, given in rows]
 

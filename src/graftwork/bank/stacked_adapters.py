@@ -20,7 +20,7 @@ Weights = Mapping[str, Tensor]
 
 
 def shape_of(adapters: Mapping[str, Stacks]) -> tuple[Any, ...]:
-    """Return what adapters on one shelf have in common: sites, types and the shapes of their weights."""
+    """Return the key that adapters on one shelf share: sites, types and the shapes of their weights."""
     return tuple(
         (site, type(adapter), *((name, tuple(weight.shape)) for name, weight in adapter.weights().items()))
         for site, adapter in adapters.items()
@@ -76,7 +76,7 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Rows, each with a slot, cut into K pieces of c rows of one slot: the input of a batched product."""
+    """Rows, each with a slot, cut into K pieces of c rows with one slot each: the layout for a batched product."""
 
     slots: list[int]  # (K,)
     index: Tensor | None  # (K * c,) row at each position, some repeated to fill a piece; None: rows unchanged
@@ -86,7 +86,7 @@ class Chunks:
     def of(cls, slots: Sequence[int]) -> Chunks:
         """Cut rows into chunks; `slots` (R,) is the slot of each row, equal ones contiguous.
 
-        The size c with the least cost: the weights of a piece cost as much as one of its positions.
+        The size c is the one with the least cost; loading the weights of a piece counts as much as one of its rows.
         """
         named, first, counts = np.unique(np.asarray(slots), return_index=True, return_counts=True)
         most = int(counts.max())
@@ -107,7 +107,7 @@ class Chunks:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Contiguous rows of a batch whose adapters are on one shelf."""
+    """Contiguous rows of a batch whose tasks have their adapters on one shelf."""
 
     rows: slice
     shelf: Shelf
@@ -127,7 +127,7 @@ class Stretch:
 
 @contextlib.contextmanager
 def hooked_adapters(sites: Mapping[str, nn.Module], rows: int, stretches: Sequence[Stretch]) -> Iterator[None]:
-    """Hook the adapters of these stretches into `sites` for batches of `rows` sequences; leave other rows."""
+    """Hook the adapters of these stretches into `sites` for batches of `rows` sequences; other rows pass unchanged."""
     handles = []
     try:
         for place in dict.fromkeys(place for stretch in stretches for place in stretch.shelf.how):
@@ -139,7 +139,7 @@ def hooked_adapters(sites: Mapping[str, nn.Module], rows: int, stretches: Sequen
 
 
 def _hook(sites: Mapping[str, nn.Module], place: str, cross: Callable[[Tensor, Tensor], Tensor]) -> RemovableHandle:
-    """Call `cross` on the input and the output of a site, or only on its input, which others may read too: a copy."""
+    """Call `cross` on a site's input and output; for an adapter of inputs on the input and a copy to change."""
     name, at = site_of(place)
     if at == "output":
         return sites[name].register_forward_hook(lambda site, args, output: cross(args[0], output))

@@ -154,9 +154,10 @@ def _learner(
 
 
 def _write(asked: Sequence[StreamTask], contrast: bool, state: BankState) -> bool:
-    """Return whether the tasks, or those of the bank, need a network that writes.
+    """Return whether the tasks, or those already in the bank, need a network that writes texts.
 
-    Raises `ConfigError` for such a task where every task gets a head, or after one that makes a bank only readable.
+    Raises `ConfigError` for such a task in the contrast, where every task gets a head, and in a new bank whose first
+    task is of another sort.
     """
     writing = [one.task for one in asked if writes_texts(one.task.kind)]
     if writing and contrast:

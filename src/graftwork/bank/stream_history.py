@@ -22,7 +22,7 @@ class History:
         self.path, self.identity = path, dict(identity)
         self.rows: dict[str, Row] = {}
         self.failed: dict[str, str] = {}  # task -> error message of this command
-        self.more: dict[str, Any] = {}  # further entries of a learner
+        self.more: dict[str, Any] = {}  # further entries of the file, which the learner sets
         if path.exists():
             try:
                 self._go_on(read_json(path))

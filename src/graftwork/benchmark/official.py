@@ -1,4 +1,4 @@
-"""Conversion of official files to JSONL for tasks: a row per line, with the inputs by role and the label."""
+"""Conversion of a suite's official files to JSONL, which tasks read: per line a row's inputs by role and its label."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ConvertedTask:
 
     official: OfficialTask
     task: Task
-    tests: dict[str, Path]  # name in the table -> file of labelled rows
-    broken: int  # rows that are malformed in the official labelled files themselves
+    tests: dict[str, Path]  # name in the table -> file of labelled test rows
+    broken: int  # number of rows left out because they are malformed in the official labelled files
 
 
 def write_task(official: OfficialTask, folder: Path, limit: int | None) -> ConvertedTask:
-    """Write `train.jsonl` and a file per other set into `folder`, at most `limit` rows each, chosen by content hash.
+    """Write `train.jsonl` and a file per other split into `folder`, at most `limit` rows each, chosen by content hash.
 
     Raises `DataError` with file:line of the official file, or for a file without rows.
     """
@@ -55,7 +55,7 @@ def write_task(official: OfficialTask, folder: Path, limit: int | None) -> Conve
 
 
 def _write(source: Source, path: Path, limit: int | None) -> int:
-    """Write the rows of a file and return the number of broken ones."""
+    """Write the rows of an official file to `path`; return the number of malformed rows, which are left out."""
     broken, rows = 0, 0
 
     def whole() -> Iterator[Row]:

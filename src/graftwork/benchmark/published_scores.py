@@ -31,7 +31,7 @@ def spread(seeds: Seeds) -> dict[str, float]:
 
 
 def best_on_validation(entries: Sequence[PublishedEntry]) -> PublishedEntry | None:
-    """Return the method with the best validation score; ties go to the first by name."""
+    """Return the entry with the best validation score, the first by name in a tie; None if no entry has scores."""
     scored = [entry for entry in entries if entry.scores]
     return min(scored, key=lambda entry: (-entry.validation, entry.method), default=None)
 
@@ -67,7 +67,7 @@ def _of_task(entry: PublishedEntry, seed: int) -> float:
 
 
 def of_published(scores: Mapping[str, float], tasks: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return `over_tasks` of published scores, given in points; `tasks` maps to columns. Empty if one is missing."""
+    """Return `over_tasks` of published scores (column -> points); `tasks`: task -> columns. Empty if one is missing."""
     if not all(column in scores for columns in tasks.values() for column in columns):
         return {}
     whole = [statistics.fmean(scores[column] / 100 for column in columns) for columns in tasks.values()]

@@ -57,9 +57,10 @@ def benchmark(
 ) -> Benchmark:
     """Compare methods on the tasks of `suite` (default: all whose official files are in `folder`), as `compare` does.
 
-    The official dev files are the test split; choices are made on a validation split drawn from train. `limit` uses at
-    most that many rows of each labelled file and writes no submission. `majority` is always included. `out` (default
-    `boards/<suite>`) receives `benchmark.json`, the boards, the rows as JSONL, and `submission/`.
+    Where the official test labels are not public, the dev files are the test split. Choices are made on the official
+    validation split, or on one drawn from train. With `limit`, at most that many rows of each labelled file are used
+    and no submission is written. `majority` is always included. `out` (default `boards/<suite>`) receives
+    `benchmark.json`, the boards, the rows as JSONL, and `submission/`.
 
     Raises `GraftworkError` for bad data or settings, before anything is trained.
     """
@@ -171,7 +172,7 @@ def _entries(rows: Sequence[Mapping[str, Any]], task: ConvertedTask, runs: Path,
 def _entry(
     row: Mapping[str, Any], task: ConvertedTask, runs: Path, device: str, floor: PublishedEntry | None
 ) -> PublishedEntry:
-    """Return the entry of a board's row, its modules scored on further test sets; failed runs score as `floor`."""
+    """Return the entry of a board's row; its modules are scored on further test sets, failed runs count as `floor`."""
     if not row["scores"]:
         return PublishedEntry(row["method"], row["status"], {}, float("nan"), {})
     results = [read_result(runs / run_id / "result.json") for run_id in row["runs"]]
@@ -226,7 +227,10 @@ def _published(suite: str, tasks: Mapping[str, Sequence[str]]) -> list[dict[str,
 def _submission(
     suite: Suite, tasks: Sequence[ConvertedTask], best: Mapping[str, PublishedEntry], runs: Path, device: str, out: Path
 ) -> dict[str, Any] | None:
-    """Predict the unlabelled files with the first run of each task's choice; None if the suite has no submission."""
+    """Write the predictions for the unlabelled files, by the chosen method's first seed, and list the files.
+
+    Returns None if the suite has no submission format.
+    """
     if suite.hand_in is None:
         return None
     written, missing = [], []
@@ -252,12 +256,12 @@ def _write_answers(
     path: Path,
     device: str,
 ) -> None:
-    """Predict every row of `source` with a run's module and write `lines` of rows and answers to `path`."""
+    """Predict every row of `source` with a run's module; write the `lines` of (row, prediction) pairs to `path`."""
     module = TaskModule.load(run, device=device)
     rows = [row for row in source.read() if row is not None]
     if task.ask is not None:
         examples = module.examples([task.ask(row) for row in rows])
-    else:  # not `module.examples`: rows whose text is missing in the distribution need an answer too
+    else:  # not `module.examples`: rows whose text is missing in the official file need a prediction too
         examples = [Example(f"row/{row['index']}", {role: row[role] for role in module.roles}) for row in rows]
     answers = (answer for window in answer_windows([module], examples) for answer in window.answers[0])
     answered = ((row, next(iter(answer.values()))) for row, answer in zip(rows, answers, strict=True))

@@ -1,4 +1,4 @@
-"""Averages of the weights of the runs of one method in a climb: which are worth their time, and which run is kept."""
+"""Weight averages of a method's runs in `climb`: which averages are worth their time, and which run is kept."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
 
-MOST_GAINED = 0.02  # in spreads: what the mean weights of many runs gain over one run (docs/log.md)
+MOST_GAINED = 0.02  # score gain from averaging the weights of many runs over one run, in spreads (docs/log.md)
 
 
 def gain_of_average(runs: int) -> float:
-    """Return the expected gain of the mean weights of so many runs over one run, in spreads."""
+    """Return the expected score gain, in spreads, of the average of `runs` runs' weights over a single run."""
     return MOST_GAINED * (1 - 1 / runs)
 
 
@@ -35,12 +35,12 @@ def next_to_average(
     price: float,
     left: float,
 ) -> tuple[Arm, float] | None:
-    """Return the method whose average of further runs is worth most, and its gain over the `best` expected score.
+    """Return the method whose average over more runs is worth most, and the expected gain over the score `best`.
 
-    `seconds`: time of one more run of each method that can be averaged; `most`: runs of a method; `price`: the gain
-    that a second must be worth; `left`: the seconds that are left. None if no average is worth the time of its runs.
+    `seconds`: time of one more run of each method that can be averaged; `most`: runs per method, at most; `price`: the
+    gain that a second must yield; `left`: the remaining seconds. None if no average is worth the time of its runs.
     """
-    found: dict[Arm, tuple[float, float]] = {}  # method -> its gain less the price of the runs; its gain
+    found: dict[Arm, tuple[float, float]] = {}  # method -> (gain minus the price of the runs, gain)
     for arm, each in seconds.items():
         made, answering = standing.begun[arm], answering_seconds(rungs, arm)
         for runs in range(max(2, made + 1), most + 1):
@@ -51,7 +51,7 @@ def next_to_average(
 
 
 def _expected(standing: Standing, arm: Arm, runs: int) -> float:
-    """Return the expected score of the average of so many runs of a method."""
+    """Return the expected score of the weight average of `runs` runs of a method."""
     there = standing.posterior
     return float(there.mean[there.arms.index(arm)]) + gain_of_average(runs) * standing.spread
 
@@ -67,8 +67,8 @@ def averages_of(rungs: Sequence[Rung], arm: Arm) -> list[Rung]:
 
 
 def answering_seconds(rungs: Sequence[Rung], arm: Arm) -> float:
-    """Return the seconds that the last run of a method took besides training, as an average of its runs does; 0 if it
-    has none."""
+    """Return the seconds that a method's last run spent on everything but training; an average takes as long. 0 for a
+    method without a run."""
     last = next((rung.result for rung in reversed(runs_of(rungs, arm)) if rung.result), None)
     if last is None:
         return 0.0
@@ -77,14 +77,14 @@ def answering_seconds(rungs: Sequence[Rung], arm: Arm) -> float:
 
 
 def worth_averaging(rungs: Sequence[Rung], arm: Arm) -> bool:
-    """Return whether the last average of a method's runs is kept, or whether there is none yet."""
+    """Return True if the method's last average is the rung to keep, or if no average was tried yet."""
     tried = [rung for rung in rungs if rung.averages and rung.arm == arm]
     return not tried or kept_of(rungs, arm) is tried[-1]
 
 
 def average_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
-    """Return a rung that averages the runs of a method; None unless they are two or more with successive seeds, or if
-    it is among `rungs`, whatever became of it."""
+    """Return a new rung that averages all runs of a method; None for fewer than two runs, for seeds that are not
+    successive, or if `rungs` contains this average already, whether it succeeded or not."""
     runs = runs_of(rungs, arm)
     seeds = sorted(rung.seed for rung in runs)
     if len(runs) < 2 or seeds != list(range(seeds[0], seeds[0] + len(runs))):
@@ -98,8 +98,8 @@ def average_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
 
 
 def kept_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
-    """Return the rung of a method to keep: the average of most runs unless it is below their mean on validation, else
-    the run that is best there."""
+    """Return the rung of a method to keep: its last average if that scores at least the mean of the runs on validation,
+    else the run with the highest validation score."""
     runs, averages = runs_of(rungs, arm), averages_of(rungs, arm)
     scores = [rung.evidence.score for rung in runs if rung.evidence]
     last = averages[-1] if averages else None
@@ -109,8 +109,8 @@ def kept_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
 
 
 def kept_among(standing: Standing, rungs: Sequence[Rung], tie: float) -> Rung | None:
-    """Return the rung to keep of the chosen method, or the average of another one that is expected to score higher by
-    `tie`."""
+    """Return the rung to keep: that of the chosen method, or another method's average if its expected score is higher
+    by more than `tie`, a fraction."""
     own, score = kept_of(rungs, standing.choice(tie).chosen), partial(expected_score, standing)
     averages = [rung for arm in standing.arms if (rung := kept_of(rungs, arm)) and rung.averages]
     best = max(averages, key=score, default=own)
@@ -120,9 +120,9 @@ def kept_among(standing: Standing, rungs: Sequence[Rung], tie: float) -> Rung | 
 def new_average(
     standing: Standing, rungs: Sequence[Rung], arms: Sequence[Arm], best: Rung, price: float
 ) -> Rung | None:
-    """Return the best average of the runs of one of these methods that is not among `rungs`.
+    """Return the average with the highest expected score, over these methods, that is not among `rungs` yet.
 
-    None if it is not expected to score above `best` by what its time is worth, `price` for a second.
+    None unless its expected gain over `best` exceeds the price of its seconds; `price` is the gain that one must yield.
     """
     new = [average for arm in arms if (average := average_of(rungs, arm))]
     found = max(new, key=partial(expected_score, standing), default=None)

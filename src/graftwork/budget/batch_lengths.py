@@ -16,7 +16,7 @@ from graftwork.train.answer_order import batches
 from graftwork.train.frozen_pass import batches_of_pass
 
 TIMED_AT_ONCE = 64  # examples in a timed batch
-Rows = NDArray[np.int64]  # numbers of examples within a split
+Rows = NDArray[np.int64]  # indices of examples within a split
 
 
 class Lengths:
@@ -32,7 +32,7 @@ class Lengths:
         return {name: self.backbone.encode(split.examples) for name, split in self.splits.items()}
 
     def of_pass(self, name: str, depth: int | None) -> int:
-        """Return the padded tokens of one frozen pass over a split that keeps the hidden states at `depth`, if any."""
+        """Return the padded tokens of a frozen pass over a split that keeps the states at `depth` (None: none)."""
         encoded = self.encoded[name]
         passes = batches_of_pass(encoded, depth)
         return sum(len(rows) * self.padded(encoded, int(rows[0])) for rows in passes)  # longest first

@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 
 class OverBudget(BaseException):
-    """The end of a run at the hard stop. Not an `Exception`: like Ctrl-C, it is no failure and leaves no receipt."""
+    """Raised to end a run at the hard stop. Not an `Exception`: like Ctrl-C it is no failure and leaves no receipt."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Lap:
 
     before: float  # spent in earlier laps
     began: Phase  # reading of the watch at its start
-    marks: Mapping[str, Any]
+    marks: Mapping[str, Any]  # meter -> what its `begin` returned
 
 
 class BudgetAccount:
@@ -84,7 +84,7 @@ class BudgetAccount:
     def spent(self) -> float:
         """Return the spent amount in the budget's unit.
 
-        The hard stop's timer may call it during a call, so a new lap replaces the old one in one assignment.
+        The hard stop's timer may call this method while it is running, so a new lap replaces the old one in one step.
         """
         lap, now = self._lap, self.watch.read()
         phase = now - lap.began
@@ -105,7 +105,7 @@ class BudgetAccount:
         return self.watch.read().wall_seconds
 
     def start_rating(self) -> None:
-        """Start the period whose spending rate `price` uses; the work from here on is like the work to come."""
+        """Start the period whose spending rate `price` uses; later work is assumed to be like the work from here on."""
         self._rated_from = (self.seconds(), self.spent())
 
     def price(self, seconds: float) -> float:
@@ -128,7 +128,7 @@ class BudgetAccount:
 
 @contextmanager
 def hard_stop(account: BudgetAccount, limit: float) -> Iterator[Callable[[], None]]:
-    """Yield a check that raises `OverBudget`, once, when more than `limit` is spent.
+    """Yield a check that raises `OverBudget` when more than `limit`, in the budget's unit, is spent.
 
     The caller calls it at every step; in the main thread, on systems with timers, a signal calls it as well, so that a
     long forward pass without steps is also stopped.

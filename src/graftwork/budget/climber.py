@@ -1,4 +1,4 @@
-"""The search of one climb: selection of the next run, the check that the budget allows it, and its outcome."""
+"""The search of `climb`: selection of the next run, the check that the budget allows it, and its outcome."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from graftwork.units import percent, show
 
 MARGIN = 1.1  # a run is started when the remaining budget is at least this multiple of its forecast
 HARD_STOP = 1.04  # multiple of the budget at which a run is stopped; cleaning up then ends below 1.05
-HOPELESS = 2.0  # a method that by its FLOPs needs this multiple of the remaining budget is not even measured
+HOPELESS = 2.0  # a method whose FLOPs need more than this multiple of the remaining budget is not even measured
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast that the FLOPs account for
-SECONDS_PER_FLOP = 1e-11  # until a method is measured; it only decides which one is measured first
+SECONDS_PER_FLOP = 1e-11  # used until a method is measured; it only decides which method is measured first
 MOST_SEEDS = 5  # seeds per method, at most
 OTHER_RATES = (2.0, 0.5)  # multiples of the best method's learning rate, tried once nothing else is worth its time
 SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # reasons for the end of a climb
-TIE = 0.001  # a fraction, a tenth of a point: of methods that are expected to be so close, the cheapest is chosen
+TIE = 0.001  # a tenth of a point, as a fraction: of methods with expected scores this close, the cheapest is chosen
 
 
 class Forecasts(Protocol):
@@ -49,7 +49,7 @@ class Forecasts(Protocol):
 
 
 class Climber:
-    """The state of one climb."""
+    """The state of one search within a budget. `worth` is a fraction of the headline metric."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Climber:
         self.progress, self.worth, self.tie = progress, worth, min(worth, TIE)
         self.standing = Standing.on(session.dataset, session.backbone)
         self.rungs: list[Rung] = []  # in the order of the decisions
-        self.first: dict[Arm, Rung] = {}  # method -> its run with the first seed, as far as it is known
+        self.first: dict[Arm, Rung] = {}  # method -> its rung with the first seed, whether executed or not
         self.closed: set[Arm] = set()  # methods that failed or that the budget does not pay for
         self._counted: set[Arm] = set()  # methods whose FLOPs were estimated
         self.stopped = ""  # why the climb ended; empty while it continues
@@ -73,14 +73,14 @@ class Climber:
         self.measuring = 0.0  # measuring time of a method that trains the network, as a multiple of its run time
 
     def unfit(self, method: ConfiguredMethod, backbone: bool = True) -> str:
-        """Return why a method can't be tried here, or an empty string; without `backbone` what the task forbids."""
+        """Return why a method can't be tried here, or an empty string; without `backbone`, only the task's reasons."""
         card = self.session.backbone.card if self.session.backbone and backbone else None
         return unfit(method.method, self.session.dataset.task, card)
 
     def climb(self, methods: Sequence[ConfiguredMethod], keep: Callable[[], object] = lambda: None) -> None:
-        """Execute the runs that are worth most, each measured first; call `keep` after every run.
+        """Execute the runs that are worth most, each forecast before it starts; call `keep` after every run.
 
-        A method without a backbone runs before anything is estimated of the others, so that there is soon a result.
+        The first run is of a method without a backbone, before other methods are estimated: so a result exists early.
         """
         for method in methods:
             self.session.spec(method, self.recipe, self.seed)  # raises for an invalid recipe before any run
@@ -103,12 +103,12 @@ class Climber:
         for method in methods:
             arm, rung = Arm.of(method), Rung(method, self.seed)
             if self.session.store.find(self.session.spec(method, self.recipe, self.seed).id) is not None:
-                rung.forecast = Forecast()  # it is there already
+                rung.forecast = Forecast()  # already stored: it takes no time
             self.first[arm] = rung
             self.standing.admit(arm)
 
     def _count(self, arms: Sequence[Arm]) -> bool:
-        """Estimate the FLOPs of those that have neither estimate nor forecast; False if that spent the budget."""
+        """Estimate the FLOPs of the arms without estimate and forecast; return False if that spent the budget."""
         try:
             with hard_stop(self.account, self.account.budget.amount) as check:
                 for arm in arms:
@@ -116,7 +116,7 @@ class Climber:
                     if rung.forecast is None and arm not in self._counted:
                         check()
                         self._report(rung, "estimating")
-                        with suppress(Exception):  # one that can't be built is reported when it is measured
+                        with suppress(Exception):  # a method that can't be built is reported when it is measured
                             rung.operations = self.forecasts.operations(rung.method)
                         self._counted.add(arm)
         except OverBudget:
@@ -142,7 +142,7 @@ class Climber:
         whole = self._whole()
         left = whole * self.account.left / self.account.budget.amount / MARGIN
         found = None
-        for hope in (1.0, HOPELESS):  # runs that fit come before measuring methods that may not
+        for hope in (1.0, HOPELESS):  # runs that fit the budget come before measuring methods that may not fit
             offers = {arm: self._offer(arm, left, hope) for arm in open_to}
             seconds = {arm: offer.seconds for arm, offer in offers.items()}
             shares = {arm: offer.kept for arm, offer in offers.items()}
@@ -165,7 +165,7 @@ class Climber:
         return rung
 
     def _one_more_to_average(self, seconds: Mapping[Arm, float], whole: float, left: float) -> tuple[Arm, float] | None:
-        """Return the method to run once more for the average of its runs, and its gain; None if none is worth it."""
+        """Return the method to run once more for its weight average, and the gain; None if no average is worth it."""
         alike = {arm: needed for arm, needed in seconds.items() if self._can_be_averaged(arm)}
         price, best = price_of_a_second(self.worth, whole), self.chosen()
         if best is None or not alike:
@@ -174,14 +174,14 @@ class Climber:
         return next_to_average(self.standing, self.rungs, alike, MOST_SEEDS, score, price, left)
 
     def _can_be_averaged(self, arm: Arm) -> bool:
-        """Return whether all runs of a method start from the same weights, and no average of them was below them."""
+        """Return whether all runs of a method start from the same weights, and its last average, if any, was kept."""
         card, first = self.session.backbone.card if self.session.backbone else None, self.first[arm]
         alike = arm.sort == TUNED and starts_alike(first.method.method, card)
         began = first.result is None or began_alike(self.session, first.result)
         return alike and began and worth_averaging(self.rungs, arm)
 
     def _average(self) -> Rung | None:
-        """Return the best average of runs that is not there yet, if it is expected to gain what its time is worth."""
+        """Return the best weight average that is not made yet, if its expected gain is worth its time."""
         arms = [arm for arm in self.standing.arms if self._can_be_averaged(arm)]
         best, price = self.chosen(), price_of_a_second(self.worth, self._whole())
         return new_average(self.standing, self.rungs, arms, best, price) if best else None
@@ -197,7 +197,7 @@ class Climber:
         return self.recipe if rung.part == 1 else replace(self.recipe, part=rung.part)
 
     def _whole(self) -> float:
-        """Return the budget in seconds."""
+        """Return the whole budget in seconds, at the present rate of spending."""
         return self.account.budget.amount / max(1e-12, self.account.price(1.0))
 
     def _try_other_rates(self) -> None:
@@ -223,10 +223,10 @@ class Climber:
         return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
 
     def _offer(self, arm: Arm, left: float, hope: float) -> PossibleRun:
-        """Return a method's next run, or a part of it where the whole does not fit into the `left` seconds.
+        """Return a method's next run, or the part of its steps that fits into the `left` seconds.
 
-        For a method that was never measured this is a guess, which counts as affordable unless it needs `hope` times
-        `left`.
+        For a method that was never measured this is a guess, which counts as affordable unless it needs more than
+        `hope` times `left`.
         """
         expected, rung = self._expected(arm), self.first[arm]
         can_be_cut = self.recipe.epochs is None and arm.sort == TUNED
@@ -300,7 +300,7 @@ class Climber:
         rung.decision, rung.reason = "not affordable", f"{reason}, left {self._show(max(0.0, self.account.left))}"
 
     def _run(self, rung: Rung) -> bool:
-        """Execute an ordinary run; return whether it ended. A stopped run leaves at most its checkpoint."""
+        """Execute a rung's run; return False if the hard stop ended it. A stopped run leaves at most its checkpoint."""
         began = self.account.seconds()
         self.rungs.append(rung)
         if rung.averages is None:
@@ -379,13 +379,13 @@ class Climber:
         return None
 
     def _gain(self, arm: Arm) -> float | None:
-        """Return the expected gain of one more run of a method; None if nothing has run or it is no candidate."""
+        """Return the expected gain of one more run of a method; None if nothing has run or it is not a candidate."""
         there = self.standing.posterior
         return expected_gain(there, arm, there.ran) if there.ran and arm in there.arms else None
 
     def chosen(self) -> Rung | None:
-        """Return the run to keep: of the cheapest method among those expected to be best, the average of its runs, or
-        the best on validation. An average of another method is kept if it is expected to score higher by `tie`."""
+        """Return the rung to keep: the chosen method's weight average or its best run on validation, or an average of
+        another method that is expected to score higher by more than `tie`. None before the first score."""
         if not self.standing.run_scores:
             return None
         return kept_among(self.standing, self.rungs, self.tie)

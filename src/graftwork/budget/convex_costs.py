@@ -1,6 +1,6 @@
-"""Forecast of the cost of convex fits on frozen features: on all rows, from fits on a few.
+"""Forecast of the time of convex fits on frozen features, extrapolated from fits on a few rows.
 
-The number of evaluations of the loss hardly depends on the rows; the time of each does.
+The number of loss evaluations hardly depends on the number of rows; the time of each evaluation does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graftwork.core.model import joined_width
 from graftwork.core.task import Split
 from graftwork.train.linear_fit import kept_targets
 
-EVALUATIONS_GROW = 0.09  # relative increase of a convex fit's evaluations when the rows grow by e (docs/log.md)
+EVALUATIONS_GROW = 0.09  # relative increase of loss evaluations when the number of rows grows e-fold (docs/log.md)
 
 
 class ConvexCosts:
@@ -28,7 +28,7 @@ class ConvexCosts:
         self._evaluations: dict[int, float] = {}  # rows -> seconds of one evaluation of a convex fit
 
     def seconds(self, taken: float, evaluations: int, rows: int) -> float:
-        """Return the seconds on all rows of fits that took `taken` seconds and `evaluations` of the loss on `rows`."""
+        """Return the seconds of fits on all rows; on `rows` rows they took `taken` seconds and `evaluations` losses."""
         total, tried = (self.features(count) for count in (len(self.train.examples), rows))
         more = self._evaluation_seconds(total) - self._evaluation_seconds(tried) if evaluations else 0.0
         grown = 1 + EVALUATIONS_GROW * math.log(max(1.0, total / tried))
@@ -43,7 +43,7 @@ class ConvexCosts:
         return max(1, min(encoded.kept // encoded.towers, round(rows * read)))
 
     def _evaluation_seconds(self, rows: int) -> float:
-        """Return the seconds of one evaluation (forward and backward) of a convex fit's loss on `rows` features."""
+        """Return the seconds of one evaluation (forward and backward) of a convex fit's loss on `rows` feature rows."""
         if rows not in self._evaluations:
             encoded, kind = self.lengths.encoded["train"], self.setting.kind
             read = self.lengths.backbone.card.read_widths(kind.per_word)[-1]

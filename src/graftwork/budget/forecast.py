@@ -1,4 +1,4 @@
-"""The forecast time of a run, part by part, and that of a share of its steps."""
+"""The forecast time of a run, part by part, for all of its steps or for a share of them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-LEAST_PART, PARTS = 4, 20  # a run is cut to 4 twentieths of its steps at least
+LEAST_PART, PARTS = 4, 20  # a shortened run keeps at least 4 twentieths of its steps
 
 
 @dataclass(frozen=True)
 class Forecast:
     """The forecast seconds of a run, part by part."""
 
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)  # part of the run, such as "steps" -> seconds
     step: tuple[float, float] | None = None  # seconds of a step are [0] + [1] x padded tokens
     epochs: int = 0  # epochs of the whole run; 0: it does not train in epochs
     part: float = 1.0  # share of the run's steps that is forecast
@@ -31,7 +31,7 @@ class Forecast:
         return next((one for one in shorter if one.seconds <= seconds), self)
 
     def _of(self, part: float) -> Forecast:
-        """Forecast a part of the steps. Validation runs before the first epoch and after each (`train/recipe.py`)."""
+        """Return the forecast for a share of the steps. Validation runs before the first epoch and after each."""
         shares = {"steps": part, "validation": (math.ceil(part * self.epochs) + 1) / (self.epochs + 1)}
         parts = {name: shares.get(name, 1.0) * seconds for name, seconds in self.parts.items()}
         return replace(self, parts=parts, part=part)

@@ -1,8 +1,8 @@
 """Forecasts of run times: a few real steps of a run, timed on this machine and extrapolated.
 
-The number of operations of a method is known; their speed on a machine is not: it depends on lengths, on what is frozen
-and on the load. So a method is fitted to a sample (a few batches of the run's own order, each length twice or more),
-and the times are derived from the calls that it made. Steps cost a + b x padded tokens.
+The FLOPs of a method are known, but not their speed, which depends on the machine, its load, the lengths of the texts
+and on what is frozen. So a method is fitted to a sample (a few batches in the run's own order, each length at least
+twice), and the times of its calls are extrapolated. A step is taken to cost a + b x padded tokens seconds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ REPEATS = (2, 4)  # timings per length after its warm-up: at least, at most
 PASS_SHARE, PASS_TOKENS = 0.01, (256, 2048)  # share of a frozen pass's tokens that are timed, within these bounds
 ROWS_SHARE, ROWS_AT_LEAST = 0.05, 50  # share and minimum of the rows that a method without a backbone is timed on
 FILES = 8  # files that a run writes, for any method
-TRAINING = ("building", "steps", "validation")  # parts of a forecast that each training of a run takes
+TRAINING = ("building", "steps", "validation")  # parts of a forecast that every training of a run repeats
 
 
 class Forecaster:
@@ -68,12 +68,12 @@ class Forecaster:
         task = session.dataset.task
         self.kind = kinds.get(task.kind)
         self.setting = Setting(task, self.kind, session.backbone)
-        self.planned: Sequence[ConfiguredMethod] = ()  # methods that may run, until their frozen pass is settled
-        self._others: dict[str, Forecaster] = {}  # name of a method -> that of its runs on another reading
+        self.planned: Sequence[ConfiguredMethod] = ()  # candidate methods; emptied once their frozen pass has its depth
+        self._others: dict[str, Forecaster] = {}  # name of an `OtherReading` method -> the forecaster on its backbone
 
     @cached_property
     def _shortest(self) -> tuple[int, Inputs, tuple[Tensor, ...], float]:
-        """The row of the shortest example of train, its inputs, its states, and the FLOPs of all blocks on it."""
+        """The index of train's shortest example, its inputs, its hidden states, and the FLOPs of all blocks on it."""
         encoded = self.lengths.encoded["train"]
         row = int(np.argmin(encoded.lengths))
         inputs = self.backbone.collate(encoded, encoded.sequences([row]))
@@ -86,7 +86,7 @@ class Forecaster:
             return 0.0
         if isinstance(method.method, OtherReading):
             return self._other(method).operations(parse_method(cast(Over, method.method).by))
-        if self.session.frozen is not None and self.planned:  # the probe and the dearest of them share a frozen pass
+        if self.session.frozen is not None and self.planned:  # the probe and the costliest method share one pass
             self.session.frozen.keeps, self.planned = self.first_start(self.planned), ()
         encoded = self.lengths.encoded["train"]
         row, inputs, states, forward = self._shortest
@@ -134,7 +134,7 @@ class Forecaster:
         return self._from_steps(method) if by_steps else self._from_features(method)
 
     def _other(self, method: ConfiguredMethod) -> Forecaster:
-        """Return the forecaster on the backbone that a method fits the wrapped one on, whose passes are its own."""
+        """Return the forecaster of an `OtherReading` method: on the backbone of that reading, with its own passes."""
         name, reads = method.config["name"], cast(OtherReading, method.method)
         if name not in self._others:
             session = replace(self.session, backbone=reads.reading(self.backbone), frozen=FrozenStore())
@@ -161,7 +161,7 @@ class Forecaster:
 
     @cached_property
     def writing(self) -> WritingCosts | None:
-        """The costs of writing texts; None for a task without written answers."""
+        """The costs of generating texts; None for a task whose predictions are not texts."""
         backbone = self.session.backbone
         if backbone is None or not backbone.card.writes or not isinstance(self.kind, WritesTexts):
             return None
@@ -197,7 +197,7 @@ class Forecaster:
 
     @cached_property
     def answering_flops(self) -> float:
-        """Estimate the FLOPs of answering validation and test, from one short example."""
+        """Estimate the FLOPs of predicting validation and test, from one short example."""
         _, inputs, _, forward = self._shortest
         tokens = self.lengths.of_answers("validation") + self.lengths.of_answers("test")
         return forward / inputs["attention_mask"].numel() * tokens
@@ -221,7 +221,7 @@ class Forecaster:
     def _prefix(self, depth: int | None) -> float:
         """Return the seconds of the frozen passes of a run that are not cached yet."""
         if self.writing is not None and depth is None:
-            return 0.0  # it is made for states alone
+            return 0.0  # a network that writes texts needs the pass only for kept states
         assert self.session.frozen is not None
         data, holds, reading = self.session.dataset, self.session.frozen.holds, reading_part(self.backbone)
         wanted = [s for s in (data.train, data.validation) if not holds(reading, data.digest, s, depth)]
@@ -230,7 +230,7 @@ class Forecaster:
     # The sample of a run
 
     def _sample(self, recipe: Mapping[str, Any]) -> tuple[Rows, list[Rows], list[int]]:
-        """Return rows of train, the batches of them to time, and the padded tokens of each distinct batch.
+        """Return indices of train, the batches to time (indices into these), and each distinct batch's padded tokens.
 
         The distinct batches are full batches of the run's first epoch with different lengths; they alternate.
         """
@@ -245,7 +245,7 @@ class Forecaster:
         return rows, [np.searchsorted(rows, batch) for batch in sorts.values()] * (1 + repeats), list(sorts)
 
     def _epoch(self, recipe: Mapping[str, Any]) -> list[tuple[Rows, int]]:
-        """Return the batches of the first epoch, each with its padded tokens; targets of texts are tokens too."""
+        """Return the batches of the first epoch, each with its padded tokens; tokens of target texts are included."""
         epoch = self.lengths.of_epoch(recipe["batch_size"], derive(self.seed, "order"))
         if self.writing is None:
             return epoch
@@ -273,16 +273,13 @@ class Forecaster:
         return Forecast({"fit": fit} | self._afterwards(fitted, evaluation, self._one(fitted)))
 
     def _from_features(self, method: ConfiguredMethod) -> Forecast:
-        """Forecast a method on frozen features.
-
-        The number of evaluations of a convex fit hardly depends on the rows; the time of each does.
-        """
+        """Forecast a method on frozen features from one pilot fit; `ConvexCosts` extrapolates its time to all rows."""
         rows, _, _ = self._sample(self._recipe(method))
         checked = self.lengths.middling("validation")
         fitted, trace = self._pilot(method, rows, checked)
         began, ended = trace.last("given", otherwise=trace.began), trace.ended
         last = trace.last("went on", otherwise=ended)
-        mixed = min(trace.times("scored", after=last), default=last)  # the mix is learned in batches from last to mixed
+        mixed = min(trace.times("scored", after=last), default=last)  # the scalar mix is learned from `last` to `mixed`
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
         total = len(self.session.dataset.train.examples)
         growth = math.ceil(self.convex.features(total) / BATCH) / math.ceil(self.convex.features(len(rows)) / BATCH)
@@ -291,7 +288,7 @@ class Forecaster:
         return Forecast({"prefix": self._prefix(None), "fit": fits} | after)
 
     def _from_steps(self, method: ConfiguredMethod) -> Forecast:
-        """Forecast a method trained by gradient: timed steps, a validation, and the work before the first step."""
+        """Forecast a method trained by gradient descent from timed steps, a validation, and the work before them."""
         recipe = self._recipe(method)
         rows, batches, sizes = self._sample(recipe)
         checked = self.lengths.middling("validation")
@@ -304,7 +301,7 @@ class Forecaster:
         heads = trace.times("scored", before=begins)  # the last one is the validation before the first step
         given = trace.last("given", otherwise=trace.began)
         head = heads[-2] if len(heads) > 1 else given
-        looked = trace.times("scored", after=ends) or trace.times("validated", after=ends)  # texts have a loss alone
+        looked = trace.times("scored", after=ends) or trace.times("validated", after=ends)  # texts have only a loss
         look = (min(looked, default=ends) - ends) * self._looked_at(checked)
         keep = trace.ended - max(looked, default=trace.ended)  # seconds of copying the best weights
         model = getattr(fitted, "model", None)
@@ -320,7 +317,7 @@ class Forecaster:
         return Forecast(parts | self._after_backbone(fitted, checked), step, recipe["epochs"])
 
     def _looked_at(self, checked: Rows) -> float:
-        """Return how often the work of validating the rows `checked` is in that of validating all."""
+        """Return the work of validating all rows, as a multiple of that of validating the rows `checked`."""
         if self.writing is not None:
             return self.writing.validated() / self.writing.validated(checked)
         return self.lengths.of_answers("validation") / self.lengths.of_answers("validation", checked)
@@ -344,7 +341,7 @@ class Forecaster:
     def _after_backbone(self, fitted: Fitted, checked: Rows, deepest: int = 0) -> dict[str, float]:
         """Forecast the work after the fit of a method with a backbone.
 
-        The block of a probe is chosen on few rows here, so that of the real run may be as deep as `deepest`.
+        The pilot chooses a probe's block on few rows; the block of the real run may be as deep as `deepest`.
         """
         if self.writing is not None and isinstance(fitted, FittedWriter):
             speed = self.writing.speed(fitted.model)
@@ -358,13 +355,13 @@ class Forecaster:
         return self._afterwards(fitted, rate * tokens, self._one(fitted))
 
     def _one(self, fitted: Fitted) -> float:
-        """Return the seconds of answering one row."""
+        """Return the seconds of predicting one row."""
         return self._answering(fitted, self.session.dataset.test, np.array([0]))
 
     def _afterwards(self, fitted: Fitted, evaluation: float, one: float) -> dict[str, float]:
         """Return the parts after the fit: evaluation (the given seconds), saving, and the speed measurement.
 
-        `one`: the seconds of answering one row.
+        `one`: the seconds of predicting one row.
         """
         data = self.session.dataset
         tested = len(data.test.examples)

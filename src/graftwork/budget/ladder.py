@@ -58,7 +58,7 @@ class Ladder:
 
     @property
     def answer(self) -> str:
-        """The chosen method with its scores, and how far it may be below the best."""
+        """The chosen method with its scores and its expected shortfall below the best method, as text."""
         return "\n".join(answer_lines(self.content))
 
     def __repr__(self) -> str:
@@ -93,13 +93,15 @@ def climb(
 ) -> Ladder:
     """Find the best method within `budget`: a time, an energy, or money ("5min", "3Wh", "1EUR").
 
-    `task` is a `Task` or what `Task.from_data` takes.
+    `task` is a `Task` or what `Task.from_data` takes. `rungs` are the methods to try (default: those with a `LADDER`
+    entry that fit the task).
 
-    `rungs` are the methods to try; by default those that have a `LADDER` and fit the task. The search ends when no
-    further run is expected to gain what it costs; the whole budget is worth a tenth of `worth` points. Everything
-    counts: reading the data, opening the backbone, measuring, and what `watch` has counted before the call. `out`
-    (default `ladders/<task>`) receives `ladder.json`, rewritten after every run, so that the best choice so far remains
-    however the climb ends (the budget, Ctrl-C, a kill); the runs are ordinary ones.
+    The search ends when no further run is expected to gain what it costs. The whole budget costs a tenth of `worth`
+    points (0.05 at most), and a run its share of that. The budget also pays for reading the data, opening the
+    backbone, measuring run times, and what `watch` has counted before the call.
+
+    `out` (default `ladders/<task>`) receives `ladder.json`, rewritten after every run, so that the best choice so far
+    is kept however the search ends (the budget, Ctrl-C, a killed process). The runs are ordinary ones.
 
     Raises `GraftworkError` for bad data or settings, and if the budget does not pay for a single run.
     """

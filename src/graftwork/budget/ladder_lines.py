@@ -1,4 +1,4 @@
-"""A ladder in words: the answer, what was spent, a line for each run, and one for each reason not to run more."""
+"""A ladder as text: the chosen method, the amount spent, a line per run, and the methods that were not run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _is_left_out(rung: Mapping[str, Any]) -> bool:
 
 
 def _left_out_lines(content: Mapping[str, Any]) -> list[str]:
-    """Return a line for each reason, with its methods."""
+    """Return a line for each reason not to run methods, with these methods."""
     found: dict[str, list[str]] = {}
     for rung in filter(_is_left_out, content["rungs"]):
         gain = rung["expected_gain"]
@@ -81,7 +81,7 @@ def answer_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def _why_ended(content: Mapping[str, Any]) -> str:
-    """Format why the search ended and the best run not made: `… is worth it (next: full, +0.02 points expected)`."""
+    """Return why the search ended, and the best run not made: `… is worth it (next: full, 0.02 points expected)`."""
     left = [rung for rung in content["rungs"] if rung["expected_gain"] is not None and rung["decision"] in LEFT_OUT]
     best = max(left, key=lambda rung: float(rung["expected_gain"]), default=None)
     told = f" (next: {best['method']}, {percent(best['expected_gain'], 2)} points expected)" if best else ""

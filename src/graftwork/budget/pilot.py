@@ -82,7 +82,7 @@ class _ReportingKind:
 
 @dataclass(frozen=True)
 class _ReportingPasses:
-    """Frozen passes that report when one is asked for and given."""
+    """Frozen passes that report when one is requested and when it is returned."""
 
     passes: FrozenPasses
     trace: Trace
@@ -103,10 +103,11 @@ def fit_pilot(
     checked: Rows,
     batches: Sequence[Rows] = (),
 ) -> tuple[Fitted, Trace]:
-    """Fit to `rows` of train, validating on the rows `checked`; `batches` (indices into `rows`) form the only epoch.
+    """Fit a method to `rows` of train and validate it on the rows `checked`; return the fitted method and its trace.
 
-    Marks: "began", "asked" (a frozen pass is requested), "given" (it is returned), "loss", "scored", "went on" (a step
-    or a block is done), "validated" (an epoch is, whether by a score or by the loss of texts), "ended".
+    `batches` (indices into `rows`) form the only epoch. Marks of the trace: "began", "asked" (a frozen pass is
+    requested), "given" (it is returned), "loss", "scored", "went on" (a step or a block is done), "validated" (an epoch
+    was validated, by a score or by the loss of texts), "ended".
     """
     task, trace = session.dataset.task, Trace(clock)
     train, validation = _part(session.dataset.train, rows), _part(session.dataset.validation, checked)

@@ -1,4 +1,4 @@
-"""A rung of a climb: one run, what was forecast of it and what became of it; and a run that is only possible yet."""
+"""A rung, one run of `climb` with its forecast and its outcome; and a possible run, which is not decided on yet."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Rung:
 
     method: ConfiguredMethod
     seed: int = 0
-    averages: ConfiguredMethod | None = None  # the method whose runs with this seed and the next ones it averages
-    operations: float = 0.0
-    part: float = 1.0  # share of its recipe's steps; below 1 where the budget does not pay for all
+    averages: ConfiguredMethod | None = None  # of an average: the method whose runs, from this seed on, it averages
+    operations: float = 0.0  # estimated FLOPs of the fit
+    part: float = 1.0  # share of its recipe's steps; below 1 if the budget does not pay for all of them
     gain: float | None = None  # expected gain, a fraction; None for a run that is made in any case
     forecast: Forecast | None = None
     measuring_seconds: float = 0.0
@@ -36,7 +36,7 @@ class Rung:
 
     @property
     def arm(self) -> Arm:
-        """The method that the run is of; of an average that whose runs are averaged."""
+        """The arm of the run's method; for an average, the arm of the method whose runs are averaged."""
         return Arm.of(self.averages or self.method)
 
 
@@ -54,7 +54,7 @@ def kept_gain(part: float) -> float:
 
 
 def search_record(rung: Rung, rungs: Sequence[Rung]) -> SearchRecord:
-    """Return the search record for the receipt of a run at another learning rate: the runs at earlier rates."""
+    """Return the receipt's record of the learning rates tried before; `NOTHING_TRIED` if the rate was not searched."""
     method = rung.averages or rung.method
     name, rate = method.config["name"], method.config.get("learning_rate")
     before = [other for other in rungs if other.result and other.method.config["name"] == name]

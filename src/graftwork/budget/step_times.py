@@ -1,4 +1,4 @@
-"""The times of timed steps: a line through their lengths."""
+"""The time of a training step as a linear function of its padded tokens, fitted to timed steps."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 
 def step_times(ends: Sequence[float], sizes: Sequence[int]) -> tuple[tuple[float, float], float]:
-    """Derive the step time (a, b) and the extra seconds of the first step of a length from the end times of steps.
+    """Fit step seconds = a + b x padded tokens to the end times of steps.
 
-    The batches alternate between these `sizes` (padded tokens).
+    The batches cycle through `sizes` (padded tokens). Return (a, b), and the extra seconds of a first step of a size.
     """
     taken = np.diff(ends)  # the very first step has no start time
     firsts, others = taken[: len(sizes) - 1], taken[len(sizes) - 1 :].reshape(-1, len(sizes))

@@ -1,7 +1,7 @@
-"""Costs of generated texts, known before a run: target positions in training, and the time of writing token by token.
+"""Costs of text generation, estimated before a run: target tokens in training, and the time of decoding.
 
-A batch is written until its longest text has ended, so it takes as many steps of the decoder as that has tokens; a step
-takes a + b x rows. How long texts become is seen by writing a batch on trial.
+A batch is decoded until its longest text has ended, so it takes as many decoder steps as that text has tokens; a step
+takes a + b x rows seconds. A trial batch shows how long the texts become.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from graftwork.train.batches import by_length
 from graftwork.train.flops import count_flops
 from graftwork.train.text_loop import padded_tokens, write
 
-BRIEF = 8  # tokens of a text that is written to time one row
-ENOUGH = 3  # a text on trial is cut at so many times the tokens of a long target, and then counts as long as may be
+BRIEF = 8  # tokens that are decoded to time a single row
+ENOUGH = 3  # a trial text is cut at this multiple of the tokens of a long target, and then counts as the longest
 LONG_TARGET = 0.95  # quantile of the targets' tokens
 FORWARD = 1 / 3  # FLOPs of a forward pass relative to those of a training step
 
@@ -42,9 +42,9 @@ def longest_of(tokens: NDArray[np.int64], rows: int) -> float:
 
 @dataclass(frozen=True)
 class WritingSpeed:
-    """The speed of a network that writes, and the lengths of its texts."""
+    """The speed of a network that generates texts, and the lengths of its texts."""
 
-    reading: float  # seconds per padded token read
+    reading: float  # seconds per padded source token encoded
     step: tuple[float, float]  # seconds of a step of the decoder are [0] + [1] x rows
     texts: Rows  # tokens of each text written on trial
 
@@ -65,7 +65,7 @@ class WritingCosts:
 
     @cached_property
     def targets(self) -> dict[str, Rows]:
-        """The tokens (N,) of the first references of train and validation. Those of test are not looked at."""
+        """The tokens (N,) of the first references of train and validation. References of test are not used."""
         seen = (self.data.train, self.data.validation)
         return {split.name: self._tokens([target[0] for target in split.targets]) for split in seen}
 
@@ -74,14 +74,14 @@ class WritingCosts:
         return len(rows) * int(self.targets[name][rows].max())
 
     def validated(self, rows: Rows | None = None) -> int:
-        """Return the padded tokens, read and written, of the loss on these rows of validation (None: all)."""
+        """Return the padded tokens, source and target, of the loss on these rows of validation (None: all)."""
         read, wrote = self.lengths.encoded["validation"].lengths, self.targets["validation"]
         rows = np.arange(len(read)) if rows is None else rows
         batches = by_length(read[rows] + wrote[rows], TOKENS_AT_ONCE, EXAMPLES_AT_ONCE)
         return sum(len(batch) * int(read[rows[batch]].max() + wrote[rows[batch]].max()) for batch in batches)
 
     def training_flops(self, model: Model, recipe: Mapping[str, Any]) -> float:
-        """Estimate the FLOPs of training and of its validations from one example of middling length."""
+        """Estimate the FLOPs of training and of its validations from one example of about median length."""
         encoded, row = self.lengths.encoded["train"], int(self.lengths.middling("train")[0])
         inputs = self.lengths.backbone.collate(encoded, encoded.sequences([row]))
         text = self.data.train.examples[row].target[0]
@@ -95,7 +95,7 @@ class WritingCosts:
         return float(flops / (inputs["attention_mask"].numel() + tokens.numel()) * positions)
 
     def speed(self, model: Model) -> WritingSpeed:
-        """Time how `model` writes: one row for a few tokens, and a batch of middling lengths until most texts end."""
+        """Time how `model` writes: one row for a few tokens, and a batch of middle lengths until most texts end."""
         batches = self._batches("validation")
         many, one = batches[len(batches) // 2], batches[len(batches) // 2][:1]
         self._timed(model, one, 1)  # warm-up
@@ -114,19 +114,19 @@ class WritingCosts:
         return sum(speed.seconds(len(batch), self._longest(name, batch)) for batch in self._batches(name, rows))
 
     def of_run(self, speed: WritingSpeed) -> float:
-        """Return the seconds of all writing in a run: validation, test, the self-test, and to measure the speed."""
+        """Return the seconds of all writing in a run: validation, test, self-test and speed measurement."""
         written = (("validation", None), ("test", None), ("test", answer_speed.MANY), ("test", SELF_TEST_EXAMPLES))
         ones = answer_speed.WARM_UPS + 2
         return sum(self.seconds(speed, *part) for part in written) + ones * self.of_one(speed)
 
     @cached_property
     def untrained(self) -> WritingSpeed:
-        """The speed of the network as it is."""
+        """The speed of the backbone before any training."""
         return self.speed(Model(self.lengths.backbone, kinds.get(self.data.task.kind), self.data.task, 1))
 
     @cached_property
     def seconds_per_flop(self) -> float:
-        """The seconds of a FLOP of the encoder."""
+        """Seconds per FLOP of the encoder."""
         batches = self._batches("train")
         inputs = self.lengths.backbone.collate(self.lengths.encoded["train"], batches[len(batches) // 2].tolist())
         with torch.no_grad():
@@ -134,7 +134,7 @@ class WritingCosts:
             return median_seconds(self.clock, lambda: self.lengths.backbone.states(inputs)) / flops
 
     def of_one(self, speed: WritingSpeed) -> float:
-        """Return the seconds of writing one text of test of middling length."""
+        """Return the seconds of writing one text for a test row of about median length."""
         return speed.seconds(1, self._longest("test", self.lengths.middling("test")[:1]))
 
     def _longest(self, name: str, rows: Rows) -> int:
@@ -152,7 +152,7 @@ class WritingCosts:
         return max(0.0, seconds - first) / max(1, int(tokens.max()) - 1)
 
     def _timed(self, model: Model, rows: Rows, longest: int) -> tuple[float, Rows]:
-        """Write texts of at most `longest` tokens for rows of validation; return the seconds and their tokens (S,)."""
+        """Write texts of at most `longest` tokens for validation rows; return the seconds and the text lengths (S,)."""
         examples = [self.data.validation.examples[row] for row in rows]
         began = self.clock()
         told = write(model, self.lengths.backbone.encode(examples), replace(self.search, longest=longest))

@@ -20,10 +20,10 @@ CHEAP_SHARE = 0.005  # share of a price below which another price is next to not
 
 
 def advice(board: Board) -> list[str]:
-    """Return at most six lines, of about 100 characters with short names; one line if the board chose no method.
+    """Return at most six lines of about 100 characters (with short names); one line if the board chose no method.
 
-    One more comes first where the backbone can't read the texts, and after the first one on the average of the method's
-    runs, on which module to ship where modules were compressed, and on each metric that ranks another method higher.
+    Further lines are added where they apply: first, that the backbone can't encode the texts; and after the line on the
+    chosen method, the average of its runs, the module to ship, and each metric that ranks another method higher.
     """
     rows = {row["method"]: row for row in scored(board)}
     share = board.get("data_report", {}).get("unknown_token_shares", {}).get("train", 0.0)
@@ -33,7 +33,7 @@ def advice(board: Board) -> list[str]:
 
 
 def _choice(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the lines on the chosen method; `rows` are those with scores, by method."""
+    """Return the lines on the chosen method; `rows` has the rows with scores, by method."""
     if not rows:
         return ["No method finished."]
     decision = board.get("decision")
@@ -88,7 +88,7 @@ def _score(row: Mapping[str, Any], board: Board) -> str:
 
 
 def _disagreeing(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return `By bleu adapter is ahead: 9.7 to 5.4 (1.2 … 7.4 points).` of each metric by which another one is."""
+    """Return `By bleu adapter is ahead: 9.7 to 5.4 (1.2 … 7.4 points).` for each metric that ranks another higher."""
     told = []
     for one in board.get("disagreements", ()):
         ahead, behind = (percent(rows[one[name]]["scores"][one["metric"]]["mean"]) for name in ("method", "chosen"))

@@ -19,9 +19,10 @@ from graftwork.units import error_rate, percent, several, show
 
 
 def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | None:
-    """Execute the average of the runs of a method, and return what a board says of it.
+    """Average the weights of a method's runs without training, and return what a board says about this average.
 
-    None unless there are two runs or more with successive seeds and modules that started alike, or if it failed.
+    None if the average fails, if there are fewer than two successful runs or their seeds are not successive, if the
+    runs differ in their initial weights or lack modules, or if only some sources of variation differ between them.
     """
     entry = next(entry for entry in runner.entries if entry.arm == chosen)
     session, runs = runner.session, [run for run in entry.runs if run.status == "ok"]
@@ -37,7 +38,7 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
     order = RunOrder(item.label, item, runner.recipe, first, "average of its runs")
     try:
         _, result, known = next(iter(runner.crew([order], lambda place, done, text: told(order, done, text))))
-    except GraftworkError:  # the comparison is there all the same
+    except GraftworkError:  # the board is complete without it
         return None
     if result.status != "ok":
         return None
@@ -61,7 +62,7 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
 
 
 def with_average(row: Mapping[str, Any], board: Board) -> Mapping[str, Any]:
-    """Return a row of a board with the average before its runs, where the average is kept."""
+    """Return a row of a board; if the average of its runs is kept, the average comes first among the row's runs."""
     found = kept_average(board)
     if found is None or found["of"] != row["method"]:
         return row
@@ -69,7 +70,7 @@ def with_average(row: Mapping[str, Any], board: Board) -> Mapping[str, Any]:
 
 
 def kept_average(board: Board) -> Mapping[str, Any] | None:
-    """Return the average of the chosen method's runs; None if there is none, or if it is below them on validation."""
+    """Return the average of the chosen method's runs; None without one, or if it is below their mean on validation."""
     found = board.get("averaged")
     return found if found and found["kept"] else None
 

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 from markupsafe import Markup
 
-WIDTH = 800  # of a chart, in its own pixels; the page scales it
+WIDTH = 800  # width of a chart in SVG pixels; the page scales it
 LETTER = 7.0  # average width of a letter, in pixels, at the charts' font size
 COLOURS = tuple(f"var(--chart{at})" for at in range(8))
 INK, ACCENT, FAINT = "var(--ink)", "var(--accent)", "var(--faint)"
@@ -18,7 +18,7 @@ _TOP, _RIGHT, _BOTTOM = 16.0, 32.0, 54.0  # margins
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `low` to `high`, with `ticks` as (value, text); with `log` its values are positive."""
+    """An axis from `low` to `high`, with `ticks` as (value, text); `log`: a log axis, whose values are positive."""
 
     title: str
     low: float
@@ -45,11 +45,11 @@ class Label:
 
 @dataclass(frozen=True)
 class Series:
-    """N points, drawn alike."""
+    """N points in one style."""
 
     x: Sequence[float]
     y: Sequence[float]
-    titles: Sequence[str] = ()  # one per point, shown where the pointer rests on it
+    titles: Sequence[str] = ()  # one per point: its tooltip
     name: str = ""  # in the legend; empty: not listed
     colour: str = FAINT
     mark: str = "dot"  # "dot", "diamond", "open" (a diamond that is not filled), "specks" (bare dots), or "" for none
@@ -62,9 +62,9 @@ class Series:
 
 
 def draw(series: Sequence[Series], x: Axis, y: Axis, height: int, about: str, width: int = WIDTH) -> Markup:
-    """Return a chart as SVG, with a legend of the named series; `about` says to a screen reader what it shows.
+    """Return a chart as SVG, with a legend of the named series; `about` describes it for screen readers.
 
-    Points outside the axes are left out, intervals are cut at them. All text is escaped.
+    `width` and `height` are in pixels. Points outside the axes are left out, intervals are cut. All text is escaped.
     """
     frame = _Frame.around(x, y, height, width)
     parts = [_axes(frame), *(_series(one, frame) for one in series)]
@@ -166,7 +166,7 @@ def _series(one: Series, frame: _Frame) -> Markup:
 
 
 def _specks(one: Series, frame: _Frame) -> Markup:
-    """Return all points as one path, whose round ends are the dots: a tenth of the bytes."""
+    """Return all points as one path with round line caps as the dots: a tenth of the bytes of circles."""
     places = [frame.place(x, y) for x, y in zip(one.x, one.y, strict=True) if frame.holds(x, y)]
     return Markup('<path class="specks" stroke-width="{:g}" d="{}"/>').format(
         2 * one.size, "".join(f"M{x:g} {y:g}h0" for x, y in places)

@@ -78,8 +78,8 @@ def compare_tasks(
     """Compare methods on each of `tasks` (tasks, task files, or what `Task.from_data` takes), then over all of them.
 
     Arguments given here take precedence over a task file's settings of its comparison (backbone, methods, seeds …),
-    and these over the defaults of `compare`. Ratios are to the method labelled `against` (default: `full`). `out`
-    (default `boards/tasks`) receives `tasks.json`, `tasks.html` and a folder for the board of each task.
+    and these over the defaults of `compare`. Ratios of scores are to the method labelled `against` (default: `full`).
+    `out` (default `boards/tasks`) receives `tasks.json`, `tasks.html` and a folder for the board of each task.
 
     A failed task is listed, and counts in no summary. Raises `GraftworkError` for bad settings, before any run.
     """

@@ -108,9 +108,9 @@ def curve(
     A size is a number of rows per class ("8/class") or a share ("10%"); within each class, the larger subsets of a draw
     contain the smaller ones, and subsets are a pure function of `seed`, the draw and the rows. At most as many
     validation rows as training rows are used for choices.
-    `random:` before a method runs it on the same architecture with fresh weights. At `reference_sizes`, whether or not
-    they are among `sizes`, only the methods that start from no pretrained weights run. Methods run in full, at their
-    own learning rates, with the number of the draw as their seed; `jobs` runs are concurrent, as in `compare`.
+    A method with the prefix `random:` runs on the same architecture with fresh weights. At `reference_sizes`, even if
+    they are also among `sizes`, only methods without pretrained weights run. Methods run in full, at their own learning
+    rates, with the number of the draw as their seed; `jobs` runs are concurrent, as in `compare`.
 
     `out` (default `curves/<task>`) receives `curve.json` and `report.html`; the same call resumes an interrupted one.
     Raises `GraftworkError` for bad data or settings; a failed run is noted.
@@ -192,8 +192,8 @@ def _courses(
 ) -> tuple[list[SizeRuns], list[str]]:
     """Return the methods that run at each size, from small to large, and notes on the sizes.
 
-    At the sizes `apart` no method that transfers runs. Raises `ConfigError` if no size remains, or if no method but the
-    majority class runs at the sizes apart.
+    At the sizes `apart` (`reference_sizes`) only methods without pretrained weights run. Raises `ConfigError` if none
+    of the other sizes remains, or if only the majority class would run at the sizes `apart`.
     """
     references = [way for way in ways if not transfers(way.item, _card(sessions[way.fresh]))]
     if apart and all(way.label == MAJORITY for way in references):

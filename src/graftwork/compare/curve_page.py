@@ -70,7 +70,7 @@ def curve_chart(curve: Curve) -> Markup:
 def _series(
     points: Sequence[Mapping[str, Any]], curve: Curve, colour: str, nudge: float, transfers: bool
 ) -> list[Series]:
-    """Return a method's draws, and its means with their intervals."""
+    """Return two series of a method: the scores of its draws, and its means with intervals."""
     metric = curve["headline_metric"]
     name, scores, called = points[0]["method"], [point["scores"][metric] for point in points], title_of(curve, metric)
     dots = [(point, draw, run[metric]) for point in points for draw, run in point["by_draw"].items()]

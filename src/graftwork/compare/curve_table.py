@@ -51,7 +51,7 @@ def header(curve: Curve) -> list[str]:
 
 
 def at_sizes(curve: Curve, told: Callable[[Point], str]) -> dict[str, list[str]]:
-    """Return method -> the text `told` of its point at each size, a dash if it was not tried."""
+    """Return method -> a text for each size: `told` of its point there, or a dash if the method was not run there."""
     points = {(point["method"], point["size"]): point for point in curve["points"]}
     sizes = [size["size"] for size in curve["sizes"]]
     return {

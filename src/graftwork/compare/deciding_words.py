@@ -1,7 +1,7 @@
-"""Words that decided a wrong answer: what its probability loses when a word is left out (occlusion: Zeiler & Fergus
-2014, arXiv:1311.2901; of words Li, Monroe & Jurafsky 2016, arXiv:1612.08220).
+"""Words that decided a wrong prediction: what its probability loses when a word is left out.
 
-One method for every kind that shares out one probability, whatever the module is made of: it only asks for answers.
+This is occlusion (Zeiler & Fergus 2014, arXiv:1311.2901; for words Li, Monroe & Jurafsky 2016, arXiv:1612.08220). It
+needs only predictions, so it works for any module whose kind has class or choice probabilities (`SharesProbability`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds
 from graftwork.run.session import Session
 
-MOST = 40  # wrong answers that are looked at
-MOST_WORDS = 60  # of an example; a longer one is left out
+MOST = 40  # wrong predictions that are examined, at most
+MOST_WORDS = 60  # words of an example; a longer example is left out
 MOST_SECONDS = 5.0  # estimated by the module's predictions per second
 
 
 def with_deciding_words(
     content: Mapping[str, Any] | None, session: Session, board: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return `mistakes_content` with `words` in the surest wrong answers of the chosen method.
+    """Return `mistakes_content` with `words` in the most confident wrong predictions of the chosen method.
 
-    `words` is input -> [[word, points that the answer's probability loses without it]]. Nothing is added if the kind
-    has no such probability, the module can't be opened, or there is no time for it.
+    `words` is input -> [[word, points that the prediction's probability loses without it]]. Nothing is added if the
+    kind has no such probability, the module can't be opened, or there is no time for it.
     """
     if content is None or not content["examples"]:
         return None if content is None else dict(content)
@@ -63,7 +63,7 @@ def with_deciding_words(
 
 
 def _places(content: Mapping[str, Any], session: Session, board: Mapping[str, Any]) -> list[int]:
-    """Return the rows to look at, the surest wrong answers first, as many as there is time for."""
+    """Return the rows to examine: the most confident wrong predictions first, as many as there is time for."""
     price = next(row["costs"] for row in board["rows"] if row["method"] == content["chosen"])
     speed = (price.get("predict_per_second") or {}).get("value") or 0.0
     left = MOST_SECONDS * speed
@@ -82,13 +82,13 @@ def _places(content: Mapping[str, Any], session: Session, board: Mapping[str, An
 
 
 def _words(example: Example) -> list[tuple[str, str]]:
-    """Return the words between spaces, each with its input; choices, words that are given apart and media have none."""
+    """Return (input, word) for each word between spaces; choices, lists of words and media have none."""
     texts = [(role, text) for role, text in example.inputs.items() if isinstance(text, str)]
     return [(role, word) for role, text in texts for word in text.split()]
 
 
 def _without(example: Example) -> list[Example]:
-    """Return the example once for each of its words, without it."""
+    """Return a copy of the example for each of its words, with that word left out."""
     words = _words(example)
     made = []
     for left_out in range(len(words)):
@@ -99,6 +99,6 @@ def _without(example: Example) -> list[Example]:
 
 
 def _chances(answer: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the probabilities of the classes or choices."""
+    """Return the probabilities (C,) of the classes or choices."""
     listed: Sequence[float] | Mapping[str, float] = answer["probabilities"]
     return np.array(list(listed.values()) if isinstance(listed, Mapping) else listed, dtype=np.float64)

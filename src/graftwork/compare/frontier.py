@@ -22,10 +22,10 @@ class Point:
 
 
 def points(rows: Iterable[Mapping[str, Any]], metric: str, cost: str = DEFAULT_COST) -> list[Point]:
-    """Return points of the finished rows of a leaderboard with a known cost, by its headline `metric`.
+    """Return a point for each finished row of a leaderboard with a known cost, by its headline `metric`.
 
-    Scores count failed runs, as the order of the rows does; older boards have only scores without failed runs. A cost
-    of which more is better is negated.
+    Scores count failed runs, as the order of the rows does; on older boards, scores without failed runs are used. A
+    cost is negated if more of it is better, such as predictions per second.
     """
     found, sign = [], -1 if meaning_of(cost).more_is_better else 1
     for row in rows:

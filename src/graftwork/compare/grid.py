@@ -74,7 +74,7 @@ class Runner:
     def order(self, entry: MethodRuns, seed: int) -> RunOrder:
         """Return the order of a method's run with a seed, and record the run as begun.
 
-        The seed of a method of several trainings is as many times higher, so that no two of its runs share one.
+        If a method trains several times per run, the seed is multiplied by that number: no two trainings share a seed.
         """
         if entry.arm in self.standing.begun:
             self.standing.begin(entry.arm)

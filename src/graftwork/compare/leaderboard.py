@@ -72,26 +72,25 @@ def compare(
     watch: Listener | None = None,
     **given: Unpack[GivenSettings],
 ) -> Leaderboard:
-    """Run methods (default: those with `BOARD` entries that fit) on a `Task` or what `Task.from_data` takes, choose the
-    one to use, and tell its expected shortfall to the best.
+    """Run methods on a task, choose the one to use, and estimate its expected shortfall to the best.
 
+    `task` is a `Task` or what `Task.from_data` takes, `methods` by default those with `BOARD` entries that fit it.
     Baselines run first; then the run that is worth most, with at most `seeds` per method, until no run is worth its
     time (`compare/search.py`). `exhaustive` runs every method with every seed. The choice is the cheapest method to
-    train whose expected shortfall to the best is at most `worth` points of the headline metric, on validation, so that
-    its test score has no selection bias.
+    train whose expected shortfall to the best is at most `worth` points of the headline metric. It is made on
+    validation, so that its test score has no selection bias.
 
-    Seeds determine initialisation, data order and augmentation together, which estimates the spread best (Bouthillier
-    et al. 2021, arXiv:2103.03098); of prompts also templates and shots. `vary` names some of "init", "order",
-    "augmentation", "templates" and "shots": the others are then drawn as with seed 0, so that the board shows the
-    effect of the named ones.
+    A seed determines initialisation, data order and augmentation together, which estimates the spread best (Bouthillier
+    et al. 2021, arXiv:2103.03098); for prompts also templates and shots. `vary` names some of "init", "order",
+    "augmentation", "templates" and "shots": the others are then drawn as with seed 0, and the spread is of these alone.
 
-    `jobs` runs are concurrent, each with its share of the threads (default: as many as there are threads, 4 GB of
+    `jobs` runs are concurrent, each with its share of the threads (default: as many as there are threads, 4 GiB of
     memory for each, at most 8; 1 on a GPU); results equal those of single runs with that number of threads.
-    `no_transfer` adds each method of `methods` that uses a backbone on random weights, or `full` if none is named.
+    `no_transfer` adds, on random weights, each of `methods` that uses a backbone (`full` if none is named).
     `ship` also compresses the chosen module and those on the frontier; the one to ship goes to `out`/shipped.
-    With `examples` the page holds test rows, with every method's answer.
-    `out` (default `boards/<task>`) receives `leaderboard.json` and `report.html` as soon as the first trained method
-    has run, `watch` the plan and every standing; without `watch` and `progress` a notebook or terminal shows them.
+    With `examples` the page lists test rows with every method's prediction. `out` (default `boards/<task>`) receives
+    `leaderboard.json` and `report.html`, first when a trained method has run. `watch` receives the plan and every
+    standing; without `watch` and `progress` a notebook or terminal shows them.
 
     Raises `GraftworkError` for bad data or settings; a method whose runs fail is a row. A task file gives the task.
     """
@@ -148,7 +147,7 @@ def require_each_once(labels: Sequence[str]) -> None:
 
 
 def chosen_methods(words: str | Sequence[str] | None, no_transfer: bool) -> list[ConfiguredMethod]:
-    """Return `choose_methods`, and with `no_transfer` those that use a backbone once more, on random weights.
+    """Return the methods of `choose_methods`, and with `no_transfer` those with a backbone again, on random weights.
 
     Raises like `choose_methods`, and `ConfigError` if no method uses a backbone.
     """
@@ -188,16 +187,16 @@ def _fitting(
 
 
 def _wanted_at_once(runs: int, session: Session) -> int | None:
-    """Return the concurrent runs: 1, with all threads, for a single run on a CPU; None: as many as the machine
-    allows."""
+    """Return the number of concurrent runs: 1 for a single run on a CPU, which then has all threads; None: as many as
+    the machine allows."""
     return 1 if runs == 1 and session.numerics["device"] == "cpu" else None
 
 
 def _grid(
     runner: Runner, seeds: int, worth: float, exhaustive: bool, page: _Page, progress: Progress, watch: Listener
 ) -> Grid:
-    """Execute the runs, report progress, and average the runs of the chosen method. The runs to come are estimated only
-    when a run ends, because reports during a run count in its time."""
+    """Execute the runs, report progress, and average the runs of the chosen method. The remaining time is estimated
+    only when a run ends, because reports during a run count in the run's time."""
     countdown, of = Countdown(runner.session.runs_at_once), {entry.item.label: entry for entry in runner.entries}
 
     def told(order: RunOrder, done: float, text: str) -> None:
@@ -243,7 +242,7 @@ class _Page:
     ):
         self.session, self.folder, self.worth, self.notes = session, folder, worth, notes
         self.varied, self.sources, self.examples = varied, sources, examples
-        self.mistakes: Mapping[str, Any] | None = None  # of the finished board
+        self.mistakes: Mapping[str, Any] | None = None  # `mistakes_content` of the finished board
         self.averaged: Mapping[str, Any] | None = None  # the mean of the chosen method's runs, once they are all there
         self.floor = floor_of(session.dataset)
         self._next = 0.0  # earliest time of the next writing, on the monotonic clock
@@ -259,7 +258,7 @@ class _Page:
     def write(self, grid: Grid, draws: int = HEADLINE_DRAWS) -> dict[str, Any]:
         """Write `leaderboard.json` and `report.html`; return the content of the former.
 
-        What goes wrong is worked out for the finished board alone, the one with all draws.
+        `mistakes_content` is computed only for the finished board, recognised by its full number of draws.
         """
         rows = grid.rows(self.session)
         content = self._content(grid, rows, draws)

@@ -1,7 +1,7 @@
 """The leaderboard as data: the content of `leaderboard.json`, from finished runs.
 
-Failed runs are results. A row's scores are over its successful runs, and it states how many failed; verdicts count
-every run, a failed one with the answers of the majority class, which a user who relied on it would fall back to.
+A failed run is a result too. A row's scores are over its successful runs, and it states how many failed. Verdicts count
+every run; a failed one counts with the predictions of the majority class, which its user would have to fall back to.
 Otherwise a method would gain by failing where it would have scored low.
 """
 
@@ -33,9 +33,9 @@ SAVED = "saved_cost"  # the metric of tasks with costs
 ENOUGH_RUNS = 5  # runs per method needed for a ranking
 ENOUGH_ROWS = 20  # test rows below which intervals are rough
 HEADLINE_DRAWS = 10_000
-SAMPLED_DRAWS = 1_000  # for a headline metric that is computed anew on each
+SAMPLED_DRAWS = 1_000  # for a headline metric that is recomputed on each draw
 OTHER_DRAWS = 1_000  # for the intervals of the other metrics, which decide nothing
-SEED = 0  # of the draws
+SEED = 0  # seed of the draws
 ROUNDING = 1e-9  # tolerance of scores in the comparison with the majority class
 
 Statistics = Mapping[str, NDArray[Any]]  # metric -> (N, K) on the test split
@@ -56,7 +56,7 @@ class RowRuns:
         return tuple((result, stats) for result, stats in self.runs if result.status == "ok")
 
     def counted(self, metric: str, floor: Floor) -> tuple[NDArray[Any], ...]:
-        """Return the statistics of every run of a row with a score; failed runs have those of the floor."""
+        """Return the statistics (N, K) of every run of a scored row; failed runs have those of the majority class."""
         return tuple(stats[metric] if result.status == "ok" else floor.test[metric] for result, stats in self.runs)
 
 
@@ -72,7 +72,7 @@ class Findings:
     command: str = ""  # the user's command line
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the process that assembled the board
     varied: tuple[str, ...] = SOURCES  # sources of variation that differ between seeds; others are as with seed 0
-    sources: tuple[str, ...] = SOURCES  # all those that the methods have
+    sources: tuple[str, ...] = SOURCES  # all sources of the methods
 
 
 def leaderboard(
@@ -84,7 +84,7 @@ def leaderboard(
     *,
     draws: int = HEADLINE_DRAWS,
 ) -> dict[str, Any]:
-    """Return the content of `leaderboard.json`. `metrics` by name, the headline metric first.
+    """Return the content of `leaderboard.json`. `metrics` is name -> metric, the headline metric first.
 
     Rows come best first, then those that failed. Scores are fractions; costs are medians over a row's successful runs,
     or over all of them if none succeeded.
@@ -231,9 +231,10 @@ def _differences(boot: Bootstrap, entries: Sequence[Mapping[str, Any]], headline
 
 
 def _disagreements(boots: Mapping[str, Bootstrap], headline: str, chosen: str | None) -> list[dict[str, Any]]:
-    """Return, of each other metric, the method that is furthest above the chosen one by it and not by the headline.
+    """Return, for each other metric, the method furthest above the chosen one by it, but not by the headline metric.
 
-    Only one whose 95 % interval is above 0: for this pair alone, and with a single run of it over examples alone.
+    It is listed only if the 95 % interval of its gain is above 0. This interval is for the pair alone; if a method has
+    a single run, it covers only the examples.
     """
     if chosen is None or chosen not in boots[headline].rows:
         return []
@@ -262,7 +263,7 @@ def _second_opinion(pair: RowDifference, boot: Bootstrap, pairs: int) -> dict[st
 
 
 def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list[dict[str, Any]]:
-    """Return a curve of the expected best score per row over its seeds."""
+    """Return, for each row, the curve of the expected best validation score of n of its seeds."""
     failed = floor.validation.get(headline)
     curves = []
     for row in rows:
@@ -275,7 +276,7 @@ def _expected_best(rows: Sequence[RowRuns], headline: str, floor: Floor) -> list
 def _notes(
     rows: Sequence[RowRuns], entries: Sequence[Mapping[str, Any]], floor: Floor, task: Mapping[str, Any]
 ) -> list[str]:
-    """Return the caveats on the order of the rows, and what the settings of the task did."""
+    """Return the caveats on the order of the rows, and on the effect of the task's settings."""
     made, least = [len(row.runs) for row in rows if row.scored], floor_name(task)
     notes = _short(rows)
     if made and min(made) < ENOUGH_RUNS:
@@ -297,7 +298,7 @@ def _notes(
 
 
 def _of_settings(rows: Sequence[RowRuns], floor: Floor, task: Mapping[str, Any]) -> list[str]:
-    """Return a note for each setting of the task that some rows did not use, and of what answers cost."""
+    """Return a note on each setting of the task that some rows did not use, and on the mean cost of predictions."""
     told = {
         name: [row.method for row in rows if row.scored and not any(name in result.facts for result, _ in row.scored)]
         for name in HEEDED

@@ -1,4 +1,4 @@
-"""A leaderboard in Python: its rows, its answer in text, the table and the frontier in HTML, and a data frame."""
+"""A leaderboard in Python: its rows, its advice as text, the table and the frontier in HTML, and a data frame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graftwork.module.inputs import asking
 from graftwork.module.task_module import TaskModule
 
 WIDTH = 150  # characters of the table in a notebook
-UNIT_WORDS: Mapping[str, str] = {  # how a cost's name writes its unit; a name without it has the unit after it
+UNIT_WORDS: Mapping[str, str] = {  # unit -> its word in names of costs; `scored_columns` appends a missing one
     "s": "seconds", "bytes": "bytes", "FLOP": "flops", "parameters": "parameters", "J": "joules", "g": "grams",
     "per second": "per_second",
 }  # fmt: skip
@@ -36,7 +36,7 @@ class MethodRow:
     content: Mapping[str, Any]
     metric: str  # the board's headline metric
     runs: Path  # the folder of runs
-    average: str | None = None  # the run that is the mean of the weights of the others, if its module is to be used
+    average: str | None = None  # the run that averages the weights of the others, if its module is to be used
 
     @property
     def method(self) -> str:
@@ -50,20 +50,20 @@ class MethodRow:
 
     @property
     def module_folder(self) -> Path | None:
-        """The folder of the task module of its average, else of its first run that left one; None if no run did."""
+        """The folder of the task module: of the average, else of the first run that stored one; None if none did."""
         named = [run for run in (self.average, *self.content["runs"]) if run is not None]
         folders = (self.runs / run / "module" for run in named)
         return next((folder for folder in folders if folder.is_dir()), None)
 
     @property
     def command(self) -> str | None:
-        """The command that asks that task module: `graft predict FOLDER "a text"`; None if no run left one."""
+        """The command that predicts with this module: `graft predict FOLDER "a text"`; None if there is no module."""
         folder = self.module_folder
         return None if folder is None else asking(read_json(folder / "module.json")["roles"], folder)
 
     @property
     def module(self) -> TaskModule:
-        """The task module in that folder, loaded and self-tested. Raises `StorageError` if no run left one."""
+        """The task module in `module_folder`, loaded and self-tested. Raises `StorageError` if there is none."""
         if self.module_folder is None:
             raise StorageError(
                 f"no run of {self.method} has left a task module", where=str(self.runs), do="train it again: gw.train"
@@ -135,12 +135,12 @@ class Leaderboard:
 
 
 def _advice(board: Board) -> list[str]:
-    """Return the advice, with settings as arguments of Python."""
+    """Return the advice, with command-line options written as Python arguments."""
     return [in_python(line) for line in advice(board)]
 
 
 def _text(board: Board, folder: Path | None, chosen: str | None) -> str:
-    """Return the heading, the advice, the scores of the best three methods, and where the board lies."""
+    """Return the heading, the advice, the scores of the best three methods, and the folder of the board."""
     metric, rows = board["headline_metric"], scored(board)
     best = ", ".join(f"{row['method']} {100 * row['scores'][metric]['mean']:.1f}" for row in rows[:3])
     lines = [heading(board), *(f"  {line}" for line in _advice(board)[:2])]
@@ -167,7 +167,7 @@ def _html(board: Board, folder: Path | None, chosen: str | None) -> str:
 
 
 def chart_css() -> str:
-    """Return the rules of the report's style sheet for charts, for those of a card only."""
+    """Return the rules for charts of the report's style sheet, limited to the inside of a card."""
     rules = (FOLDER / "report.css").read_text(encoding="utf-8")
     return "".join(f".graftwork {line}" for line in rules.splitlines() if line.startswith(".chart"))
 

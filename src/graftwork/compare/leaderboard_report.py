@@ -44,9 +44,9 @@ def write_report(
     mistakes: Mapping[str, Any] | None = None,
     command: str | None = None,
 ) -> None:
-    """Write the page to `path` atomically, and the examples that it can't hold beside it. Raises `StorageError`.
+    """Write the page to `path` atomically, and all examples to a file beside it if the page can't hold them.
 
-    `command` is the one that asks the chosen method.
+    `command` is the shell command that predicts with the chosen method. Raises `StorageError`.
     """
     beside = write_beside(mistakes, path.parent)
     write_text(path, render_report(board, runs, mistakes_section(mistakes, beside), command))
@@ -58,7 +58,7 @@ def render_report(
     mistakes: Mapping[str, Any] | None = None,
     command: str | None = None,
 ) -> str:
-    """Return the page's HTML, with the section `mistakes` and the `command` that asks the chosen method.
+    """Return the page's HTML, with the section `mistakes` and the shell `command` that predicts with the chosen method.
 
     All text from data is escaped, in the page and in plots.
     """
@@ -148,12 +148,12 @@ def _pages(folder: Path = FOLDER) -> Environment:
 
 
 def _options(line: str) -> Markup:
-    """Return a line with its command-line options as code, which no line break divides."""
+    """Return a line with its command-line options as code, so that no line break divides them."""
     return Markup(OPTION.sub(r"<code>\1</code>", str(escape(line))))
 
 
 def _sections(content: str) -> list[tuple[str, Markup]]:
-    """Return the id and the title of each heading of the second level: the page's contents."""
+    """Return the id and the title of each heading of the second level, for the table of contents."""
     return [(name, Markup(title)) for name, title in SECTION.findall(content)]
 
 

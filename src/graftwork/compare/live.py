@@ -48,7 +48,7 @@ def watching(shown: bool = True) -> Iterator[Listener]:
 
 @contextmanager
 def watched(progress: Progress | None, watch: Listener | None) -> Iterator[tuple[Progress, Listener]]:
-    """Yield what is given; where both are None, a listener that shows a table if someone looks."""
+    """Yield the given callbacks, silent if missing; if both are None, a live table in a notebook or terminal."""
     if progress is not None or watch is not None:
         yield progress or silent, watch or unwatched
         return

@@ -26,7 +26,7 @@ class Floor:
 
 
 def floor_name(task: Mapping[str, Any]) -> str:
-    """Name the best constant answer of a task, given as JSON: the answer of `majority`."""
+    """Return the name of a task's best constant prediction, which `majority` makes. `task` is in its JSON form."""
     kind = task.get("kind")
     if task.get("costs") is not None:
         return "the cheapest constant answer"
@@ -34,8 +34,8 @@ def floor_name(task: Mapping[str, Any]) -> str:
 
 
 def floor_of(dataset: Dataset) -> Floor:
-    """Compute the floor from the answers of `majority`: the most frequent class of train, or its mean, with thresholds
-    chosen as for any method."""
+    """Compute the floor from the predictions of `majority`: the most frequent class of train, or its mean, with
+    thresholds chosen as for any method."""
     task, train, validation = dataset.task, dataset.train, dataset.validation
     statistics = {}
     for split in (validation, dataset.test):

@@ -1,6 +1,6 @@
-"""Mistakes on test: confusions, the rows of every class, and the examples with every method's answer.
+"""Mistakes on test: confusions, the scores of every class, and the examples with every method's prediction.
 
-Answers are those of the first successful run of each method, whose counts can be looked up example by example.
+Predictions are those of the first successful run of each method, so that counts can be checked example by example.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from graftwork.module.predict_file import inputs_as_json
 from graftwork.registry import kinds
 from graftwork.run.store import read_logits
 
-WIDEST = 20  # names in a table of confusions; of more, the most frequent pairs are listed
-PAIRS = 40  # pairs listed then
-LEAST = 20  # rows of a bin of the reliability plot, about
+WIDEST = 20  # names in a table of confusions; with more, the most frequent pairs are listed instead
+PAIRS = 40  # pairs in that list, at most
+LEAST = 20  # approximate minimum of rows in a bin of the reliability plot
 
 
 @dataclass(frozen=True)
 class MethodAnswers:
-    """The answers of one method to all test rows."""
+    """The predictions of one method for all N test rows."""
 
     method: str
-    run: str
-    brief: list[str]
-    confidence: list[float | None]
-    outcomes: list[list[Outcome]]
+    run: str  # id of its run
+    brief: list[str]  # (N,) predictions in a few words
+    confidence: list[float | None]  # (N,) probability of each prediction; None if it has none
+    outcomes: list[list[Outcome]]  # (N,) comparisons of each prediction with its target
 
     def right(self, row: int) -> bool:
         """Return whether the method is right about a row."""
@@ -51,9 +51,9 @@ class MethodAnswers:
 def mistakes_content(
     dataset: Dataset, rows: Sequence[RowRuns], store: Path, board: Mapping[str, Any], texts: bool
 ) -> dict[str, Any] | None:
-    """Return the section's content as JSON; None for a kind that doesn't name mistakes, or without a chosen method.
+    """Return the section's content as JSON; None for a kind that doesn't name mistakes, or if no method has a score.
 
-    `store` has the runs. Without `texts` it holds counts alone.
+    `store` is the folder of runs. Without `texts` the content has counts but no examples.
     """
     task, kind = dataset.task, kinds.get(dataset.task.kind)
     methods = _methods(board)
@@ -93,7 +93,7 @@ def _examples(
     pairs: Sequence[Mapping[str, Any]],
     suspects: Mapping[int, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return every test row with its target and the answers, as JSON."""
+    """Return every test row with its target and the predictions, as JSON."""
     examples = dataset.test.examples
     number = {(pair["true"], pair["found"]): place for place, pair in enumerate(pairs)}
     like = twins(examples, dataset.train.examples)
@@ -122,7 +122,7 @@ def _methods(board: Mapping[str, Any]) -> list[str]:
 
 
 def _above(board: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
-    """Return the methods above the majority class; all if none is."""
+    """Return the methods whose mean is above the majority class; all if none is."""
     headline = board["headline_metric"]
     means = {row["method"]: row["scores"][headline]["mean"] for row in board["rows"] if row["scores"]}
     return [method for method in methods if means[method] > board["majority"]] or list(methods)
@@ -144,7 +144,7 @@ def _answers_of(
 
 
 def _confusions(of: MethodAnswers, order: Sequence[str]) -> list[dict[str, Any]]:
-    """Return every pair of what is true and what was found, with its count, the most frequent mistakes first."""
+    """Return every pair of a true and a found name with its count: mistakes before right ones, most frequent first."""
     counts = Counter((one.true, one.description, one.right) for outcomes in of.outcomes for one in outcomes)
     listed = sorted(counts.items(), key=lambda item: (item[0][2], -item[1], item[0]))
     return [{"true": true, "found": found, "right": right, "count": count} for (true, found, right), count in listed]
@@ -202,7 +202,7 @@ def _counts(of: MethodAnswers) -> dict[str, Counter[str]]:
 
 
 def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[int, dict[str, Any]]:
-    """Return row -> its rank among the suspected label errors, the likely label and the given one's probability."""
+    """Return row -> its rank among suspected label errors, the likely label, and the probability of the given one."""
     kind, labels = kinds.get(dataset.task.kind), dataset.task.labels
     if not isinstance(kind, OneClass):
         return {}
@@ -216,14 +216,14 @@ def _suspects(dataset: Dataset, scored: Mapping[str, Any], store: Path) -> dict[
 
 
 def tempered_logits(folder: Path, kind: Kind) -> Logits:
-    """Return a run's logits on test, at the temperature of its module."""
+    """Return a run's test logits, divided by the temperature of its module."""
     path = folder / "module" / "module.json"
     temperature = temperature_of(read_json(path)) if path.is_file() else 1.0
     return at_temperature(read_logits(folder, "test", kind), temperature)
 
 
 def _reliability(of: MethodAnswers) -> list[dict[str, Any]]:
-    """Return the bins of the answers' probabilities, each with the 95 % interval of its share of right answers."""
+    """Return the bins of the reliability plot, each with the 95 % interval of its accuracy."""
     sure = [value for value in of.confidence if value is not None]
     right = [of.right(row) for row, value in enumerate(of.confidence) if value is not None]
     bins = reliability(sure, right, max(1, min(BINS, len(sure) // LEAST)))
@@ -231,7 +231,7 @@ def _reliability(of: MethodAnswers) -> list[dict[str, Any]]:
 
 
 def _text(role: str, given: str | Sequence[str]) -> str:
-    """Return an input as one text: words joined by spaces, choices one a line."""
+    """Return an input as one text: words joined by spaces, choices one per line."""
     return given if isinstance(given, str) else (" " if role == "words" else "\n").join(given)
 
 

@@ -1,4 +1,4 @@
-"""The section on mistakes in a board's page: what of it is embedded, and the file with all examples beside it."""
+"""The section on mistakes in a board's page: the examples embedded in it, and the file of all examples beside it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from graftwork.compare.mistakes import PAIRS
 from graftwork.io.files import storage_errors, write_bytes
 from graftwork.units import percent
 
-MOST_ROWS = 2_000
+MOST_ROWS = 2_000  # embedded examples, at most
 MOST_BYTES = 2_000_000  # of the embedded examples, as JSON
-MOST_SUSPECTS = 200  # embedded before wrong answers
+MOST_SUSPECTS = 200  # suspected label errors that are embedded before wrong predictions
 BESIDE = ("examples.parquet", "examples.jsonl.gz")
 FOLDER = Path(__file__).parent
 
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 def mistakes_section(content: Mapping[str, Any] | None, beside: str | None) -> dict[str, Any] | None:
-    """Return what the template shows of `mistakes_content`; `beside` is the file that has all examples."""
+    """Return the template's values from `mistakes_content`; `beside` is the name of the file that has all examples."""
     if content is None:
         return None
     wrong = [pair for pair in content["confusions"] if not pair["right"]]
@@ -55,7 +55,7 @@ def mistakes_section(content: Mapping[str, Any] | None, beside: str | None) -> d
 
 
 def _plot(method: str, bins: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return the reliability plot: the share of right answers against the probability that they were given."""
+    """Return the reliability plot: accuracy against predicted probability."""
     titles = [f"{one['rows']} rows\nprobability {percent(one['confidence'])}\nright {percent(one['accuracy'])}"
               for one in bins]  # fmt: skip
     ticks = [(tenth / 10, f"{10 * tenth}") for tenth in range(0, 11, 2)]
@@ -71,8 +71,8 @@ def _plot(method: str, bins: Sequence[Mapping[str, Any]]) -> Markup:
 def embedded(rows: Sequence[Row]) -> list[Row]:
     """Return the examples that the page holds, in the order of the test split.
 
-    If not all fit: suspected label errors, then wrong answers of the chosen method, the surest or the furthest off
-    first, then the least sure of the others.
+    If not all fit, these come first: suspected label errors; wrong predictions of the chosen method, the most confident
+    or the furthest off first; then right ones, the least confident first.
     """
 
     def rank(place: int) -> tuple[float, ...]:
@@ -94,7 +94,7 @@ def embedded(rows: Sequence[Row]) -> list[Row]:
 def write_beside(content: Mapping[str, Any] | None, folder: Path) -> str | None:
     """Write all examples to `folder` if the page can't hold them, and return the file's name, else None.
 
-    As Parquet where pyarrow is installed, else as JSON lines. Removes the file of an earlier board.
+    The file is Parquet where pyarrow is installed, else gzipped JSON lines. The file of an earlier board is removed.
     """
     rows = (content or {}).get("examples")
     large = rows is not None and len(embedded(rows)) < len(rows)

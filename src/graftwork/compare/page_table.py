@@ -10,25 +10,25 @@ from graftwork.registry import meters, metrics
 
 @dataclass(frozen=True)
 class Heading:
-    """The heading of a column; its `hint` is shown where the pointer rests on it, and in the list of meanings."""
+    """The heading of a column; its `hint` is a tooltip, and part of the page's list of meanings."""
 
     title: str
     hint: str = ""
-    number: bool = True  # numbers are to the right
+    number: bool = True  # numbers are aligned to the right
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell. Where `value` is None, a number is sorted by the one that `text` begins with."""
+    """A cell. A column is sorted by `value`; where that is None, by the number that `text` begins with."""
 
     text: str
     value: float | None = None
     hint: str = ""
-    letter: str = ""  # after the text, small: how a price is known
+    letter: str = ""  # after the text, small: the grade of a cost
     note: str = ""  # after the text of a row's first cell
-    look: str = ""  # a class of the style sheet: of the row, if this is its first cell
+    look: str = ""  # CSS class of the cell; of the whole row, if this is its first cell
     link: str = ""
-    heat: float | None = None  # from 0 to 1, how full its background is
+    heat: float | None = None  # intensity of the background, 0 to 1
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class PageTable:
     rows: Sequence[Sequence[Cell | str]]
 
     def hints(self) -> dict[str, str]:
-        """Return heading -> meaning, of those that have one."""
+        """Return heading -> hint, for the headings that have one."""
         return {one.title: one.hint for one in self.headings if one.hint}
 
 
 def named(label: str, titles: Sequence[str], rows: Sequence[Sequence[Cell | str]], texts: int = 1) -> PageTable:
-    """Return a table without meanings, whose first `texts` columns are texts and the others numbers."""
+    """Return a table without hints, whose first `texts` columns are texts and the others numbers."""
     headings = [Heading(title, number=at >= texts) for at, title in enumerate(titles)]
     return PageTable(label, headings, rows)
 
 
 def meaning(part: str) -> str:
-    """Return what the summary of a metric or a meter says; "" for one that is not registered here."""
+    """Return the summary of the metric or meter named `part`; "" if none is registered by this name."""
     return next((parts.summary(part) for parts in (metrics, meters) if part in parts.names()), "")

@@ -16,7 +16,7 @@ GAP = "  "
 
 
 def width_of(console: Console) -> int:
-    """Return the columns to fill: those of a narrow terminal, else `WIDTH`."""
+    """Return the width of the output in characters: `WIDTH`, or that of a narrower terminal."""
     return min(WIDTH, console.width) if console.is_terminal else WIDTH
 
 

@@ -19,13 +19,13 @@ Row = Mapping[str, Any]
 Run = Mapping[str, Any]
 Spot = tuple[float, float]
 
-MOST_METRICS, MOST_COSTS = 4, 6  # that score against price is drawn by
-AXES = (  # costs that a reader asks for, first ones first
+MOST_METRICS, MOST_COSTS = 4, 6  # metrics and costs, at most, for which score is drawn against cost
+AXES = (  # costs that come first, in this order
     "train_seconds", "predict_latency_seconds", "stored_bytes", "peak_memory_bytes", "money", "energy_joules",
     "trained_parameters", "predict_per_second", "train_flops",
 )  # fmt: skip
 FRONTIER_PIXELS, BEST_PIXELS, ROW_PIXELS = 380, 320, 40  # heights of the charts; the last of a method's row
-# Places of a label beside its mark: its centre from the mark, in label widths and in lines.
+# Candidate offsets of a label's centre from its mark, in label widths and in lines.
 _PLACES: Sequence[Spot] = (
     (-0.5, 0.8), (0.5, -0.8), (0.5, 0.8), (-0.5, 0.0), (0.5, 0.0), (-0.5, -0.8), (0.0, 1.2), (0.0, -1.2),
 )  # fmt: skip
@@ -46,7 +46,7 @@ def charts(board: Board, runs: Sequence[Run]) -> dict[str, Any]:
 def frontier_charts(board: Board, runs: Sequence[Run]) -> dict[str, Any]:
     """Return `axes`, metrics and costs with their titles, and in `frontier` a chart of each pair of them.
 
-    A chart has `metric`, `cost`, `svg`, `zero` (whether a cost of zero is drawn), and `below`, as above.
+    A chart has `metric`, `cost`, `svg`, `zero` (whether a cost of zero is drawn), and `below`, as in `charts`.
     """
     metrics, costs = axes(board)
     drawn = [
@@ -70,7 +70,7 @@ def axes(board: Board) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def by_metric(board: Board, metric: str) -> Board:
-    """Return the board as if `metric` were its headline; only of the real one are failed runs counted."""
+    """Return the board as if `metric` were its headline metric. Failed runs are counted only in the real one."""
     if metric == board["headline_metric"]:
         return board
     return {**board, "headline_metric": metric, "rows": [{**row, "counted": None} for row in board["rows"]]}
@@ -126,7 +126,7 @@ def frontier_chart(board: Board, runs: Sequence[Run], cost: str) -> dict[str, An
 
 
 def shipped_chart(board: Board) -> Markup | None:
-    """Return score against predictions per second of methods and of compressed modules; None if nothing was."""
+    """Return score against predictions per second of methods and compressed modules; None without the latter."""
     found = board.get("shipped")
     if not found or not found["rows"]:
         return None

@@ -19,7 +19,8 @@ _LARGE = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 
 
 def price_lines(content: Content) -> list[str]:
-    """Return the answer, a table for each way to predict, the crossings, and what was left out."""
+    """Return the answer, a table for each way to predict, the crossings (numbers of predictions from which another row
+    is the cheaper one), and what was left out."""
     lines = answer_lines(content)
     for way, name in WAY_NAMES.items():
         lines += ["", f"{number(content['predictions'])} predictions {name}"]
@@ -52,7 +53,7 @@ def number(value: float) -> str:
 
 
 def sentence(one: Mapping[str, Any]) -> str:
-    """Return `above 3.1 million predictions adapter is the cheaper one (than full)`, with what the bands leave open."""
+    """Return `above 3.1 million predictions adapter is the cheaper one (than full)`, and where the bands overlap."""
     if one["at"] is None:
         told = f"{one['below']} is cheaper than {one['above']} for any number of predictions"
     elif one["at"] == 0:
@@ -74,7 +75,7 @@ def crossing_sentences(content: Content, way: str) -> list[str]:
 
 
 def table_columns(content: Content, way: str) -> list[list[str]]:
-    """Return the columns of the table of one way to predict, the head of each first; the cheapest row on top."""
+    """Return the table of one way to predict as columns, each with its heading first; the cheapest row is on top."""
     by, rows = content["by"], sorted(content["rows"], key=lambda row: _order(row, way, content["by"]))
 
     def column(head: str, quantity: str, part: str) -> list[str]:
@@ -123,7 +124,7 @@ def legend(content: Content) -> list[str]:
 
 
 def _cheapest(content: Content, way: str) -> str:
-    """Return the sentence on the cheapest row that answers better than the majority class."""
+    """Return the sentence on the cheapest row that scores above the majority class."""
     by = content["by"]
     rows = _candidates(content)
     known = [row for row in rows if row[way][by]["total"]["value"] is not None]
@@ -137,7 +138,7 @@ def _cheapest(content: Content, way: str) -> str:
 
 
 def _choice(content: Content) -> str:
-    """Return what the board's choice costs, in full batches; empty if it is the cheapest, or none is known."""
+    """Return the sentence on the cost of the board's choice in full batches; empty if it is the cheapest or unknown."""
     by, rows = content["by"], {row["name"]: row for row in _candidates(content)}
     costs = {name: row["in_batches"][by]["total"] for name, row in rows.items()}
     known = {name: cost["value"] for name, cost in costs.items() if cost["value"] is not None}

@@ -65,7 +65,7 @@ def _table(label: str, columns: Sequence[Sequence[str]]) -> PageTable:
 def cost_chart(content: Mapping[str, Any], way: str) -> Markup:
     """Return total cost against the number of predictions, both on log axes: a line for each row, by money or time.
 
-    The diamond of a line is the number that was asked for, with its band.
+    The diamond on a line marks the requested number of predictions, with the band of its cost.
     """
     by, asked = content["by"], max(content["predictions"], 1.0)
     low, high = max(0.0, math.log10(asked) - DECADES), math.log10(asked) + DECADES

@@ -91,7 +91,7 @@ def _mean(row: Row, metric: str) -> Cell:
 
 
 def cost_cell(row: Row, name: str, letter: bool = True) -> Cell:
-    """Return a cost of a row, with how it is known, which `letter` puts after it."""
+    """Return the cell of a cost with its grade: as a letter after the value or, without `letter`, as a tooltip."""
     price = row["costs"].get(name)
     if price is None or price["value"] is None:
         return DASH
@@ -102,7 +102,7 @@ def cost_cell(row: Row, name: str, letter: bool = True) -> Cell:
 
 
 def price_table(board: Board) -> PageTable:
-    """Return the price tags: a row per method, a column for each cost that is known of one."""
+    """Return the price tags: a row per method, and a column for each cost with a known value."""
     rows = board["rows"]
     known = [
         name
@@ -115,7 +115,7 @@ def price_table(board: Board) -> PageTable:
 
 
 def unknown_prices(board: Board) -> str:
-    """Return the costs that are known of no method, as a list."""
+    """Return the names of the costs without a known value for any method, joined by commas."""
     rows = board["rows"]
     names = [
         name for name in price_tag(rows) if all(row["costs"].get(name, {}).get("value") is None for row in rows)
@@ -130,7 +130,7 @@ def grade_line(board: Board) -> str:
 
 
 def pair_table(pairs: Sequence[Mapping[str, Any]]) -> PageTable:
-    """Return all pairs of methods."""
+    """Return the table of all pairs of methods, from the `differences` of a board."""
     headings = [
         Heading("method", number=False),
         Heading("is", number=False),
@@ -165,7 +165,7 @@ def p_value(p: float | None) -> Cell:
 
 
 def ship_table(board: Board) -> PageTable | None:
-    """Return the originals and the modules made of them; None for a board that compressed nothing."""
+    """Return the table of the original modules and the compressed ones; None for a board that compressed nothing."""
     cells = shipped_cells(board)
     if not cells:
         return None
@@ -177,7 +177,7 @@ def ship_table(board: Board) -> PageTable | None:
 
 
 def written_table(board: Board) -> PageTable | None:
-    """Return what no metric sees of written texts; None for a board of a task that writes none."""
+    """Return the table of faults in generated texts that no metric sees; None for a task without generated texts."""
     cells = written_cells(board)
     titles = (
         "method",
@@ -191,7 +191,7 @@ def written_table(board: Board) -> PageTable | None:
 
 
 def texts_table(items: Sequence[Mapping[str, Any]], metric: str) -> PageTable:
-    """Return texts that a method wrote beside their sources and references."""
+    """Return the table of some texts that a method wrote, with their sources and references."""
     headings = [Heading(title, number=title == metric) for title in ("row", metric, "source", "reference", "written")]
     rows = [
         [item["id"], percent(item["score"]), item["source"] or "–", "\n".join(item["references"]), item["text"] or "–"]
@@ -201,7 +201,7 @@ def texts_table(items: Sequence[Mapping[str, Any]], metric: str) -> PageTable:
 
 
 def run_table(runs: Sequence[Mapping[str, Any]], metric: str, title: str) -> PageTable:
-    """Return all runs; `title` is that of the metric."""
+    """Return the table of all runs; `title` is the heading of the metric's column."""
     titles = ("run", "method", "status", "seed", "steps", "validation", title, "train time")
     rows = [
         [

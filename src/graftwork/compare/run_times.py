@@ -1,4 +1,4 @@
-"""Estimates of the run times of a comparison: from its runs, from earlier runs, or from FLOPs; and what is left."""
+"""Estimates of a comparison's run times, from its runs, from earlier runs, or from FLOPs; and of the remaining time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from graftwork.core.run import RunResult
 from graftwork.decision.traits import FROZEN, TUNED
 from graftwork.machine.thread_count import limited_to
 
-RUN_TO_PASS = 1.3  # seconds per FLOP of a run to those of a frozen pass, until a run with the backbone is timed
+RUN_TO_PASS = 1.3  # seconds per FLOP, run to frozen pass; used until a run with the backbone is timed
 BEFORE_THE_BACKBONE = 0.2  # seconds of a run without a backbone
-FIT_SHARE = 0.85  # share of a run's time in its fit, which reports progress; the rest answers test and stores
+FIT_SHARE = 0.85  # share of a run's time in its fit, which reports progress; the rest predicts test and saves
 MEASURED_FROM = 0.1  # progress of a run (0 … 1) from which its own speed replaces the forecast
-OVERDUE = 0.05  # least time left of a run that is past its forecast, as a share of its time so far
+OVERDUE = 0.05  # minimum remaining time of a run past its forecast, as a share of its elapsed time
 
 
 class Pace:
@@ -64,7 +64,8 @@ class Pace:
 
     @cached_property
     def _answering(self) -> tuple[float, float]:
-        """The FLOPs that take as long as a run's answers, texts far longer than their FLOPs; and the seconds of one."""
+        """The FLOPs of a run's predictions, and the seconds per FLOP. Decoding takes far longer than its FLOPs suggest,
+        so texts count as the FLOPs that take as long."""
         writing = self._forecaster.writing
         with limited_to(self.runner.session.numerics["threads"]):
             if writing is None:
@@ -84,7 +85,7 @@ class Pace:
 
     @cached_property
     def _forecaster(self) -> Forecaster:
-        one_thread = self.runner.session.numerics["threads"] == 1  # then processor time is not that of others
+        one_thread = self.runner.session.numerics["threads"] == 1  # processor time ignores other load
         return Forecaster(
             self.runner.session, self.runner.recipe, 0, time.process_time if one_thread else time.perf_counter
         )
@@ -95,34 +96,34 @@ class _Running:
     """A run under way."""
 
     forecast: float  # seconds
-    began: float
+    began: float  # time of its start, on the countdown's clock
     done: float = 0.0  # fraction of its fit
 
     def left(self, now: float) -> float:
-        """Return the seconds that it still takes: by its progress, or by the forecast as long as that tells nothing."""
+        """Return the remaining seconds: by its progress from `MEASURED_FROM` on, before that by the forecast."""
         gone = now - self.began
         whole = gone / (FIT_SHARE * self.done) if self.done >= MEASURED_FROM else self.forecast
         return max(whole - gone, OVERDUE * gone)
 
 
 class Countdown:
-    """The elapsed and the remaining time of a comparison of several runs at once.
+    """The elapsed and the remaining time of a comparison with concurrent runs.
 
-    What is left is that of the runs under way, each by its own progress, and of the runs to come.
+    The remaining time is that of the running runs, each by its own progress, and of the runs to come.
     """
 
     def __init__(self, at_once: int, clock: Callable[[], float] = time.monotonic):
         self._at_once, self._clock = at_once, clock
         self._began = clock()
         self._running: dict[tuple[str, int], _Running] = {}  # (method, seed)
-        self._to_come = 0.0  # seconds of one core
+        self._to_come = 0.0  # seconds of the runs to come, summed
 
     def plan(self, seconds: float) -> None:
-        """Set what is left, in seconds of one core; runs under way are in it with their whole forecast."""
+        """Set the remaining seconds, summed over runs; `seconds` includes running runs with their whole forecast."""
         self._to_come = max(0.0, seconds - sum(run.forecast for run in self._running.values()))
 
     def hear(self, run: tuple[str, int], done: float, forecast: Callable[[], float]) -> None:
-        """Record the progress of a run; `forecast` is asked for its seconds when it begins."""
+        """Record the progress of a run; `forecast` is called for the run's seconds when it begins."""
         if run not in self._running:
             self._running[run] = _Running(forecast(), self._clock())
             self._to_come = max(0.0, self._to_come - self._running[run].forecast)

@@ -26,7 +26,7 @@ from graftwork.run.sessions import Sessions
 CHEAP = 0.1  # share of the chosen method's time below which another method gets as many seeds
 NEXT_TO_NOTHING = 1.0  # seconds below which any method gets as many seeds
 ROUNDS = 3  # rounds of search and confirmation, at most
-LEAST_SHARE = 0.06  # of `worth` that a run must be expected to gain, however short it is
+LEAST_SHARE = 0.06  # share of `worth` that a run must be expected to gain, however short it is
 STARTING = 5.0  # seconds until the worker processes are ready
 
 
@@ -48,7 +48,7 @@ class Search:
         self.standing, self.session = runner.standing, runner.session
         self.at_once = runner.session.runs_at_once
         self.entries = {entry.arm: entry for entry in runner.entries if entry.candidate}
-        self.beside = [entry for entry in runner.entries if not entry.candidate]
+        self.beside = [entry for entry in runner.entries if not entry.candidate]  # controls, which are never chosen
         self.pace = Pace(runner)
 
     def run(self) -> Grid:
@@ -83,7 +83,7 @@ class Search:
         return self.pace.seconds(self.entries[arm])
 
     def seconds_left(self) -> float:
-        """Estimate the seconds that one core would need for all that is left, if every run comes out as expected.
+        """Estimate the seconds of all remaining runs, summed, if every run ends with the expected result.
 
         Runs that have begun count in full.
         """

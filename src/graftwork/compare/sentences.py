@@ -166,12 +166,12 @@ def warnings(board: Board) -> list[str]:
 
 
 def title_of(board: Board, metric: str) -> str:
-    """Return a metric's name with the class that it is of, if it is of one."""
+    """Return a metric's name, with the positive class if it scores one class only."""
     return metric_title(metric, board["task"].get("positive"))
 
 
 def class_line(board: Board) -> str:
-    """Return which class f1 is of, and how that was chosen; "" without f1, and for older boards."""
+    """Return the positive class of f1, and how it was chosen; "" without f1, and for older boards."""
     told = board["data_report"].get("positive")
     shown = any(metric in row["scores"] for row in board["rows"] for metric in OF_ONE_CLASS)
     return f"f1 is of {told['label']!r}, {told['chosen']}" if told and shown else ""
@@ -198,7 +198,7 @@ def cost(row: Mapping[str, Any], name: str) -> str:
 
 
 def cost_name(name: str) -> str:
-    """Return the title of a cost: `train_seconds` is `train time`, because the number has the unit."""
+    """Return the title of a cost, without the unit, which its value has: `train time` for `train_seconds`."""
     return OF_A_SEARCH.get(name) or meaning_of(name).title or name.replace("_", " ")
 
 

@@ -1,7 +1,7 @@
-"""The modules of a finished board, compressed: what each would cost per prediction, and which of them to ship.
+"""Compressed modules of a finished board: the price of a prediction by each, and which of them to ship.
 
-The method is chosen before. Then the module of a run of it, and of the next best methods on a frontier, climb the cheap
-rungs of `graft compress`; every rung that makes predictions faster is a row of the board beside its methods.
+The method is already chosen. The module of one of its runs, and those of the next best methods on a frontier, are
+compressed by the rungs of `graft compress` that need no training; every kept one is a row of the board.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from graftwork.ship.rung_measure import evidence, latency_ratio, rows_needed, st
 from graftwork.ship.rung_search import FASTER, RungSearch, RungTried
 from graftwork.ship.unwrapped import unwrapped
 
-RUNGS = ("merge", "int8")  # those that train nothing; fewer words make predictions slower, not faster
-MOST = 3  # modules that are compressed
-FOLDER = "shipped"  # in that of the board
+RUNGS = ("merge", "int8")  # rungs without training; a smaller vocabulary makes predictions slower, not faster
+MOST = 3  # modules that are compressed, at most
+FOLDER = "shipped"  # in the board's folder
 BY = "predict_per_second"
 
 Board = Mapping[str, Any]
@@ -60,8 +60,8 @@ def require_shippable(session: Session, folder: Path) -> None:
 def compressed_modules(board: Board, session: Session, folder: Path, watch: Listener) -> dict[str, Any]:
     """Return the compressed modules of a board as JSON, and write the one to ship to `folder/shipped`.
 
-    It is the fastest of the chosen method's whose loss on validation is shown to be at most the board's `worth`. Where
-    none is, `chosen` and `module` are None and no folder is left there. Raises `StorageError`.
+    It is the fastest compressed module of the chosen method whose loss on validation is shown to be at most the board's
+    `worth`. Without one, `chosen` and `module` are None, and an earlier folder is removed. Raises `StorageError`.
     """
     clock, dataset, target = Stopwatch(), session.dataset, folder / FOLDER
     decision = board["decision"] or {"chosen": None, "worth": 0.0}
@@ -119,12 +119,12 @@ class _ShippedModules:
         ] = {}  # of the chosen method: label -> original, compressed
 
     def best(self) -> Row | None:
-        """Return the fastest one of the chosen method whose loss is shown to be allowed; None if the original is."""
+        """Return the fastest row of the chosen method whose loss is shown to be allowed; None if none is faster."""
         able = [row for row in self.rows if row["of"] == self.chosen and row["shown"] and row["speed_ratio"] > FASTER]
         return max(able, key=lambda row: float(row["speed_ratio"]), default=None)
 
     def add(self, row: Mapping[str, Any], board: Board, session: Session, work: Path) -> None:
-        """Compress the module of one of a method's runs, or of their average, or say why not. Raises `StorageError`."""
+        """Compress the module of a method's average or of one of its runs, or record why not. Raises `StorageError`."""
         row = with_average(row, board)
         folders = [session.store.root / run / "module" for run in row["runs"]]
         stored = next((folder for folder in folders if folder.is_dir()), None)
@@ -181,7 +181,7 @@ class _KeptRungs:
     exact: bool = True  # no rung so far changes an answer
 
     def climbed(self, rung: str, exact: bool) -> _KeptRungs:
-        """Return it one rung higher."""
+        """Return a copy with one more rung."""
         return _KeptRungs(self.of, self.board, self.dataset, (*self.rungs, rung), self.exact and exact)
 
     def row(self, search: RungSearch, last: RungTried, seconds: float, worth: float) -> Row:

@@ -76,7 +76,7 @@ def _cells(row: Row, metric: str, size: int, validation: float, loss: str) -> tu
 
 
 def shipped_table(board: Board, width: int) -> list[str]:
-    """Return the table and what came to nothing as lines of at most `width`; none for a board without `shipped`."""
+    """Return the table and `apart_lines`, wrapped to `width`; nothing for a board without `shipped`."""
     cells = shipped_cells(board)
     lines = ["", *table([list(column) for column in zip(TITLES, *cells, strict=True)])] if cells else []
     apart = apart_lines(board)
@@ -88,7 +88,7 @@ def shipped_table(board: Board, width: int) -> list[str]:
 
 
 def apart_lines(board: Board) -> list[str]:
-    """Return a line on the rungs that were tried in vain on each module, and one for each that none applies to."""
+    """Return a line per module on the rungs that were not kept, and a line per method that was not compressed."""
     found = board.get("shipped") or {"originals": (), "left_out": ()}
     told = []
     for original in found["originals"]:

@@ -7,8 +7,8 @@ draw also yields the scores of all seeds, which decompose the variance, and the 
 
     se^2 = variance over examples of the mean over seeds + variance over seeds beyond what the examples explain
 
-The second term is each row's own: runs that share a seed are not lucky together, so seeds are not paired; if luck is
-shared after all, the test is conservative. Intervals and p-values use Student's t with few degrees of freedom where
+The second term is each row's own: seeds are not paired, because two rows' runs with one seed are not correlated; if
+they are after all, the test is conservative. Intervals and p-values use Student's t with few degrees of freedom where
 seeds dominate the spread, because 5 seeds estimate it poorly, and with those of the examples where seeds add nothing.
 docs/explanation/statistics.md gives the reasons, benchmarks/honesty the measured error rates.
 S seeds, N examples, K statistics of a metric, D draws.

@@ -25,7 +25,7 @@ FORMAT = 1
 FEWEST_TASKS = 3  # with fewer, no statement about other tasks is made
 AGAINST = "full"  # default reference of the ratios
 BY_TASK = ("status", "scores", "counted", "failed", "costs")  # keys of a row by task; costs by cost, then by task
-SUMMED = ("mean", "mean_rank", "geometric_mean")
+SUMMED = ("mean", "mean_rank", "geometric_mean")  # summaries over all tasks, as keys of a row
 
 Board = Mapping[str, Any]  # the content of a `leaderboard.json`
 Scores = NDArray[np.float64]

@@ -48,17 +48,17 @@ Finished = tuple[int, RunResult, bool]  # index of the order, its result, True i
 
 @dataclass(frozen=True)
 class RunOrder:
-    """An order for a run."""
+    """A run to execute."""
 
     label: str  # label of the method on the board
     item: ConfiguredMethod
     recipe: Recipe
     seed: int
-    stage: str
+    stage: str  # for messages: "seed 0"
     search: SearchRecord = NOTHING_TRIED  # record of earlier trials
     session: int = 0  # index of the session
     drawn: Dataset | None = None  # a draw of the rows; None: all rows
-    refused: tuple[()] | tuple[int | None] = ()  # `RunStore.refused` of a worker that found the run held elsewhere
+    refused: tuple[()] | tuple[int | None] = ()  # (stamp,) of `RunStore.refused`, if another process executes the run
 
     @property
     def like(self) -> tuple[str, int]:
@@ -208,7 +208,7 @@ class Workers:
                 waiting[:0], self._held = self._held, []
 
     def _hand_out(self, waiting: list[tuple[int, RunOrder]]) -> None:
-        """Hand orders to idle workers, after replacing dead ones, whose orders would end the comparison."""
+        """Replace dead idle workers (an order for one would end the comparison), then give orders to idle workers."""
         for worker in [one for one in self._workers if one.order is None and one.process.poll() is not None]:
             self._dismiss(worker)
         self.start(sum(worker.order is not None for worker in self._workers) + len(waiting))
@@ -221,7 +221,7 @@ class Workers:
         worker.end()
 
     def _next(self, waiting: list[tuple[int, RunOrder]]) -> tuple[int, RunOrder]:
-        """Remove and return the longest (or unknown) of the next seed's orders; started last, it would run alone."""
+        """Remove and return the next seed's order that takes longest or is unknown: as the last, it would run alone."""
         seed = waiting[0][1].seed
         of_seed = [item for item in waiting if item[1].seed == seed]
         longest = max(of_seed, key=lambda item: self._seconds.get(item[1].like, math.inf))

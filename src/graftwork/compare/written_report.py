@@ -23,10 +23,10 @@ NEW = "New words are neither in the source nor in any training target; of the fi
 
 
 def written_content(dataset: Dataset, rows: Sequence[RowRuns], store: Path, headline: str) -> dict[str, Any] | None:
-    """Return what was written on test, as JSON: of each method its first run; None for a task that writes no texts.
+    """Return the texts that each method's first successful run wrote on test, as JSON; None for a task without texts.
 
-    `store` has the runs. Texts are ordered by what the metric `headline` gives each of them alone. Counts are those of
-    `fluency`, also of the references: what people wrote shows how much is much.
+    `store` is the folder of runs. Texts are ordered by their own score of the metric `headline`. The counts of
+    `fluency` are also given for the references, as a yardstick.
     """
     if not isinstance(kinds.get(dataset.task.kind), WritesTexts):
         return None
@@ -75,7 +75,8 @@ def written_lines(board: Mapping[str, Any]) -> list[str]:
 
 
 def written_cells(board: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return of the references and of each method name, new triples and numbers in %, and texts that repeat or lack."""
+    """Return a row of cells for the references and for each method: name, new word triples and new numbers in %, and
+    the numbers of texts that repeat a triple, are empty, or were cut."""
     content = board.get("written")
     if not content:
         return []

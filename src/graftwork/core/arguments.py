@@ -1,6 +1,6 @@
-"""Arguments of public functions: unknown names, missing ones and values of another type get a message.
+"""Checks of the arguments of public functions: unknown names, missing arguments and wrong types raise `ConfigError`.
 
-A caller in a notebook reads what is known and what was meant, where Python would end in a `TypeError`.
+Its message tells a caller in a notebook the known names and the likely one, which Python's `TypeError` does not.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ ELSEWHERE = {"threads": "runs use the cores that this process may: set OMP_NUM_T
 
 
 def told_arguments(function: F) -> F:
-    """Decorate a public function so that wrong arguments are refused by a `ConfigError`, before anything is read.
+    """Decorate a public function so that wrong arguments raise `ConfigError` before anything is read.
 
-    Values are compared with the annotations that name plain types; numbers of numpy become Python's own.
+    Values are checked against annotations of plain types; NumPy numbers are converted to Python numbers.
     """
 
     @functools.wraps(function)
@@ -62,13 +62,13 @@ def told_arguments(function: F) -> F:
 
 @functools.cache
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature, which `inspect` would read anew at every call."""
+    """Return the signature, cached because `inspect` computes it anew at every call."""
     return inspect.signature(function)
 
 
 @functools.cache
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the type of each argument whose annotation can be read, and is made of classes and their sequences."""
+    """Return argument -> type, for annotations that can be resolved and consist of classes and sequences of them."""
     inner, hints = inspect.unwrap(function), {}
     for name, one in inspect.signature(function).parameters.items():
         if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) or one.annotation is one.empty:
@@ -76,7 +76,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         try:
             told = types.SimpleNamespace(__annotations__={name: one.annotation})
             hint = get_type_hints(told, inner.__globals__)[name]
-        except NameError:  # of what is imported for type checkers only
+        except NameError:  # the type is imported for type checkers only
             continue
         if all(_is_plain(part) for part in _parts(hint)):
             hints[name] = hint
@@ -102,7 +102,7 @@ def _is_plain(part: Any) -> bool:
 def _require_known(
     function: str, signature: inspect.Signature, places: Sequence[Any], named: Mapping[str, Any]
 ) -> None:
-    """Raise `ConfigError` for an argument that the function does not have, or for one that lacks."""
+    """Raise `ConfigError` for an unknown or missing argument, too many by place, or one given twice."""
     known = signature.parameters
     by_place = [name for name, one in known.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     for name in named if not any(one.kind is one.VAR_KEYWORD for one in known.values()) else ():
@@ -125,7 +125,7 @@ def _require_known(
 
 
 def _unknown(function: str, name: str, known: Sequence[str]) -> ConfigError:
-    """Return the error of an argument that the function does not have."""
+    """Return the error for an argument that the function does not have."""
     of_tasks = {*OF_TASKS, *kind_settings()}
     error = UnknownName(f"argument of {function}", name, known, else_do="leave it out")
     do = ELSEWHERE.get(name) or (
@@ -153,7 +153,7 @@ def fitting(name: str, value: Any, hint: Any) -> Any:
 
 
 def _as(part: Any, value: Any) -> tuple[bool, Any]:
-    """Return whether a value is of this type, and the value, a number as Python's own."""
+    """Return whether a value is of this type, and the value, with a NumPy number as a Python number."""
     if isinstance(part, tuple):
         return _as_list(part, value)
     if part is bool:

@@ -54,7 +54,7 @@ class BackboneCard:
     shapes: tuple[tuple[int, int], ...] = ()  # (T, D) at every depth, if they vary; T 0: the length of the input
     rate: int = 0  # samples per second, if it reads sounds
     lacks: tuple[str, ...] = ()  # roles without a site, as far as known
-    biased: bool = True  # True if any of its linear maps or norms has a bias
+    biased: bool = True  # True if any of its linear layers or norms has a bias
     continues: bool = False  # True if it is a left-to-right language model with its head: `ContinuesTexts`
     writes: bool = False  # True if it writes texts: `core.writing.TextWriter`
 
@@ -64,21 +64,21 @@ class BackboneCard:
         return tuple(width for _, width in self.shapes) or (self.width,) * (self.blocks + 1)
 
     def read_widths(self, words: bool) -> tuple[int, ...]:
-        """(L + 1,) R at every depth: the number of pooled features per sequence, or per word."""
+        """Return (L + 1,): R, the width of the features pooled per sequence, or per word, at every depth."""
         joined = 1 if words else POOLINGS[self.pooling]
         return tuple(joined * width for width in self.widths)
 
 
 @dataclass(frozen=True)
 class WordPlaces:
-    """Positions of the words of tokenised examples: each word is read at its first token, in one of the sequences.
+    """Positions of the words of tokenised examples: a word's features are those of its first token, in one sequence.
 
-    A word that the tokeniser drops has no token and is unseen. For a question about words the first row is not a
-    word: it is read at the first token of the sequence.
+    A word that the tokeniser drops has no token and is unseen. In a question about a passage the first row is not a
+    word but "no answer", whose features are those of the first token of a sequence.
     """
 
     first: list[list[int]]  # per sequence, the position of each seen word's first token, in order
-    seen: list[list[int]]  # the same lengths: the row of the example that each word is
+    seen: list[list[int]]  # same lengths: the row of each of these words in its example
     counts: NDArray[np.int64]  # (B,) rows per example, seen or unseen
 
     @property
@@ -92,8 +92,8 @@ class Encoded:
     """Tokenised examples. Each has `towers` sequences, or the number in `owned`: windows of a long text, or choices.
 
     The network's states are pooled once per sequence or, if there are `words`, once per seen word. Every `towers`
-    pooled vectors are joined to the features of one answer, which the head turns into logits; `answered` maps logits
-    to targets: one per example, or one per word or choice.
+    pooled vectors are joined to one vector, for which the head computes a row of logits; `answered` maps these rows to
+    the rows of targets: one per example, or one per word or choice.
     """
 
     ids: list[list[int]]  # per sequence, special tokens included
@@ -104,7 +104,7 @@ class Encoded:
     owned: NDArray[np.int64] | None = None  # (B,) sequences per example, a multiple of `towers`
     media: tuple[Media, ...] | None = None  # images or sounds, one per sequence; `ids` then only gives its length
     unknown: int = 0  # words without a vector, for a vocabulary of whole words; else tokens that stand for unknown text
-    unknown_share: float = 0.0  # of such tokens among all but the special ones, 0 … 1
+    unknown_share: float = 0.0  # share of such tokens among all but the special ones, 0 … 1
 
     def __len__(self) -> int:
         """Return B, the number of examples."""
@@ -122,7 +122,7 @@ class Encoded:
 
     @cached_property
     def answers(self) -> NDArray[np.int64] | None:
-        """(B,) rows of targets per example: its words or choices; None if every example has one answer."""
+        """(B,) rows of targets per example: its words or choices; None if every example has one target."""
         if self.words is not None:
             return self.words.counts
         return None if self.owned is None else self.owned // self.towers
@@ -165,7 +165,7 @@ class Encoded:
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """(S,) index of the first sequence with the same tokens; with words, images or sounds, every sequence's own."""
+        """(S,) index of the first sequence with the same tokens; its own index if there are words, images or sounds."""
         if self.words is not None or self.media is not None:
             return np.arange(len(self.ids))
         known: dict[tuple[Sequence[int], ...], int] = {}
@@ -190,7 +190,7 @@ class Encoded:
         return of_examples
 
     def answered(self, examples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Indices into the split's concatenated target rows that a batch of these examples answers, in order."""
+        """Return indices into the split's concatenated target rows: those of the rows of logits of these examples."""
         if self.answers is None:
             return examples
         starts = np.cumsum(self.answers) - self.answers
@@ -291,10 +291,10 @@ class StopsEarly(Protocol):
 
 @runtime_checkable
 class ContinuesTexts(Protocol):
-    """A backbone that may be a language model: where `card.continues`, it says how likely a text goes on in a way."""
+    """A backbone that is a left-to-right language model if `card.continues`, and can then score and write texts."""
 
     def language_model(self) -> NextTokenModel:
-        """Return the network with its head, which is loaded now. Only where `card.continues`."""
+        """Load the language-model head and return the network with it. Only if `card.continues`."""
 
 
 @runtime_checkable
@@ -335,7 +335,7 @@ def device_of(network: nn.Module) -> torch.device:
 
 @runtime_checkable
 class WritingFamily(Protocol):
-    """A family of backbones that write texts: opened only for tasks whose answers are texts."""
+    """A family of backbones that write texts, opened only for tasks whose targets are texts."""
 
     writes: Literal[True]
 

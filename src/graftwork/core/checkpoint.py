@@ -40,7 +40,7 @@ class Keeper(Protocol):
     """Stores the checkpoints of one fit."""
 
     def found(self) -> Checkpoint | None:
-        """Return an earlier attempt's last checkpoint, or None. The caller must resume from it: it counts as paid."""
+        """Return an earlier attempt's last checkpoint, or None. The caller must resume from it: its costs count."""
 
     def is_paid(self, split: str, depth: int | None) -> bool:
         """Return whether an earlier attempt was charged for this frozen pass; from now on it counts as paid."""

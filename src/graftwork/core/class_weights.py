@@ -23,10 +23,10 @@ class ClassWeights:
     """The loss of a kind in which an example, or a word, counts by its class. Implements `TrainingLoss`."""
 
     kind: Kind
-    factors: NDArray[np.float64]  # (C,) of one class; of several labels (2, C): of examples without and with the label
+    factors: NDArray[np.float64]  # (C,); multilabel (2, C): for examples without and with the label
 
     def of_targets(self, targets: Numbers) -> NDArray[np.float64]:
-        """Return the weight of each encoded target: (N,) of one class, (W,) of words, (N, C) of several labels."""
+        """Return the weight of each encoded target: (N,) for classes, (W,) for words, (N, C) if multilabel."""
         encoded = flat(targets)
         if self.factors.ndim == 1:
             return np.asarray(self.factors.take(encoded.astype(np.int64)))
@@ -47,14 +47,14 @@ class ClassWeights:
         return self.kind.weight(targets)
 
     def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
-        """Return (C,) logits of the best constant answer: log shares, or log odds, of the weighted targets."""
+        """Return (C,) logits of the best constant prediction: log shares, or log odds, of the weighted targets."""
         factors = np.log(self.factors)
         return np.asarray(
             self.kind.constant(targets, task) + (factors if factors.ndim == 1 else factors[1] - factors[0])
         )
 
     def as_json(self, task: Task) -> dict[str, Any]:
-        """Return label -> its factor; of several labels that of examples with the label over that of the others."""
+        """Return label -> weight; if multilabel, the weight of examples with the label over that of those without."""
         found = self.factors if self.factors.ndim == 1 else self.factors[1] / self.factors[0]
         return {label: round(float(factor), 6) for label, factor in zip(task.labels, found, strict=True)}
 
@@ -66,7 +66,7 @@ def class_weights_of(task: Task, kind: Kind, targets: Numbers) -> ClassWeights |
         return None
     encoded = flat(targets)
     rows = len(encoded)
-    if encoded.ndim == 1:  # a class for each
+    if encoded.ndim == 1:  # one class per example or word
         counts = np.bincount(encoded.astype(np.int64), minlength=len(task.labels)).astype(np.float64)
         given = 1 / np.maximum(counts, 1) if chosen == BALANCED else np.array([chosen[label] for label in task.labels])
         return ClassWeights(kind, np.where(counts > 0, given * rows / (given * counts).sum(), 1.0))

@@ -1,4 +1,4 @@
-"""Parsing of method names: `adapter`, or with hyper-parameters `adapter:size=32:placement=pfeiffer`."""
+"""Parsing of method specifications: `adapter`, or with hyper-parameters `adapter:size=32:placement=pfeiffer`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ConfiguredMethod:
 
 
 def cell_of(part: type) -> str:
-    """Return a hash of the notebook's cell that defines a class: another text is another method; "" for any other."""
+    """Return a hash of the notebook cell that defines a class, so that an edited cell is another method; "" without."""
     if part.__module__ != "__main__":
         return ""
     files = dict.fromkeys(code.co_filename for own in vars(part).values() if (code := getattr(own, "__code__", None)))
@@ -48,7 +48,7 @@ def cell_of(part: type) -> str:
 
 
 def parse_method(words: str) -> ConfiguredMethod:
-    """Parse a method. Raises `UnknownName` for an unknown method or hyper-parameter, `ConfigError` for a bad value."""
+    """Parse a method specification. Raises `UnknownName` for an unknown name, `ConfigError` for a bad value."""
     return configured(*chosen_settings(words, methods))
 
 

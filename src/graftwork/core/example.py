@@ -1,8 +1,8 @@
 """An example: one item in human-readable form.
 
 Letters used in every shape: B examples, S sequences, T positions, W rows (words, choices) of all examples of a batch or
-a split, D width of the backbone, R numbers read of a sequence, P width of what the head reads, C outputs (classes),
-L blocks, N rows of a split, K statistics of a metric.
+a split, D width of the backbone, R width of a sequence's pooled features, P width of the head's input, C outputs
+(classes), L blocks, N rows of a split, K statistics of a metric.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Example:
 
 
 def answers_of(example: Example) -> int | None:
-    """Return the number of target rows of an example: one per word or choice; None if it has one answer.
+    """Return the number of target rows of an example: one per word or choice; None if it has one target.
 
     A question about words has one more row, the first, for "no answer".
     """

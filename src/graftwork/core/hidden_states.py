@@ -16,13 +16,13 @@ Rows = slice | list[int]  # indices of sequences in a batch
 class BatchStates:
     """A batch: its inputs, each (S, T), and its states (S, T, D) at depths 0, 1, … up to the deepest one needed.
 
-    The inputs have "words" if the batch is read word by word.
+    The inputs have "words" if features are pooled per word.
     """
 
     def __init__(self, backbone: Backbone, inputs: Inputs, states: Sequence[Tensor], towers: int):
         self.backbone, self.inputs, self.towers = backbone, inputs, towers
         self._states = states
-        self._read: dict[tuple[int, bool, int], Tensor] = {}  # key: (block, word by word, towers; 0: not joined)
+        self._read: dict[tuple[int, bool, int], Tensor] = {}  # key: (block, per word, towers; 0: not joined)
 
     @cached_property
     def mask(self) -> Tensor:
@@ -38,7 +38,7 @@ class BatchStates:
         return self.read(block, "words" in self.inputs, self.towers)
 
     def read(self, block: int, words: bool, towers: int) -> Tensor:
-        """Return the pooled features (S, R), or (W, D) word by word; joined if `towers` is above 0."""
+        """Return features pooled per sequence (S, R), or per word (W, D); joined if `towers` is above 0."""
         key = (block, words, towers)
         if key not in self._read:
             marks = self.inputs["words"] if words else None
@@ -55,7 +55,7 @@ class BatchStates:
         return [0, *self.inputs["words"].sum(dim=1).cumsum(dim=0).tolist()]
 
     def part(self, rows: Rows, towers: int, words: bool) -> BatchPart:
-        """Return some of the sequences, read word by word or not."""
+        """Return some of the sequences, with features pooled per word if `words`."""
         return BatchPart(self, rows, towers, words)
 
 
@@ -84,7 +84,7 @@ class BatchPart:
         """Return (B, P), or (W, P) for words, as `BatchStates.joined`."""
         if self.towers == 1:
             return self.whole.read(block, self.words, 1)[self._words if self.words else self.rows]
-        return join_towers(self.whole.read(block, False, 0)[self.rows], self.towers)  # adjacent only within this part
+        return join_towers(self.whole.read(block, False, 0)[self.rows], self.towers)  # pairs are adjacent only here
 
     @property
     def _words(self) -> Rows:

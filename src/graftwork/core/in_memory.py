@@ -1,7 +1,7 @@
-"""Data in memory become a file that is named by its content, so that a run of them is one like any other.
+"""Data in memory, written to a file that is named by its content, so that runs on them are like any others.
 
-Equal data give the same file, examples and run ids, those of a CSV with the same cells; worker processes read it, and
-receipts name it.
+Equal data give the same file, and the same examples and run ids as a CSV with the same cells. Worker processes read the
+file, and receipts name it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graftwork.core.table_columns import COLUMNS, TARGETS, MemoryTable, is_missi
 from graftwork.errors import ConfigError, DataError, GraftworkError, UnknownName, clip
 from graftwork.io.files import digest, file_digest, storage_errors, write_bytes
 
-FOLDER, STEM = "frames", "data-"  # of the files, whose names are frames/data-<hash>.jsonl
+FOLDER, STEM = "frames", "data-"  # the files are frames/data-<hash>.jsonl
 OF_NAME, OF_TASK = 12, 6  # hexadecimal digits of the content's hash in a file's name, and in that of its task
 
 FLAG = re.compile(  # a flag and, where one follows, its value
@@ -33,18 +33,18 @@ ROLES = {"text", "text_a", "text_b", "image", "sound", "label"}  # settings that
 
 
 def beside(runs: str | Path) -> Path:
-    """Return the folder for data in memory of a folder of runs."""
+    """Return the folder for data in memory that belongs to a folder of runs."""
     return Path(runs).parent / FOLDER
 
 
 def name_of(path: Path) -> str:
-    """Return the name of a task of such a file: `data-9b94a3`. Boards of different data do not overwrite each other."""
+    """Return the name of a task on such a file, `data-9b94a3`: boards of different data don't overwrite each other."""
     return path.name[: len(STEM) + OF_TASK]
 
 
 @contextmanager
 def rows_named(files: Mapping[str, Path], by_role: bool = False) -> Iterator[None]:
-    """Let errors name the row, and settings as arguments of Python, where any of the files hold data in memory.
+    """Rewrite errors in the block if any of `files` holds data in memory: rows for lines, Python arguments for flags.
 
     With `by_role` columns are given as `columns={"text": "COLUMN"}`.
     """
@@ -64,7 +64,7 @@ def rows_named(files: Mapping[str, Path], by_role: bool = False) -> Iterator[Non
 
 
 def in_python(text: str, by_role: bool = False) -> str:
-    """Return a sentence with `text="COLUMN"` for `--text COLUMN`; with `by_role` `columns={"text": "COLUMN"}`."""
+    """Replace flags in a sentence: `--text COLUMN` by `text="COLUMN"`, if `by_role` by `columns={"text": "COLUMN"}`."""
 
     def argument(flag: re.Match[str]) -> str:
         name, value = flag[1].replace("-", "_"), flag[2]
@@ -77,7 +77,7 @@ def in_python(text: str, by_role: bool = False) -> str:
 
 
 def with_names(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of a task with columns and labels as texts: the column 0, the class 1.
+    """Return settings of a task with column names and labels as strings: "0" for column 0, "1" for class 1.
 
     Raises `ConfigError` for several columns where one is expected.
     """
@@ -95,9 +95,9 @@ def with_names(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def filled_columns(flags: Mapping[str, Any], per_word: bool) -> dict[str, str]:
-    """Return the columns that every row must have filled, "text" or "label" for each.
+    """Return column -> "text" or "label", for the columns that must have a value in every row.
 
-    They are those that `flags` name, else those with the usual names.
+    They are the columns that `flags` name, else those with the usual names.
     """
     texts = [flags[role] for role in ("text", "text_a", "text_b") if flags.get(role)]
     label = flags.get("label") or TARGETS[per_word]
@@ -107,7 +107,7 @@ def filled_columns(flags: Mapping[str, Any], per_word: bool) -> dict[str, str]:
 
 
 def splits_of(data: Any, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return split -> data of a dictionary of splits, whose `names` these are; anything else is all of train.
+    """Return split -> data: a dictionary of splits, with keys as in `names`, is divided; other data are all train.
 
     Raises `ConfigError` for a dictionary of splits with other keys, or without train.
     """
@@ -136,7 +136,7 @@ def write_once(data: Any, folder: str | Path, what: str, needed: Mapping[str, st
     is saved as a folder. `what` is the name of the data in messages; a row that lacks a value in a column of `needed`,
     as `filled_columns` returns them, is refused.
 
-    Raises `ConfigError` or `DataError` for data that are no table, `StorageError`.
+    Raises `ConfigError` or `DataError` for data that are no table, `StorageError` if the file can't be written.
     """
     if is_of_datasets(data):
         return _saved(data, Path(folder))
@@ -181,7 +181,7 @@ def _cell(value: Any) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    """Return what is in a dictionary as JSON, with its numbers."""
+    """Return a value inside a dictionary as JSON; other than in a cell, numbers stay numbers."""
     if isinstance(value, Mapping):
         return {str(name): _inside(item) for name, item in value.items()}
     if (items := _items(value)) is not None:
@@ -191,7 +191,7 @@ def _inside(value: Any) -> Any:
 
 
 def _items(value: Any) -> Sequence[Any] | None:
-    """Return the items of a list, a tuple, a set or an array; None for what is none."""
+    """Return the items of a list, a tuple, a set or an array; None for any other value."""
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     if isinstance(value, list | tuple):

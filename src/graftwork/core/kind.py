@@ -1,4 +1,4 @@
-"""A kind: the conversion of one type of task between targets, numbers and answers."""
+"""A kind: one type of task, such as classification, with its targets, arrays, loss, predictions and answers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class Kind(Protocol):
     """A stateless task type. Targets are str, tuple[str, ...], float or `Golds`; encoded (N,) or (N, C), or `Ragged`.
 
-    A kind whose examples have `words` has an answer per word: below, read W for N and B.
+    A kind whose examples have `words` has a target per word: N and B are then W. An answer is a prediction as JSON.
     """
 
-    per_word: bool  # True: each word of an example has an answer; False: each example has one
-    settings: type[Any]  # a frozen dataclass: the settings of its tasks beside those of every task, with defaults
-    has_labels: bool  # its answers are among `Task.labels`, which a task may list
+    per_word: bool  # True: a target per word; False: a target per example
+    settings: type[Any]  # a frozen dataclass with defaults: the settings that only its tasks have
+    has_labels: bool  # its predictions are among `Task.labels`, which a task may list
     mends: str  # the data report's name for the repairs that `settle` makes
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> Any:
@@ -62,7 +62,7 @@ class Kind(Protocol):
         """Return the count that the loss averages over: B, or W for words. The weight of a part of a batch."""
 
     def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
-        """Return (C,) logits of the best constant answer: the majority class, or the mean.
+        """Return (C,) logits of the best constant prediction: the majority class, or the mean.
 
         For choices (places, C): a row for the first choice, one for the second, …
         """
@@ -89,13 +89,13 @@ class OneClass(Protocol):
 
 @runtime_checkable
 class SharesProbability(Protocol):
-    """A kind whose logits share out one probability among the classes or choices of an example, by a softmax.
+    """A kind whose probabilities are a softmax of the logits over the classes or choices of an example.
 
-    Divided by a temperature, they give other probabilities and the same answers (Guo et al. 2017).
+    Dividing them by a temperature changes the probabilities but no prediction (Guo et al. 2017, arXiv:1706.04599).
     """
 
     def right_class(self, targets: Numbers) -> NDArray[np.int64]:
-        """Return (N,), the number of the right class or choice of each example, of encoded targets."""
+        """Return (N,), the index of the right class or choice of each example, from encoded targets."""
 
 
 @runtime_checkable
@@ -114,7 +114,7 @@ class AsksPassages(Protocol):
 
 @runtime_checkable
 class FindsTexts(Protocol):
-    """A kind whose answers are in what is read: each can be written as a text, and a text be found again there."""
+    """A kind whose answers are spans of the input: a span can be written as text, and a text be located as a span."""
 
     def as_text(self, target: Any) -> str:
         """Return the first right answer of a target; "" for no answer."""
@@ -126,9 +126,9 @@ class FindsTexts(Protocol):
         """Return whether an example of this task may have no answer."""
 
     def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[tuple[int, int], float] | None]:
-        """Return the first and the last word where the text of each example is, with 1.
+        """Locate each text in its example: return its first and last word, and 1.0.
 
-        Where it stands nowhere, they are those of what is most alike, with a likeness below 1; None where nothing is.
+        If it does not occur, return the most similar span and its similarity below 1; None if nothing is similar.
         """
 
     def likely(
@@ -138,27 +138,28 @@ class FindsTexts(Protocol):
         silent: Sequence[float] | None,
         examples: Sequence[Example],
     ) -> Numbers:
-        """Return the logits that give each example its span, None for none, with the log-probability of its text.
+        """Return logits that predict the span of each example, None for "no answer".
 
-        `silent` are the log-probabilities of no answer; None where every example has one.
+        `chances` (N,) are the log-probabilities of the spans' texts, `silent` (N,) those of "no answer"; None if every
+        example has an answer.
         """
 
     def answered(self, logits: Numbers, examples: Sequence[Example], task: Task) -> list[str]:
-        """Return the text that each of these logits predicts, as it is in what is read; "" for no answer."""
+        """Return the text that the logits predict for each example, as it is in the input; "" for no answer."""
 
 
 @runtime_checkable
 class SettlesTogether(Protocol):
-    """A kind that sees all targets of a data set before it settles one: what a tag says depends on the others."""
+    """A kind that sees all targets of a data set before it settles one: the meaning of a tag depends on the others."""
 
-    rewrites: str  # the data report's name for what `settle` writes in another way than the file; "" for none
+    rewrites: str  # the data report's name for targets that `settle` rewrites; "" for none
 
     def having_seen(self, targets: Collection[str], task: Task) -> tuple[Kind, Task]:
-        """Return the kind that settles targets with these labels, and the task with its labels written as it does."""
+        """Return the kind that settles targets with these labels, and the task with its labels rewritten alike."""
 
 
 class TrainingLoss(Protocol):
-    """The loss that a network with logits is trained with: that of its kind, or one with further targets."""
+    """The loss that a network is trained with: its kind's, or one with class weights or a teacher's targets."""
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Compute the loss of (B, C) logits and targets, a scalar: the mean over B."""
@@ -167,12 +168,12 @@ class TrainingLoss(Protocol):
         """Return the count that the loss averages over."""
 
     def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
-        """Return (C,) logits of the best constant answer."""
+        """Return (C,) logits of the best constant prediction."""
 
 
 @runtime_checkable
 class LearnsFeatures(Protocol):
-    """A `TrainingLoss` that also compares what the head reads with what a teacher's head reads (Romero et al. 2015)."""
+    """A `TrainingLoss` that also compares the input of the head with that of a teacher's head (Romero et al. 2015)."""
 
     def loss_of_features(self, pooled: Tensor, targets: Tensor) -> Tensor:
         """Compute the loss of (B, P), added to that of the logits: a scalar, the mean over B."""
@@ -185,12 +186,12 @@ class LearnsFromLogits(Protocol):
     def teaching_loss(self, logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
         """Compute the loss of (B, C) logits towards those of the teacher (B, C), a scalar: the mean over B.
 
-        At any temperature its gradient is of the size of that of `Kind.loss`.
+        Its gradient is scaled to the size of that of `Kind.loss` at any temperature.
         """
 
 
 def tags_words(kind: Kind) -> bool:
-    """Return whether each word has an answer of its own, as opposed to a share in the answer to a question."""
+    """Return whether each word has a target of its own, and is not only a candidate for the answer to a question."""
     return kind.per_word and not isinstance(kind, AsksPassages)
 
 
@@ -203,20 +204,20 @@ class OfChoices(Protocol):
 
 @runtime_checkable
 class OwnOutputs(Protocol):
-    """A kind whose outputs are no logits: arrays (N, …) of its own dtype, such as texts with their log-probabilities.
+    """A kind whose outputs are not logits but arrays (N, …) of its own dtype, such as texts with log-probabilities.
 
-    `Fitted.logits` returns them, `predictions` and `decode` take them, `constant` returns one of them (1,), and files
-    hold their `tolist`, which is JSON, where they hold logits of other kinds. An answer's "probability" is its
-    confidence. The kind has no head and no loss, and only methods that name it fit its tasks (`core.method.unfit`).
+    `Fitted.logits` returns them, `predictions` and `decode` take them, and `constant` returns one of them, (1,). Files
+    store their `tolist`, which is JSON, in the place of logits. An answer's "probability" is its confidence. The kind
+    has no head and no loss, and only methods that name it fit its tasks (`core.method.unfit`).
     """
 
     def from_lists(self, rows: Sequence[Any]) -> Numbers:
         """Convert the `tolist` of outputs from JSON. Raises `ValueError` or `TypeError` for anything else."""
 
     def difference(self, found: Numbers, expected: Numbers) -> float:
-        """Return how far outputs of the same examples are apart: 0 if equal, infinite if an answer is another.
+        """Return the difference of two outputs for the same examples: 0 if equal, infinite if a prediction differs.
 
-        The self-test of a module allows what it allows of logits between -1 and 1, unless what was fitted `ReadsBack`.
+        The self-test of a module tolerates as much as for logits from -1 to 1, unless the `Fitted` is a `ReadsBack`.
         """
 
 
@@ -229,7 +230,7 @@ class WritesTexts(Protocol):
 
 @runtime_checkable
 class ScoresByInputs(Protocol):
-    """A kind whose default metrics depend on what is read too."""
+    """A kind whose default metrics depend on the inputs too."""
 
     def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
         """Return the metrics of a task that names none, from its training rows, the headline first."""
@@ -237,7 +238,7 @@ class ScoresByInputs(Protocol):
 
 @runtime_checkable
 class NamesMistakes(Protocol):
-    """A kind that says in which way an answer is wrong: what confusions, and the rows of a class, are counted by."""
+    """A kind that says in which way an answer is wrong; tables of confusions and of classes count these outcomes."""
 
     right_means: str  # when an outcome counts as right, for people
 
@@ -255,16 +256,16 @@ class NamesMistakes(Protocol):
 
 
 def outputs_from(kind: Kind | None, rows: Sequence[Any]) -> Numbers:
-    """Convert outputs from JSON: logits, or those of the kind's own."""
+    """Convert outputs from JSON: logits, or the arrays of a kind with `OwnOutputs`."""
     return kind.from_lists(rows) if isinstance(kind, OwnOutputs) else from_lists(rows)
 
 
 @runtime_checkable
 class ChoosesThresholds(Protocol):
-    """A kind whose answers depend on thresholds, which are chosen on validation in the same way for every method."""
+    """A kind whose predictions depend on thresholds, chosen on validation in the same way for every method."""
 
     def shift(self, logits: Numbers, targets: Numbers, task: Task) -> NDArray[np.float64] | None:
-        """Return the shift (C,) to add to all logits so that the threshold is 0, chosen on these; None for no shift.
+        """Return the shift (C,) of all logits that makes 0 the best threshold for these targets; None for no shift.
 
         If examples have several rows, it is added to the first row of each: its "none of them".
         """

@@ -1,4 +1,4 @@
-"""The settings of a kind: a frozen dataclass, from which task files, flags and records take what they hold of them."""
+"""The settings of a kind: a frozen dataclass, from which task files, flags and records take its settings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from graftwork.errors import ConfigError, UnknownName, clip
 from graftwork.registry import kinds
 
 IN_QUESTION: Mapping[str, Any] = {"in_question": True}
-# metadata of a setting that decides results where the rows are the same: part of a task's question. Any other decides
-# how rows are read, which is part of a run's identity by the digest of the data
+# metadata of a setting that changes results for the same rows: part of a task's question. Others change how rows are
+# read: part of a run's identity through the digest of the data
 DERIVED: Mapping[str, Any] = {"in_question": True, "derived": True}
 # metadata of a setting that `Kind.resolve` fills in from the training targets: it can't be given
-HEEDED = ("class_weights",)  # settings of kinds that a fit may use or not; the facts of a run name those it used
+HEEDED = ("class_weights",)  # optional settings of kinds: the facts of a run name those that it used
 
 
 def table_from(read: Callable[[Any], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the metadata of a setting that decides results and is a table: `read` takes the table, or a file of it."""
+    """Return the metadata of a table that changes results; `read` parses the table, or a file that holds it."""
     return {"in_question": True, "read": read}
 
 
@@ -40,7 +40,7 @@ class KindSetting:
 
 
 def kind_settings() -> dict[str, KindSetting]:
-    """Return name -> setting of all kinds, which this imports. Kinds with a setting of one name mean the same by it."""
+    """Return name -> setting over all kinds, which are imported. A name means the same in every kind that has it."""
     found: dict[str, KindSetting] = {}
     for kind in kinds.names():
         for name, one in settings_of(kind).items():
@@ -62,7 +62,7 @@ def settings_of(kind: str) -> dict[str, KindSetting]:
 
 
 def parse_kind_settings(kind: str, given: Mapping[str, Any]) -> Any:
-    """Return the settings of a kind, an instance of its dataclass, with these values; a list may be words and commas.
+    """Return the settings of a kind, an instance of its dataclass, with these values; a list may be comma-separated.
 
     Raises `UnknownName` for a name that no kind has and for a value that is not allowed, `ConfigError` for a setting of
     other kinds unless it has their default.
@@ -85,7 +85,7 @@ def parse_kind_settings(kind: str, given: Mapping[str, Any]) -> Any:
 
 
 def no_use(kind: str, name: str, value: Any, users: Sequence[str]) -> ConfigError:
-    """Return the error of a setting that only other kinds, `users`, have."""
+    """Return the error for a setting that only other kinds, `users`, have."""
     return ConfigError(
         f"a task of kind {kind} has no use for {name}",
         got=clip(str(value)),
@@ -95,7 +95,7 @@ def no_use(kind: str, name: str, value: Any, users: Sequence[str]) -> ConfigErro
 
 
 def _refuse_foreign(kind: str, name: str, value: Any) -> None:
-    """Raise unless this is the default of a setting of other kinds."""
+    """Raise `UnknownName` or `ConfigError` unless `value` is the default of another kind's setting `name`."""
     known = kind_settings()
     if name not in known:
         raise UnknownName("task setting", name, known)

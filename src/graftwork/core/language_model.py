@@ -1,4 +1,4 @@
-"""A left-to-right language model: how likely each token is to follow, with what was read before kept."""
+"""Language models as scorers and writers of continuations, with a cache of the tokens that they have read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeptKeys:
-    """The keys and values of one stretch of tokens in every block. With S = 1 it is shared by all sequences."""
+    """The attention keys and values of one stretch of tokens in every block. With S = 1 all sequences share them."""
 
     keys: tuple[Tensor, ...]  # per block (S, H, T, d)
     values: tuple[Tensor, ...]
@@ -56,18 +56,19 @@ class Earlier:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """The tokens that score the answers to one prompt, as a tree of N nodes: a common beginning is read once.
+    """The answers that are scored after one prompt, as a prefix tree of N token nodes: a shared prefix is read once.
 
-    Nodes are numbered from 1, parents first; 0 is the prompt. The last token of an answer is scored and not read.
+    Nodes are numbered from 1, parents first; 0 is the prompt. The last token of an answer is predicted but not read, so
+    it is no node.
     """
 
     tokens: tuple[int, ...]  # (N,)
-    parents: tuple[int, ...]  # (N,) the node in front of each
-    answers: tuple[tuple[tuple[int, int], ...], ...]  # per answer its tokens, each after the node in front of it
+    parents: tuple[int, ...]  # (N,) the parent of each node
+    answers: tuple[tuple[tuple[int, int], ...], ...]  # per answer (parent node, token) of its tokens
 
     @classmethod
     def of(cls, answers: Sequence[Sequence[int]]) -> TokenTree:
-        """Return the tree of answers to one prompt; none is empty."""
+        """Build the tree from the tokens of the answers, none of which is empty."""
         numbers: dict[tuple[int, int], int] = {}  # node in front, token -> node
         steps = []
         for answer in answers:
@@ -80,7 +81,7 @@ class TokenTree:
 
     @cached_property
     def wanted(self) -> tuple[tuple[int, ...], ...]:
-        """The different tokens that go on from each of the nodes 0 to N."""
+        """For each of the nodes 0 … N, the distinct tokens whose probabilities are needed after it."""
         found: list[dict[int, None]] = [{} for _ in range(len(self.tokens) + 1)]
         for answer in self.answers:
             for node, token in answer:
@@ -89,7 +90,7 @@ class TokenTree:
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """(N, N): True where the second node is the first one or is in front of it."""
+        """(N, N): True where the second node is the first one or its ancestor, as in an attention mask."""
         found = np.eye(len(self.tokens), dtype=bool)
         for row, parent in enumerate(self.parents):
             if parent:
@@ -98,18 +99,18 @@ class TokenTree:
 
     @cached_property
     def paths(self) -> tuple[tuple[int, ...], ...]:
-        """The paths to the leaves; none of them begins another."""
+        """The paths of nodes to the leaves; none is a prefix of another."""
         ends = sorted(set(range(len(self.tokens))) - {parent - 1 for parent in self.parents})
         return tuple(tuple((np.flatnonzero(self.seen[row]) + 1).tolist()) for row in ends)
 
     def sums(self, chances: Sequence[Sequence[float]]) -> list[float]:
-        """Return the sum over each answer's tokens, by the chances of those `wanted` of the nodes 0 to N."""
+        """Return the log-probability of each answer, given those of its tokens: `chances` is laid out as `wanted`."""
         found = [dict(zip(tokens, told, strict=True)) for tokens, told in zip(self.wanted, chances, strict=True)]
         return [sum(found[node][token] for node, token in answer) for answer in self.answers]
 
 
 class PromptReader(Protocol):
-    """A language model, seen as what reads prompts of some number of tokens."""
+    """A language model as a reader of prompts: its tokenizer and its maximum length."""
 
     @property
     def name(self) -> str:
@@ -127,7 +128,7 @@ class PromptReader(Protocol):
         """Return the tokens of each text as a prompt, with the special tokens around it; nothing is cut."""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return first character and end of each token of a text; of special tokens (0, 0)."""
+        """Return the character offsets (start, end) of each token of a text; (0, 0) for special tokens."""
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special ones."""
@@ -136,26 +137,26 @@ class PromptReader(Protocol):
 class NextTokenModel(PromptReader, Protocol):
     """A left-to-right network with its head over the vocabulary of V tokens.
 
-    Behind a prompt its tokenizer puts nothing: the text goes on.
+    Its tokenizer adds no token after a prompt, so that the text can continue.
     """
 
     @property
     def is_local(self) -> bool:
-        """Whether the tokens at the end of a text depend on the text near it alone, if its words are apart."""
+        """True if the last tokens of a text with spaces between words depend on the text near its end only."""
 
     def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Pad on the right, on the device of the weights: tokens (S, T) int64, and (S, T) bool, True where real."""
 
     def read(self, ids: Tensor, real: Tensor, after: Earlier | None = None) -> tuple[Tensor, Earlier]:
-        """Read tokens (S, T) with padding on the right, after what was read before.
+        """Read tokens (S, T) with padding on the right, after the cached ones in `after`.
 
-        Returns the network's output (S, T, D) and all that has been read. It equals reading the real tokens alone.
+        Return the network's output (S, T, D) and the extended cache. Padding does not change the output at real tokens.
         """
 
     def read_trees(self, trees: Sequence[TokenTree], after: Earlier) -> Tensor:
-        """Read a tree after each of S sequences read before; none is empty.
+        """Read a tree after each of the S cached sequences in `after`; no tree is empty.
 
-        Returns the network's output (n, D) at the nodes of all trees, in order. It equals reading every path alone.
+        Return the network's output (n, D) at the nodes of all trees, in order, as if every path were read by itself.
         """
 
     def logits(self, states: Tensor) -> Tensor:
@@ -169,24 +170,24 @@ class ReadPrompts:
     states: Tensor  # (B, T, D)
     mask: Tensor  # (B, T)
     first: Tensor  # (B, V) fp32: the logits of an answer's first token
-    begun: tuple[tuple[Tensor, Tensor], ...]  # per block of the decoder, keys and values of its start (B, H, 1, d)
-    crossing: tuple[tuple[Tensor, Tensor], ...]  # per block of the decoder, keys and values of the states (B, H, T, d)
+    begun: tuple[tuple[Tensor, Tensor], ...]  # per decoder block, keys and values of the start token (B, H, 1, d)
+    crossing: tuple[tuple[Tensor, Tensor], ...]  # per decoder block, cross-attention keys and values (B, H, T, d)
 
 
 class ReadThenWrite(PromptReader, Protocol):
-    """An encoder-decoder over a vocabulary of V tokens: it reads a prompt, and then goes on in its decoder."""
+    """An encoder-decoder over a vocabulary of V tokens: it reads a prompt, then scores or writes an answer."""
 
     def answers(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of texts to be written, with what begins a text in front and without the end's."""
+        """Return the tokens of target texts, with the tokens that begin a text and without the end token."""
 
     def read(self, rows: Sequence[Sequence[int]]) -> ReadPrompts:
-        """Read B prompts with the encoder, and begin the decoder."""
+        """Encode B prompts, and run the decoder on its start token."""
 
     def follow(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, U, V) fp32: the logits after each of these tokens, each row to the prompt of B that owns it."""
+        """Return (n, U, V) fp32: the logits after each token of `rows`, as answers to the prompts numbered `owners`."""
 
     def next_logits(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token that follows these tokens, maybe none, of an answer."""
+        """Return (n, V) fp32: the logits of the token after `rows`, the tokens of an answer so far, maybe none."""
 
     def write(self, read: ReadPrompts, search: TextSearch, tell: TellTokens | None = None) -> list[WrittenTokens]:
-        """Write a text for each prompt."""
+        """Generate a text for each prompt; `tell` as in `TextWriter.write`."""

@@ -1,7 +1,7 @@
 """Length buckets within a batch, for examples with several sequences of different lengths.
 
-Without them a question would be padded to its passage, a hypothesis to its premise. Sequences are independent, so those
-of one batch go through the network bucket by bucket, and their features are put back into the order of the batch.
+Without them a question would be padded to the length of its passage. Sequences are independent, so those of one batch
+go through the network bucket by bucket, and their features are put back into the order of the batch.
 """
 
 from __future__ import annotations

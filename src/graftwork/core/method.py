@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from graftwork.core.model import Model
 
 LATER: Mapping[str, Any] = {"later": True}
-# metadata of a hyper-parameter added later: part of a run's identity unless it is the default: earlier runs keep theirs
+# metadata of a hyper-parameter added later: in a run's identity only if not the default, so that earlier ids stay
 SIZELESS: Mapping[str, Any] = {"sizeless": True}
-# metadata of an integer that is not the size of a tensor, such as steps; any other is assumed to be one
+# metadata of an integer that is not the size of a tensor, such as steps; any other integer is assumed to be a size
 Entries = tuple[Mapping[str, Any], ...]  # settings of a method, one mapping per entry on a board, ladder or curve
 AS_IT_COMES: Entries = ({},)
 THRESHOLDS_FACT = "shift"  # key in the facts of a `Fitted`, if the kind chose thresholds
-Logits = Numbers  # float64 (N, C), or (W, C) per word; of a kind with `OwnOutputs` its arrays
+Logits = Numbers  # float64 (N, C), or (W, C) per word; for a kind with `OwnOutputs` its arrays
 T = TypeVar("T")
 
 
@@ -59,7 +59,7 @@ class FrozenPass(Protocol):
 
     @property
     def of_sample(self) -> bool:
-        """True if only the sampled examples were computed: their batches, and so the last bits, differ."""
+        """True if only the sampled examples were computed: in other batches, so their last bits may differ."""
 
     def pooled(self, block: int) -> Tensor:
         """Return (N, P) fp32: features pooled after `block` blocks, towers joined; block L is the network's output.
@@ -88,7 +88,7 @@ class Once(Protocol):
 
 @dataclass(frozen=True)
 class Training:
-    """A training that has ended: its weights and facts, as `Fitted` has them, and what it took."""
+    """A finished training: its weights and facts, as in `Fitted`, its time and its FLOP."""
 
     delta: Mapping[str, Tensor | NDArray[Any]]
     facts: Mapping[str, Any]
@@ -136,20 +136,20 @@ class Workbench:
     shared: Once | None = None  # None: nothing is shared with other runs
     memory: Memory = field(default_factory=Memory)  # memory limit and the cuts of batches
     held: tuple[str, ...] = ()  # sources of variation drawn with seed 0, whatever `seed` is
-    training: int = 0  # its number among several trainings from one start; added to every seed but that of "init"
+    training: int = 0  # its number among trainings from the same weights; added to every seed but that of "init"
     earlier: FindTraining | None = None  # None: no run is looked up
     keeper: Keeper = field(default_factory=NothingKept)  # stores checkpoints, for a fit that may take minutes
-    taught: TrainingLoss | None = None  # the loss of the targets of `train`, if they are not the kind's
-    heeded: dict[str, Any] = field(default_factory=dict)  # facts of settings that a fit may use or not, if it did
+    taught: TrainingLoss | None = None  # the loss for the targets of `train`, if they are a teacher's
+    heeded: dict[str, Any] = field(default_factory=dict)  # facts on optional settings that this fit has used
 
     @property
     def learns(self) -> TrainingLoss:
-        """The loss of gradient methods and linear layers: a teacher's, or the kind's, with the task's class weights."""
+        """The training loss: that of a teacher's targets, else with the task's class weights, else the kind's."""
         return self.taught or self.class_weights or self.setting.kind
 
     @cached_property
     def class_weights(self) -> ClassWeights | None:
-        """The weights of the classes in the loss, if the task has any; whoever asks for them uses them."""
+        """The class weights of the loss, None without; reading them records in `heeded` that the fit uses them."""
         found = class_weights_of(self.setting.task, self.setting.kind, self.train.targets)
         if found is not None:
             self.heeded["class_weights"] = found.as_json(self.setting.task)
@@ -181,14 +181,14 @@ class Fitted(Protocol):
         """Return (N, C), a row per example, or (W, C), a row per word; arrays (N, …) of a kind with `OwnOutputs`."""
 
     def delta(self) -> Mapping[str, Tensor | NDArray[Any]]:
-        """Return the weights to store; with `facts` they restore the predictions exactly. Arrays need no torch."""
+        """Return the weights to store; with `facts` they restore the predictions exactly. Arrays if without torch."""
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Return the FLOP of predicting these examples, and the grade of that number."""
 
 
 class LooksUp:
-    """A `Fitted` without trained parameters whose answers take no floating-point operation: it counts or compares."""
+    """A `Fitted` without trained parameters, whose predictions only count or compare and take no FLOP."""
 
     trained_parameters: int = 0
 
@@ -199,21 +199,21 @@ class LooksUp:
 
 @runtime_checkable
 class ReadsBack(Protocol):
-    """A `Fitted` that writes texts and tells how probable it finds given ones: what a self-test of it compares.
+    """A `Fitted` that writes texts and returns the log-probabilities of given ones, which its self-test compares.
 
-    Which token is the likeliest may turn on the last bit, and that differs between processors; a probability does not.
+    The most probable token may depend on the last bit, which differs between processors; a log-probability hardly does.
     """
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
-        """Return (N,) the log-probabilities of the texts of `outputs`, tokenised anew, as answers to these."""
+        """Return (N,): the log-probabilities of the texts of `outputs`, tokenised anew, as outputs for `examples`."""
 
 
 @runtime_checkable
 class WritesAloud(Protocol):
-    """A `Fitted` that can tell its texts while it writes them."""
+    """A `Fitted` that can stream its texts while it generates them."""
 
     def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
-        """Return `logits`; `tell` is called at every token. What it raises ends the writing."""
+        """Return the same as `logits`; call `tell` at every token. An exception in it ends the generation."""
 
 
 @runtime_checkable
@@ -253,7 +253,7 @@ class AdapterFitted(Protocol):
 
 
 class Baseline:
-    """A baseline: it has no backbone, and runs on every board, ladder and curve for which no methods are named."""
+    """A baseline without backbone, by default in every board (comparison), ladder (budgeted search) and curve."""
 
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = False
@@ -284,7 +284,7 @@ class Method(Protocol):
 
 @runtime_checkable
 class OfKinds(Protocol):
-    """A method that declares the kinds with outputs of their own that it fits (default: none)."""
+    """A method that declares which kinds with `OwnOutputs` it fits (default: none)."""
 
     KINDS: ClassVar[tuple[str, ...]]
 
@@ -342,7 +342,7 @@ class HeadStart(Protocol):
 
 @runtime_checkable
 class SameStart(Protocol):
-    """A method that declares whether its runs start alike, whatever their seed (default: no)."""
+    """A method that declares whether its runs start from the same weights for every seed (default: no)."""
 
     SAME_START: ClassVar[bool]
 

@@ -42,7 +42,7 @@ class BelowZero(Protocol):
 
 @runtime_checkable
 class OfSample(Protocol):
-    """A metric that is no function of a mean: it is computed anew on every draw of examples."""
+    """A metric that is not a function of mean statistics: it is computed anew on every draw of examples."""
 
     def answers(self, statistics: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the targets and predictions that `statistics` (N, K) hold, each (N, …)."""

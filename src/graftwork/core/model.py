@@ -18,13 +18,13 @@ from graftwork.core.writing import TOKENS, TextWriter, reading_part
 from graftwork.errors import ConfigError
 from graftwork.nn.short_attention import register_key_hook
 
-At = Literal["output", "input", "attention"]  # what of a site an adapter replaces; "attention": its keys and values
+At = Literal["output", "input", "attention"]  # what an adapter replaces at a site; "attention": its keys and values
 
 
 def join_towers(pooled: Tensor, towers: int) -> Tensor:
-    """Join (S, R) to (B, P), every sequence scaled to unit mean square; two towers become [|u - v|, u * v].
+    """Join pooled features (S, R) to (B, P), each row scaled to unit mean square; two towers give [|u - v|, u * v].
 
-    Sentence encoders are trained with this scale, and it lets a head share the learning rate of the rest. The pair
+    Sentence encoders are trained at this scale, and a head can then share the network's learning rate. The pair
     encodes differences and similarities, symmetric in the two texts (after Conneau et al. 2017, arXiv:1705.02364, and
     Reimers & Gurevych 2019, arXiv:1908.10084); a linear layer on u * v can represent the cosine.
     """
@@ -42,25 +42,25 @@ def joined_width(width: int, towers: int) -> int:
 
 @runtime_checkable
 class Stacks(Protocol):
-    """An adapter of outputs or inputs that stacks with others of its shape: each row of a batch uses its own task's."""
+    """An output or input adapter that can be stacked with others of its shape: each row of a batch uses its task's."""
 
     def weights(self) -> Mapping[str, Tensor]:
         """Return the weights that `adapt` takes."""
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """Apply K adapters in parallel: (K, N, in), (K, N, out), K weights stacked -> (K, N, out).
+        """Apply K adapters in parallel to x (K, N, in) and y (K, N, out), with stacked weights (K, …) -> (K, N, out).
 
-        Equal to `forward` of each, in the precision of `y`, which is also that of the weights.
+        The result equals `forward` of each adapter, in the dtype of `y`, which is also that of the weights.
         """
 
 
 @runtime_checkable
 class Folds(Protocol):
-    """An adapter whose change of a linear map or norm can be written into the weights of that site."""
+    """An adapter that can be merged into the weights of its site, a linear layer or a norm."""
 
     def fold(self, site: nn.Module, at: At) -> str:
-        """Change the weights of `site`, in their dtype; return why it can't be done, with nothing changed, or ""."""
+        """Merge it into the weights of `site`, in their dtype; return "", or the reason if nothing could be changed."""
 
 
 class OutputPlug:
@@ -82,7 +82,7 @@ class InputPlug:
         self.adapter = adapter
 
     def __call__(self, site: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """`args` of `site`, the first (S, T, in) adapted."""
+        """Return `args` of `site` with the first one, (S, T, in), adapted."""
         return (self.adapter(args[0], args[0]), *args[1:])
 
 
@@ -99,7 +99,7 @@ class AttentionPlug:
 
 
 def hook_into(site: nn.Module, adapter: nn.Module, at: At) -> RemovableHandle:
-    """Let `adapter` change what is at this end of `site` until the handle is removed."""
+    """Hook `adapter` into the output, input or attention of `site`; removing the handle undoes it."""
     if at == "attention":
         return register_key_hook(site, AttentionPlug(adapter))
     if at == "input":
@@ -108,12 +108,12 @@ def hook_into(site: nn.Module, adapter: nn.Module, at: At) -> RemovableHandle:
 
 
 def place_of(name: str, at: At) -> str:
-    """The name of an adapter's place: the site's name, after it `:input` or `:attention` if it isn't its output."""
+    """Return the name of an adapter's place: the site's name, with `:input` or `:attention` unless it is the output."""
     return name if at == "output" else f"{name}:{at}"
 
 
 def site_of(place: str) -> tuple[str, At]:
-    """The site's name and the end of it that `place_of` made a name of."""
+    """Return the site's name and the `At` from a `place` that `place_of` returned."""
     name, _, at = place.partition(":")
     return name, cast("At", at or "output")
 
@@ -121,29 +121,30 @@ def site_of(place: str) -> tuple[str, At]:
 class Model(nn.Module):
     """A backbone, adapters and a head. `delta()` is all that requires grad: it is trained, counted, stored and priced.
 
-    Trained weights are drawn on the CPU, so that a seed gives the same on every device, then moved to the backbone's.
+    Trained weights are initialised on the CPU and then moved, so that a seed gives the same values on every device.
     """
 
     def __init__(self, backbone: Backbone, kind: Kind, task: Task, towers: int):
         super().__init__()
         self.backbone, self.task, self.towers = backbone, task, towers
         self.network = backbone.module
-        self.adapters = nn.ModuleDict()  # place (`place_of`), dots as slashes -> adapter
-        self.head: nn.Module = nn.Identity()  # a network that writes has its own
+        self.adapters = nn.ModuleDict()  # name from `place_of`, with slashes for dots -> adapter
+        self.head: nn.Module = nn.Identity()  # a `TextWriter` has its own head
         if not isinstance(backbone, TextWriter):
             read = backbone.card.read_widths(kind.per_word)[-1]
             self.head = kind.build_head(task, joined_width(read, towers)).to(self.device)
         self.start = backbone.card.blocks  # the lowest block that changes; L: only the head does
         self._shared = True  # True if the modules are shared with other users
-        self.rates: dict[str, float] = {}  # parameter -> factor on the learning rate, where not 1
+        self.rates: dict[str, float] = {}  # parameter -> factor on the learning rate; missing: 1
         self._hooks: list[RemovableHandle] = []
 
     def plug(self, role: str, make: Callable[[nn.Module], nn.Module], at: At = "output") -> None:
-        """At every site of `role`, let `adapter(x, y)` replace y: the output computed from input x, or the input.
+        """Plug an adapter, built by `make(site)`, into every site of `role`: `adapter(x, y)` replaces y.
 
-        At the input x and y are the same tensor. At "attention", for the role "attention" only, `adapter(key, value)`
-        replaces both, (S, H, T, d) each, and may put K - T further ones before them: (S, H, K, d) each. Raises
-        `ConfigError` when the backbone has no such site, or when an adapter is plugged into it already.
+        At "output" x is the input and y the output of the site; at "input" both are the input. At "attention", for the
+        role "attention" only, `adapter(key, value)` replaces both, (S, H, T, d) each, and may put K - T further ones
+        before them: (S, H, K, d) each. Raises `ConfigError` if the backbone has no such site, or if a place has an
+        adapter already.
         """
         if not self.backbone.sites(role):
             raise ConfigError(
@@ -163,11 +164,11 @@ class Model(nn.Module):
         self.start = 0
 
     def own_blocks(self, first: int, decay: float = 1.0) -> None:
-        """Train a private copy of blocks `first … L - 1`; with `first` 0 of everything, embeddings included.
+        """Train a private copy of blocks `first … L - 1`; if `first` is 0, of everything, embeddings included.
 
-        In an encoder-decoder the decoder's blocks are above the encoder's. Each block has `decay` x the learning
-        rate of the block above it, the embeddings the lowest; an encoder's highest block has the full rate too. Blocks
-        that share their weights change together, including the lowest one.
+        Each block has `decay` times the learning rate of the block above it, and the embeddings have the lowest. In an
+        encoder-decoder the decoder's blocks are counted after the encoder's, and the highest block of each has the
+        full rate. Blocks that share their weights are trained together, from the lowest one on.
         """
         assert not self._hooks, "blocks are owned before adapters are plugged into them"
         self._move_to(self.backbone.copy())
@@ -178,11 +179,11 @@ class Model(nn.Module):
         self.rates = _decaying(self.network, below, decay, learns_like(self.backbone))
         self.train_from(first)
         for table in self.backbone.sites("embedding").values():
-            if first == 0 and isinstance(table, nn.Embedding) and not writes:  # its head may be the same table
+            if first == 0 and isinstance(table, nn.Embedding) and not writes:  # a writer's head may be it too
                 table.sparse = True  # only rows used in a batch have a gradient
 
     def train_from(self, first: int) -> None:
-        """From now on train only blocks `first … L - 1` of its own copy, with `first` 0 everything; freeze the rest."""
+        """From now on train only blocks `first … L - 1` of the private copy, or all of it for 0; freeze the rest."""
         assert not self._shared, "only blocks of its own are trained"
         self.start = 0 if self.backbone.card.shared_blocks and first < self.backbone.card.blocks else first
         self.network.requires_grad_(first == 0)
@@ -196,7 +197,7 @@ class Model(nn.Module):
             site.requires_grad_(False)
 
     def rest_on(self, backbone: Backbone) -> None:
-        """Replace the frozen weights of a copy of `backbone` by those of `backbone` itself, so that they are shared."""
+        """Use the frozen weights of `backbone`, of which this model has a copy, so that memory holds them once."""
         shared = dict(backbone.module.named_modules())
         for path, module in self.network.named_modules():
             for name, weight in module._parameters.items():
@@ -220,19 +221,19 @@ class Model(nn.Module):
 
     @property
     def prefix(self) -> int | None:
-        """The depth up to which nothing changes and states are worth caching; None if that is 0 or L.
+        """The depth up to which nothing changes, so that hidden states can be cached; None if that is 0 or L.
 
-        Also None if the network can't start from cached states: it is then computed in full.
+        Also None if the blocks share their weights: the network is then computed in full.
         """
         card = self.backbone.card
         if not 0 < self.start < card.blocks or card.shared_blocks:
             return None
-        return min(self.start, reading_part(self.backbone).card.blocks)  # states of a decoder depend on what is written
+        return min(self.start, reading_part(self.backbone).card.blocks)  # a decoder's states depend on the written text
 
     def forward(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
-        """Compute logits (B, C), or (W, C), from inputs (S, T) and, if available, the states entering block `prefix`.
+        """Compute logits (B, C), or (W, C) for words, from inputs (S, T) and maybe the states entering block `prefix`.
 
-        A network that writes gives the log-probabilities (S, U) of the `TOKENS` (S, U) among the inputs.
+        For a `TextWriter`: the log-probabilities (S, U) of the target tokens (S, U) in `inputs[TOKENS]`.
         """
         if isinstance(self.backbone, TextWriter):
             read = self.read({name: given for name, given in inputs.items() if name != TOKENS}, entering)
@@ -241,13 +242,13 @@ class Model(nn.Module):
         return logits
 
     def joined(self, inputs: Inputs, entering: Tensor | None = None) -> Features:
-        """Compute what the head reads: the output of the network, with towers joined in `pooled` (B, P), or (W, P)."""
+        """Compute the input of the head: the network's features, with towers joined in `pooled` (B, P), or (W, P)."""
         start = self.start if entering is not None else 0
         features = read_in_buckets(self.backbone, inputs, start, entering, self.towers)
         return Features(features.sequence, features.mask, join_towers(features.pooled, self.towers))
 
     def read(self, inputs: Inputs, entering: Tensor | None = None) -> Tensor:
-        """Compute the output (S, T, D) of the part that reads, from the states entering block `prefix` if given."""
+        """Compute the output (S, T, D) of the backbone, or of a `TextWriter`'s encoder; `entering` as in `forward`."""
         start = (self.prefix or 0) if entering is not None else 0
         return reading_part(self.backbone).features(inputs, start, entering).sequence
 
@@ -290,10 +291,9 @@ def _decaying(
 ) -> dict[str, float]:
     """Return parameter -> factor on the learning rate: 1 for the highest block, times `decay` for each block below.
 
-    `blocks` has the number of blocks above each.
-
-    A parameter outside the blocks has the factor of its part in `placed`, else of the block that it is registered
-    after, or below all blocks: embeddings have the lowest, a final norm that of the highest block.
+    `blocks` maps the path of a block to the number of blocks above it. A parameter outside the blocks has the factor of
+    the part that `placed` gives for it, else of the block that is registered before it. Parameters that come before all
+    blocks, such as embeddings, have the lowest factor.
     """
     rates = {}
     share = decay ** (max(blocks.values(), default=-1) + 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-MISSED = "(missed)"  # `Outcome.found` of what an answer lacks
-NOTHING = "(nothing)"  # `Outcome.true` of what only an answer has
+MISSED = "(missed)"  # `Outcome.found` for a part of the target that the answer lacks
+NOTHING = "(nothing)"  # `Outcome.true` for a part that only the answer has
 
 
 class Outcome(NamedTuple):

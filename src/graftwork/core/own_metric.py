@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from graftwork.core.task import Task
 
 Function = Callable[[Any, Any], float]
-NUMBERS, TEXTS = 0, 1  # the first statistic: what the others hold
+NUMBERS, TEXTS = 0, 1  # values of the first statistic, which says what the others hold
 
 
 def register_metric(name: str, function: Function, *, higher_is_better: bool = True) -> str:
     """Register `function(y, y_hat)` as the metric `name`, for `metrics=[name]`; return the name.
 
     As for scikit-learn's metrics `y` and `y_hat` are the targets and the predictions of N examples: labels as they
-    are in the file (N,), numbers in the file's units (N,), or 0 and 1 of a multilabel task (N, C). Its score is a
-    fraction, at most 1; where higher is not better it counts negatively. Not a number counts as 0. Its intervals come
-    from the same bootstrap as those of any metric: the function is called for every draw.
+    are in the file (N,), numbers in the file's units (N,), or 0 and 1 of a multilabel task (N, C). The function returns
+    a fraction, at most 1; NaN counts as 0. With `higher_is_better=False` the score is its negative. Intervals come from
+    the same bootstrap as for any metric: the function is called for every draw.
 
-    Runs are made one after another in this process, because others do not know the function. Receipts record its
-    source, or of a library's function its name; another function under the same name makes other runs.
+    Runs are made one after another in this process, because other processes do not know the function. Receipts record
+    its source, or the name of a library's function; another function under the same name makes other runs.
 
-    Raises `ConfigError` for a name of this package's metrics, and for what can't be called.
+    Raises `ConfigError` for the name of a metric of this package, and if `function` can't be called.
     """
     if not callable(function):
         raise ConfigError("a metric must be a function", got=clip(repr(function)), expected="function(y, y_hat)")
@@ -50,7 +50,7 @@ def register_metric(name: str, function: Function, *, higher_is_better: bool = T
 
 
 def identity(function: Any) -> str:
-    """Return what tells functions apart: the name of a library's, the source of one that a notebook defines."""
+    """Return a string that identifies a function: a library function's name, or the source of a notebook's function."""
     if isinstance(function, functools.partial):
         given = [*map(repr, function.args), *(f"{key}={value!r}" for key, value in function.keywords.items())]
         return f"partial({', '.join([identity(function.func), *given])})"
@@ -85,8 +85,8 @@ class OwnMetric:
     source: str  # its identity, for receipts
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Return (N, 1 + 2W): what they hold, and the targets and predictions in W numbers each: the letters of labels,
-        numbers in the file's units, or a 0 or 1 per label.
+        """Return (N, 1 + 2W): `NUMBERS` or `TEXTS`, then target and prediction in W values each: the code points of a
+        label, a number in the file's units, or a 0 or 1 per label.
 
         Raises `ConfigError` for a task whose examples do not have one answer each.
         """
@@ -109,11 +109,11 @@ class OwnMetric:
         return np.concatenate([np.full((len(targets), 1), sort), *pair], axis=1).astype(np.float64)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Raise `TypeError`: it is no function of a mean."""
+        """Raise `TypeError`: the score is not a function of mean statistics."""
         raise TypeError(f"{self.name} is computed on examples: core.metric.score_of")
 
     def answers(self, statistics: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the targets and predictions that `statistics` (N, 1 + 2W) hold, each (N,) or, of labels, (N, W)."""
+        """Return the targets and predictions that `statistics` (N, 1 + 2W) hold, each (N,), or (N, W) if multilabel."""
         import numpy as np
 
         width, sort = statistics.shape[1] // 2, statistics[0, 0]
@@ -125,7 +125,7 @@ class OwnMetric:
         return pair[0], pair[1]
 
     def of_sample(self, targets: NDArray[Any], predictions: NDArray[Any]) -> float:
-        """Return the score of a sample; 0 where the function is undefined. Raises `ConfigError` for a failure of it."""
+        """Return the score of a sample; 0 if it is NaN. Raises `ConfigError` if the function fails or exceeds 1."""
         try:
             value = self.sign * float(self.function(targets, predictions))
         except Exception as error:

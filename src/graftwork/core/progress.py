@@ -12,5 +12,5 @@ def silent(done: float, text: str) -> None:
 
 
 def part_of(progress: Progress, place: int, count: int, name: str) -> Progress:
-    """Return the progress of part `place` of `count` equal parts; what it tells begins with the part's name."""
+    """Return the callback for part `place` of `count` equal parts; its texts begin with the part's name."""
     return lambda done, text: progress((place + done) / count, f"{name}: {text}")

@@ -16,7 +16,7 @@ from graftwork.core.progress import Progress, silent
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-SECONDS_BETWEEN_UPDATES = 0.3  # of a cell: each is a message to the browser
+SECONDS_BETWEEN_UPDATES = 0.3  # in a notebook's cell: each update is a message to the browser
 CELL_WIDTH = 100  # characters
 
 
@@ -62,8 +62,7 @@ def rendered_text(content: RenderableType) -> str:
 
 @contextmanager
 def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterator[Progress]:
-    """Yield a progress bar in a notebook's cell, or on stderr if that is a terminal, and `shown` is true; else a silent
-    one.
+    """Yield a progress bar in a notebook's cell or on a terminal's stderr; a silent one elsewhere or if not `shown`.
 
     It appears before heavy imports, with the text `first`.
     """
@@ -101,5 +100,5 @@ def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterato
 
 
 def progress_or_bar(progress: Progress | None) -> AbstractContextManager[Progress]:
-    """Return a context of `progress`, or for None of a progress bar, where someone looks."""
+    """Return a context that yields `progress`, or a `progress_bar` for None."""
     return progress_bar() if progress is None else nullcontext(progress)

@@ -35,7 +35,7 @@ class Ragged:
         return iter(np.split(self.flat, np.cumsum(self.counts)[:-1])) if len(self) else iter(())
 
     def __getitem__(self, examples: Any) -> Ragged:
-        """Select examples by their numbers or a slice, in that order."""
+        """Select examples by indices or a slice, in that order."""
         counts = self.counts[examples]
         about = None if self.about is None else self.about[examples]
         return Ragged(self.flat[places(self.starts[examples], counts)], counts, about)
@@ -70,7 +70,7 @@ def places(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 
 def flat(numbers: Numbers) -> NDArray[Any]:
-    """Return a plain array with a row per answer: (N, …) or (W, …)."""
+    """Return a plain array with a row per example (N, …), or per word or choice (W, …)."""
     return numbers.flat if isinstance(numbers, Ragged) else numbers
 
 
@@ -91,9 +91,9 @@ def from_lists(rows: Sequence[Any]) -> Numbers:
 
 
 def repeated(answer: NDArray[np.float64], examples: Sequence[Example]) -> Numbers:
-    """Repeat the logits (C,) for every answer to these examples: one each, or one per word or choice.
+    """Repeat constant logits (C,) for these examples: a row per example, or per word or choice.
 
-    Logits (places, C) are those of the first, the second, … row of every example; the last is used for further rows.
+    If `answer` is (places, C), row i of every example gets `answer[i]`, and all further rows get the last one.
     """
     counts = [answers_of(example) for example in examples]
     if None in counts or not examples:
@@ -118,7 +118,7 @@ def _of_counts(answer: NDArray[np.float64], rows: NDArray[np.int64]) -> Ragged:
 
 
 def concatenated(parts: Sequence[Numbers]) -> Numbers:
-    """Concatenate the numbers of one or more groups of examples."""
+    """Concatenate the arrays of one or more groups of examples."""
     ragged = [part for part in parts if isinstance(part, Ragged)]
     if not ragged:
         return np.concatenate([flat(part) for part in parts])

@@ -32,7 +32,7 @@ class MemoryTable:
         return len(next(iter(self.columns.values())))
 
     def place(self, row: int) -> str:
-        """Return the words for a row in a message: its position from 0, and its index label where that differs."""
+        """Return the name of a row in a message: its position from 0, and its index label where that differs."""
         name = None if self.row_names is None else self.row_names[row]
         return f"row {row}" if name is None or str(name) == str(row) else f"row {row} (index {name!s})"
 
@@ -219,5 +219,5 @@ def is_missing(value: Any) -> bool:
         return False
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # of arrays
+    except (TypeError, ValueError):  # raised by arrays
         return False

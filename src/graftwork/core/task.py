@@ -35,7 +35,7 @@ OF_FORMAT_1: Mapping[str, Any] = {
     "choices": (), "count_from": None, "stray_tags": "repair", "realign": False, "thresholds": None, "positive": None,
     "scale": (0.0, 1.0), "unanswerable": False,
 }  # fmt: skip
-# settings of single kinds, with their defaults, that a record of any task holds; a question holds two of them
+# above: settings of single kinds, with their defaults, that every record holds; below: those in every question too
 IN_EVERY_QUESTION = ("positive", "scale")
 RECORDED_FIRST = (
     "name", "data", "validation", "test", "kind", "text", "text_a", "text_b", "image", "sound", "choices", "count_from",
@@ -44,7 +44,7 @@ RECORDED_FIRST = (
 )  # fmt: skip
 
 
-_TYPED: Mapping[str, Any] = {  # what callers give most, with its types
+_TYPED: Mapping[str, Any] = {  # settings whose type is checked
     **dict.fromkeys(("name", "kind"), str),
     **dict.fromkeys(("text", "text_a", "text_b", "image", "sound", "label"), str | None),
     **dict.fromkeys(LISTS, str | Sequence[str]),
@@ -66,13 +66,13 @@ class Task:
     text_b: str | None = None
     image: str | None = None  # column of the paths of images, relative to the file; None: found by name
     sound: str | None = None  # column of the paths of sounds
-    label: str | None = None  # column of the target, or of each label with commas between; None: found by name
+    label: str | None = None  # column of the target, or one per label, comma-separated; None: found by name
     labels: tuple[str, ...] = ()  # indexed by class; empty: those of the training split, sorted
     metrics: tuple[str, ...] = ()  # the first is the headline; empty: the kind's defaults
     drop_leaks: bool = False  # remove rows of train that are exact or near duplicates of validation or test
     rejects: str | None = None  # file for unreadable rows; None: the first of them is an error
     split_seed: int | None = None  # seed of splits without a file; None and 0 give the same
-    settings: Any = None  # those of its kind alone, an instance of `Kind.settings`; given as that, or name -> value
+    settings: Any = None  # an instance of its kind's `Kind.settings`; may be given as name -> value
 
     def __post_init__(self) -> None:
         label: Any = self.label
@@ -104,7 +104,7 @@ class Task:
         return card(f"Task {self.name}", (), facts(told), about=unsaid)
 
     def _told_labels(self, most: int) -> str:
-        """Return `, 3 labels: bad, good, so so`, with at most so many of them; "" if none are known."""
+        """Return `, 3 labels: bad, good, so so`, with at most `most` of them; "" if none are known."""
         if not self.labels:
             return ""
         more = ", …" if len(self.labels) > most else ""
@@ -146,10 +146,10 @@ class Task:
         """Build a task from data in memory, or from what `from_file` takes; a task is returned as it is.
 
         `data`, and in `flags` also `validation` and `test`, may be a data frame of pandas or polars, an Arrow table, a
-        set of the library `datasets`, `(texts, labels)`, a list of dictionaries, or a dictionary of columns. One of
-        splits, such as `{"train": …, "test": …}` or a `DatasetDict`, gives the task these splits. They are written to
-        files in `folder` that are named by their content: equal data make the same runs as the same cells in a CSV.
-        The other `flags` are those of `from_file`.
+        set of the library `datasets`, `(texts, labels)`, a list of dictionaries, or a dictionary of columns. A
+        dictionary of splits, such as `{"train": …, "test": …}` or a `DatasetDict`, gives the task these splits. The
+        data are written to files in `folder` that are named by their content: equal data, and a CSV with the same
+        cells, make the same runs. The other `flags` are those of `from_file`.
 
         Raises as `from_file`, and `DataError` for a missing value in the text or the label.
         """
@@ -173,13 +173,13 @@ class Task:
 
     @classmethod
     def from_settings(cls, told: Mapping[str, Any]) -> Task:
-        """Build a task from settings by name, those of its kind beside the others, as `as_dict` returns them."""
+        """Build a task from its settings and those of its kind in one mapping, as `as_dict` returns it."""
         own = {name: value for name, value in told.items() if name in cls._of_every_kind()}
         return cls(**own, settings={name: value for name, value in told.items() if name not in own})
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Task:
-        """Build a task from `as_dict` in JSON. Names that neither a task nor its kind has are passed over."""
+        """Build a task from `as_dict` in JSON; ignore names that neither a task nor its kind has."""
         of_kind = [item.name for item in fields(kinds.get(told["kind"]).settings)]
         known = {name: value for name, value in told.items() if name in (*cls._of_every_kind(), *of_kind)}
         return cls.from_settings(
@@ -188,7 +188,7 @@ class Task:
 
     @classmethod
     def from_question(cls, name: str, question: Mapping[str, Any]) -> Task:
-        """Build a task without files from `question` in JSON. Raises `KeyError` where kind, labels or metrics lack."""
+        """Build a task without files from `question` in JSON. Raises `KeyError` without kind, labels or metrics."""
         told = {key: question[key] for key in ("kind", "labels", "metrics")}
         asked = [item.name for item in fields(kinds.get(told["kind"]).settings) if "in_question" in item.metadata]
         return cls.from_json(
@@ -212,13 +212,13 @@ class Task:
 
     @property
     def reads(self) -> str:
-        """The type of its inputs: "text", "image" or "sound"; known once the columns are."""
+        """The type of its inputs: "text", "image" or "sound"; correct once the columns are resolved."""
         return "image" if self.image is not None else "sound" if self.sound is not None else "text"
 
     def question(self) -> dict[str, Any]:
         """Return what determines a result, as JSON: no paths, no name, no column names.
 
-        Of the kind's settings it holds those that are not the default.
+        It holds `positive` and `scale`, and those settings of the kind that are not the default.
         """
         asked = {"kind": self.kind, "labels": self.labels, "metrics": self.metrics}
         asked |= {name: OF_FORMAT_1[name] for name in IN_EVERY_QUESTION}
@@ -230,20 +230,19 @@ class Task:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all settings by name, those of the kind beside the others."""
+        """Return all settings by name: the task's, and at the same level its kind's."""
         of_kind = {item.name: getattr(self.settings, item.name) for item in fields(self.settings)}
         return {name: getattr(self, name) for name in self._of_every_kind()} | of_kind
 
     def as_record(self) -> dict[str, Any]:
-        """Return `as_dict` as receipts record it: in their order, with what each of them holds. Later settings that are
-        not given are left out."""
+        """Return `as_dict` as receipts record it: `RECORDED_FIRST` in this order, then all others that are not None."""
         told = {**OF_FORMAT_1, **self.as_dict()}
         later = {name: value for name, value in told.items() if value is not None and name not in RECORDED_FIRST}
         return {name: told[name] for name in RECORDED_FIRST} | later
 
     @property
     def files(self) -> dict[str, Path]:
-        """Split -> the file or folder that is named for it, train first."""
+        """Split -> the file or folder that is given for it, train first."""
         named = {"train": self.data, "validation": self.validation, "test": self.test}
         return {split: path for split, path in named.items() if path is not None}
 
@@ -255,7 +254,7 @@ class Task:
 
 
 def positive_of(task: Task) -> str | None:
-    """Return the class that f1 is of; None for a task without one."""
+    """Return the positive class, which f1 is computed for; None for a task without one."""
     return getattr(task.settings, "positive", None)
 
 

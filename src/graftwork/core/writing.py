@@ -1,4 +1,4 @@
-"""Writing: backbones that answer with a text, token by token, and how they search for it."""
+"""Text generation: backbones that write a text token by token, and the settings of their search."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
     from graftwork.core.task import Task
 
-Tell = Callable[[int, str], None]  # told the place of an example, and its text as far as it is written
-TellTokens = Callable[[int, list[int]], None]  # the same as tokens
+Tell = Callable[[int, str], None]  # called with the index of an example and its text so far
+TellTokens = Callable[[int, list[int]], None]  # the same with the tokens so far
 
-TOKENS = "tokens"  # among the inputs of a model: those of the texts that are to be written, (S, U)
-NOTHING = -100  # in place of a token, where a shorter text of a batch has none
+TOKENS = "tokens"  # key in the inputs of a model: the tokens of the target texts, (S, U)
+NOTHING = -100  # padding of the shorter target texts of a batch
 
 
 @dataclass(frozen=True)
 class TextSearch:
-    """The search for a text: settings of a task whose answers are texts."""
+    """The settings of the search for a text, in a task whose targets are texts."""
 
-    beams: int  # 1: the likeliest token each time
-    length_penalty: float  # power of the length that a beam's log-probability is divided by
-    no_repeat: int  # length of token n-grams that may not come twice; 0: any may
+    beams: int  # 1: greedy search
+    length_penalty: float  # a beam's log-probability is divided by its length to this power
+    no_repeat: int  # length of token n-grams that may not repeat; 0: no limit
     longest: int  # maximum number of tokens
 
     @classmethod
     def of(cls, task: Task) -> TextSearch:
-        """Read the settings of a task."""
+        """Take the settings from a task that writes texts."""
         settings = task.settings
         return cls(settings.beams, settings.length_penalty, settings.no_repeat, settings.longest)
 
@@ -41,13 +41,13 @@ class TextSearch:
 class Instruction:
     """The source and target language and the prefix of the source, from the settings of a task that writes texts."""
 
-    source_language: str | None = None  # a tag of its tokenizer
+    source_language: str | None = None  # a language tag of the tokenizer
     target_language: str | None = None
-    source_prefix: str | None = None  # is before every text that is read
+    source_prefix: str | None = None  # put before every source text
 
     @classmethod
     def of(cls, task: Task) -> Instruction | None:
-        """Read the settings of a task; None of one whose answers are no texts."""
+        """Take the settings from a task; return None if the task does not write texts."""
         settings = task.settings
         if not hasattr(settings, "source_prefix"):
             return None
@@ -55,19 +55,19 @@ class Instruction:
 
     @classmethod
     def of_question(cls, question: Mapping[str, Any]) -> Instruction | None:
-        """Read the question of a task as JSON, which has the settings that were given; None where none was."""
+        """Take the settings from `Task.question()`; return None if it has none of them."""
         given = cls(*(question.get(item.name) for item in fields(cls)))
         return None if given == cls() else given
 
     @property
     def languages(self) -> str:
-        """The languages that are told, by the names of the settings; "" if none is."""
+        """The given languages, each after the name of its setting; "" if none is given."""
         told = {"source_language": self.source_language, "target_language": self.target_language}
         return ", ".join(f"{name} {tag!r}" for name, tag in told.items() if tag is not None)
 
     @property
     def direction(self) -> str:
-        """` from en_XX to de_DE`, without what is not told."""
+        """` from en_XX to de_DE`, without a language that is not given."""
         told = {"from": self.source_language, "to": self.target_language}
         return "".join(f" {word} {tag}" for word, tag in told.items() if tag is not None)
 
@@ -76,17 +76,17 @@ class Instruction:
 class WrittenTokens:
     """The tokens written for one sequence."""
 
-    tokens: list[int]  # with the end's, if it ended
-    ended: bool  # False: it was cut at the longest length
-    others: tuple[WrittenTokens, ...] = ()  # what the search's other beams end with, best first
+    tokens: list[int]  # with the end token, if the text ended
+    ended: bool  # False: cut at the maximum length
+    others: tuple[WrittenTokens, ...] = ()  # the results of the other beams, best first
 
 
 @runtime_checkable
 class TextWriter(Protocol):
-    """A backbone that reads with its encoder and writes with its decoder (U tokens of a text).
+    """An encoder-decoder backbone: the encoder reads a source text, the decoder writes a target text of U tokens.
 
-    Its `card.blocks` counts the blocks of both: `sites("block")` has those of the encoder, then those of the decoder.
-    `states`, `features` and `pool` are those of `reading`. Sites of the decoder see (S, U, …).
+    `card.blocks` counts the blocks of both, and `sites("block")` has the encoder's, then the decoder's. `states`,
+    `features` and `pool` are those of the encoder, `reading`. Sites of the decoder have activations (S, U, …).
     """
 
     @property
@@ -95,19 +95,19 @@ class TextWriter(Protocol):
 
     @property
     def below_top(self) -> Mapping[str, int]:
-        """Path of a block -> the number of blocks above it in the encoder or in the decoder, whichever has it."""
+        """Path of a block -> the number of blocks above it in its own stack, the encoder or the decoder."""
 
     def instructed(self, given: Instruction) -> Backbone:
-        """Return this network, over the same modules and with the same card, as it reads and writes when told this.
+        """Return this network with these languages and this prefix, over the same modules and with the same card.
 
-        Raises `ConfigError` for what it can't be told, and where it has to be told more.
+        Raises `ConfigError` for a setting that the network does not take, and for one that it needs and lacks.
         """
 
     def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
-        """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""
+        """Tokenise target texts, with end tokens; return them and the number of truncated texts, which have no end."""
 
     def log_probabilities(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
-        """Return (S, U) fp32: of each of `tokens` (S, U), given the ones before it; 0 where it is `NOTHING`.
+        """Return (S, U) fp32: the log-probability of each of `tokens` (S, U), given those before it; 0 at `NOTHING`.
 
         `states` (S, T, D) are the output of `reading`, with mask (S, T).
         """
@@ -115,9 +115,9 @@ class TextWriter(Protocol):
     def write(
         self, states: Tensor, mask: Tensor, search: TextSearch, tell: TellTokens | None = None
     ) -> list[WrittenTokens]:
-        """Write a text for each sequence; `states` and `mask` as above, computed once.
+        """Generate a text for each sequence; `states` and `mask` are as above.
 
-        `tell` is told each token as it is chosen; a search by several beams has no text until its end.
+        `tell` is called after each token with the tokens so far; never in a search with several beams.
         """
 
     def text_of(self, tokens: Sequence[int]) -> str:
@@ -125,9 +125,9 @@ class TextWriter(Protocol):
 
 
 def with_instruction(backbone: Backbone, given: Instruction | None) -> Backbone:
-    """Return an open backbone as it answers a task of this instruction.
+    """Return an open backbone with the languages and the prefix of a task, if there are any.
 
-    Raises `ConfigError` for what the backbone can't be told, and where it has to be told more.
+    Raises `ConfigError` for a setting that the backbone does not take, and for one that it needs and lacks.
     """
     if given is not None and isinstance(backbone, TextWriter):
         return backbone.instructed(given)
@@ -137,7 +137,7 @@ def with_instruction(backbone: Backbone, given: Instruction | None) -> Backbone:
 
 
 def no_tags(name: str, given: Instruction) -> ConfigError:
-    """Return the error of languages that are told to the backbone `name`, which knows no tags of them."""
+    """Return the error for languages given to the backbone `name`, which takes no language tags."""
     return ConfigError(
         "this backbone takes no language tags",
         where=name,
@@ -148,7 +148,7 @@ def no_tags(name: str, given: Instruction) -> ConfigError:
 
 
 def share_reading(writer: Backbone, reader: Backbone) -> None:
-    """Let a backbone that writes use the weights of `reader`, its encoder opened by itself, so that memory has one."""
+    """Let the encoder of `writer` use the weights of `reader`, the same encoder opened separately, to save memory."""
     from graftwork.nn.packed_linear import LinearMap
 
     own, theirs = (dict(one.module.named_modules()) for one in (reading_part(writer), reader))
@@ -165,5 +165,5 @@ def share_reading(writer: Backbone, reader: Backbone) -> None:
 
 
 def reading_part(backbone: Backbone) -> Backbone:
-    """Return the encoder of a backbone that writes, whose states can be kept; else the backbone itself."""
+    """Return the encoder of a `TextWriter`, whose states can be cached; return any other backbone unchanged."""
     return backbone.reading if isinstance(backbone, TextWriter) else backbone

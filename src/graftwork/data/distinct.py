@@ -11,7 +11,7 @@ T = TypeVar("T", bound=np.integer[Any])
 
 
 def distinct(numbers: NDArray[T]) -> NDArray[T]:
-    """Sort (N,) and drop repeats. `numpy.unique` hashes: where most are distinct it takes ten times as long."""
+    """Return the sorted distinct values of (N,); faster than `numpy.unique`, which hashes, if most are distinct."""
     rising = np.sort(numbers)
     first = np.ones(len(rising), dtype=np.bool_)
     np.not_equal(rising[1:], rising[:-1], out=first[1:])

@@ -65,17 +65,17 @@ class Record:
     mended: int  # number of repaired places of the target
     rounded: int = 0  # number of its spans that were widened to whole words
     last: int = 0  # its last line; 0 where the row has no lines of its own
-    rewritten: int = 0  # number of sound places of the target that are written in another way than in the file
+    rewritten: int = 0  # number of valid parts of the target that were converted to another notation
 
 
 def load(task: Task, checked: bool = True) -> Dataset:
     """Read, check, split and encode the data of `task`.
 
     Splits without a file are drawn from the training file: 20 % test, 10 % validation. Texts are passed on unchanged.
-    Where the task has `rejects`, bad rows are written there and the rest is used. Without `checked` nothing is
-    written, and only rows set aside or dropped are reported: for data that another process has reported on. Raises
-    `ConfigError` for a setting that does not fit, `DataError` for a file that does not, `StorageError` for one that
-    cannot be read.
+    If the task has `rejects`, bad rows are written there and the others are used. With `checked=False`, for data that
+    another process has already reported on, nothing is written and only rows set aside or dropped are counted. Raises
+    `ConfigError` for a setting that contradicts the task or its files, `DataError` for a file with invalid content,
+    `StorageError` for an unreadable file.
     """
     with rows_named(task.files):
         return _loaded(task, checked)
@@ -112,7 +112,7 @@ def _loaded(task: Task, checked: bool) -> Dataset:
     missing = {name: share for name, share in FRACTIONS.items() if name not in files}
     records = read | (draw_missing(read["train"], kind, missing, task.data, task.split_seed) if missing else {})
     records, dropped = _without_leaks(task, kind, records)
-    # A rare tag of words is no error: one that train lacks can't be predicted by any method, and is warned of.
+    # A word tag that train lacks is only warned of, although no method can predict it.
     listing = SPLITS if kind.per_word else SPLITS[:1]
     targets = [record.target for name in listing for record in records[name]]
     if isinstance(kind, ScoresByInputs) and not task.metrics:
@@ -130,12 +130,12 @@ def _loaded(task: Task, checked: bool) -> Dataset:
     given = {name: one.description for name, one in tables.items()}
     made = made_told(given, counts, "rows", task.data, by)
     made += "".join(f" {note}" for note in layout_notes(task, kind, table)) if checked else ""
-    del table, tables  # some hold their rows
+    del table, tables  # some hold all their rows in memory
     return _dataset(task, kind, examples, files, made, _repair_counts(records, kind), dropped, checked, rejects)
 
 
 def _with_known_metrics(task: Task) -> Task:
-    """Return the task with accuracies for what is named by its error rate. Raises `UnknownName`."""
+    """Return the task with every error rate among its metrics replaced by its accuracy. Raises `UnknownName`."""
     accuracies = {rate: metric for metric, rate in ERROR_RATES.items()}
     task = task.resolved(metrics=tuple(accuracies.get(name, name) for name in task.metrics))
     for name in task.metrics:
@@ -185,9 +185,9 @@ def _dataset(
 def _without_leaks(
     task: Task, kind: Kind, rows: Mapping[str, Sequence[Any]]
 ) -> tuple[dict[str, list[Any]], dict[str, int]]:
-    """Return the rows of every split; where the task drops leaks, without those of train, and their counts.
+    """Return the rows of every split, without train's leaks if the task drops them, and the counts of dropped rows.
 
-    Raises `DataError` where train keeps no row, or none of a class of rows.
+    Raises `DataError` if train keeps no row, or no row of one of its classes.
     """
     listed = {name: list(found) for name, found in rows.items()}
     if not task.drop_leaks:
@@ -211,7 +211,7 @@ def _without_leaks(
 
 
 def _repair_counts(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
-    """Map what was repaired while reading to the number of places per split."""
+    """Map each type of repair that was made while reading to its count per split."""
     found = (
         {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}
     )
@@ -231,7 +231,7 @@ def _require_different(files: Mapping[str, Path]) -> None:
 def records_of(task: Task, kind: Kind, table: Table, rejects: Rejects, raw: bool = False) -> Iterator[Record]:
     """Yield the rows of a file with their targets parsed, one row in memory at a time. A bad row goes to `rejects`.
 
-    With `raw` targets are as in the file, neither settled nor compared with the task's labels. Raises `DataError` where
+    With `raw`, targets are neither settled (`Kind.settle`) nor compared with the task's labels. Raises `DataError` if
     no row remains.
     """
     task = task.resolved(labels=()) if raw else task
@@ -256,7 +256,7 @@ def records_of(task: Task, kind: Kind, table: Table, rejects: Rejects, raw: bool
 
 
 def _rows_of_columns(table: Table, task: Task, kind: Kind) -> tuple[Iterator[DataRow | Bad], tuple[str, ...]]:
-    """Return the rows of the columns that the task names, the target last, and the roles of the others."""
+    """Return the rows with the cells of the task's columns, the target last, and the roles of the other cells."""
     known = ("text", "text_a", "text_b", *MEDIA)
     columns = {role: name for role in known if (name := getattr(task, role)) is not None}
     assert task.label is not None
@@ -299,7 +299,7 @@ def _record(row: DataRow, number: int, roles: Sequence[str], task: Task, kind: K
                 expected="a text with something in it",
                 do="remove the row or fill the text in",
             )
-    label: Any = row.cells[-1]  # readers give files of other columns only
+    label: Any = row.cells[-1]  # never an `EmbeddedFile`: readers give these for input columns only
     target, mended = kind.parse(label, task, where), 0
     if not raw:
         target, mended = kind.settle(target, inputs, task, where)
@@ -338,7 +338,7 @@ def draw_missing(
 
 
 def _has_classes(kind: Kind) -> bool:
-    """Return whether the labels are those of whole rows, so that a split can lack a class."""
+    """Return whether labels belong to whole rows, not to words, so that a split can lack a class."""
     return kind.has_labels and not kind.per_word
 
 
@@ -375,7 +375,7 @@ def _require_trained_labels(records: Mapping[str, Sequence[Record]], name: str, 
 
 
 def _are_numbers(labels: Collection[str]) -> bool:
-    """Return whether there are at least `FEWEST_ROWS` labels and all are numbers, so that they may be amounts."""
+    """Return whether there are at least `FEWEST_ROWS` labels and all are numbers: perhaps targets of a regression."""
     return len(labels) >= FEWEST_ROWS and all(map(is_number, labels))
 
 

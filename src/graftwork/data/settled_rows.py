@@ -1,4 +1,4 @@
-"""Rows settled once all targets of their data set are known."""
+"""Settling of targets (`Kind.settle`) by kinds that must first see every label of a data set, such as tagging."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def settled(
     files: Mapping[str, Path],
     rejects: Mapping[str, Rejects],
 ) -> tuple[Kind, Task, dict[str, list[Record]]]:
-    """Return the kind that has seen the targets of all files, the task as it writes it, and each file's settled rows.
+    """Return the kind adapted to the labels of all files, the task in its notation, and each file's settled rows.
 
-    A row that it refuses goes to `rejects`. Raises `DataError` for it where these set none aside, and where no row
-    remains.
+    A row whose target the kind refuses goes to `rejects`. Raises its `DataError` if these set no rows aside, and a
+    `DataError` if no row of a file remains.
     """
     seen = {label for records in read.values() for record in records for label in labels_of(record.target)}
     sighted, task = kind.having_seen(seen, task)

@@ -11,7 +11,7 @@ from graftwork.decision.traits import FLOOR, Arm
 from graftwork.errors import ConfigError
 
 WORTH = 0.005  # default tolerance, a fraction of the headline metric: half a point
-AS_CHEAP = 1.25  # prices within this ratio are equal: times vary as much from run to run
+AS_CHEAP = 1.25  # prices within this ratio count as equal: run times vary by as much
 SETTLED = 0.1  # largest probability that another method is better by more than `worth` in a settled choice
 
 
@@ -38,11 +38,11 @@ def parse_worth(points: float) -> float:
 
 
 def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> Decision:
-    """Choose the cheapest method that has run and whose expected shortfall is at most `worth`, or at most half of
-    `worth` above the smallest expected shortfall; of several that are as cheap, the one with the smallest.
+    """Choose, among the methods that have run, the cheapest whose expected shortfall to the best is small enough.
 
-    The majority class is chosen only if no method is expected to score above it. `prices` are in any one unit; a method
-    without a price counts as the dearest.
+    That is at most `worth` (a fraction), or at most half of `worth` above the smallest shortfall. Of equally cheap
+    methods (within `AS_CHEAP`), the one with the smallest shortfall is chosen. The majority class is chosen only if no
+    method is expected to score above it. `prices` are in one unit; methods without a price count as most expensive.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     assert open_to, "nothing has run"
@@ -60,7 +60,7 @@ def choose(posterior: Posterior, prices: Mapping[Arm, float], worth: float) -> D
 
 
 def _above_floor(posterior: Posterior, arms: list[Arm]) -> list[Arm]:
-    """Return the methods without the majority class, or it alone if no method is expected to score above it."""
+    """Return the methods other than the majority class; only the latter if no method is expected to score above it."""
     floors = [arm for arm in arms if arm.sort == FLOOR]
     others = [arm for arm in arms if arm.sort != FLOOR]
     if not floors or not others:

@@ -14,9 +14,9 @@ def content_of(standing: Standing, worth: float) -> dict[str, Any]:
     """Return a decision as JSON: scores, gains and shortfalls are fractions with 90 % intervals, prices are seconds
     of training.
 
-    `chosen`: the method to use; `within`: whether some expected shortfall is at most `worth`; `cheaper`: the best
-    method of at most half its price; `rivals`: methods that may be better by more than `worth`; `methods`: all methods
-    with their expected shortfalls.
+    `chosen`: the method to use; `within`: whether its expected shortfall is at most `worth`; `cheaper`: the best method
+    of at most half its price; `rivals`: methods that may be better by more than `worth`, and what would settle the
+    choice; `methods`: all methods with their expected shortfalls.
     """
     choice, there, landmarks, prices = standing.choice(worth), standing.posterior, standing.landmarks, standing.prices
     methods = []

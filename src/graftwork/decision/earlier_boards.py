@@ -26,7 +26,7 @@ class ScoreOnTest:
     """A method's test score on a task, over all of its seeds."""
 
     mean: float  # a fraction
-    error: float  # this method's own standard error: examples, beyond what methods share, and seeds if known
+    error: float  # standard error of this method alone: over examples, without what methods share, and seeds if known
     seeds: int
 
 
@@ -71,7 +71,7 @@ class Experience:
 
 
 def shipped_prior() -> tuple[Mapping[str, Any], Experience]:
-    """Read the fitted sizes of the prior, and the boards that they were fitted on."""
+    """Read the prior's fitted hyper-parameters (`prior.Sizes`), and the boards that they were fitted on."""
     content = read_json(SHIPPED)
     return content["sizes"], Experience(tuple(map(TaskRecord.read, content["tasks"])))
 

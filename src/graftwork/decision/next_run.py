@@ -17,18 +17,18 @@ from graftwork.decision.posterior import Posterior, expected
 from graftwork.decision.traits import Arm
 
 LEAST_GAIN = 1e-4  # a hundredth of a point: a smaller gain is not worth a run at any cost
-STEPS = 256  # quantiles that stand for the distribution of the result
+STEPS = 256  # quantiles that approximate the distribution of a run's result
 _RESULTS = norm.ppf((np.arange(STEPS) + 0.5) / STEPS)  # (STEPS,) equally likely, in standard deviations
 
 
 def expected_gain(posterior: Posterior, run: Arm, open_to: Collection[Arm]) -> float:
     """Return the expected score of the best choice after one more run of a method minus that before: a fraction >= 0.
 
-    `open_to` are the methods that can be chosen now; `run` can also be chosen afterwards. Infinite for no `open_to`.
+    `open_to` are the methods that can be chosen now; `run` can also be chosen afterwards. Infinite without `open_to`.
     """
     means, moves = _moves_of_scores(posterior, run)
     variances = np.diag(posterior.covariance)[: len(means)]
-    rest = np.sqrt(np.maximum(variances - moves**2, 0.0))  # what remains unknown after the result
+    rest = np.sqrt(np.maximum(variances - moves**2, 0.0))  # standard deviations that remain after the result
     now = [place for place, arm in enumerate(posterior.arms) if arm in open_to]
     then = [place for place, arm in enumerate(posterior.arms) if arm in open_to or arm == run]
     if not now:

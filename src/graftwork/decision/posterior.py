@@ -1,9 +1,9 @@
 """The posterior of the methods' scores, given the validation scores of some of their runs.
 
-Every method has two unknowns: its score (over fresh examples and seeds), by which it is judged, and its luck, the error
-of the score on these validation rows. A run shows their sum plus the luck of its seed. All are normal: the scores with
-the prior's covariance; the luck with the rows with a bootstrap covariance over them (shrunk slightly towards a typical
-one, since few rows estimate it poorly); the luck of seeds with the variance over the runs pooled with a typical one. So
+Each method has two unknowns: its score over fresh examples and seeds, by which it is judged, and its luck, the error of
+that score on these validation rows. A run observes their sum plus the effect of its seed. All three are normal. The
+scores have the prior's covariance. The luck has a bootstrap covariance over the rows, shrunk slightly towards a prior
+one, because few rows estimate it poorly. The seed effect has the variance over the runs, pooled with a prior one. So
 the posterior is one linear step.
 M methods, R runs, D draws.
 """
@@ -22,9 +22,9 @@ from graftwork.decision.prior import Belief, Sizes
 from graftwork.decision.traits import TUNED, Arm
 
 Floats = NDArray[np.float64]
-TYPICAL_ROWS = 10.0  # weight, in rows, of the typical covariance that is pooled with the bootstrap's
-TYPICAL_SEEDS = 4.0  # weight, in degrees of freedom, of the typical seed variance that is pooled with the runs' own
-SHARED_KEPT = 0.98  # share removed of the luck common to all methods, which affects no difference
+TYPICAL_ROWS = 10.0  # weight, in rows, of the prior covariance that is pooled with the bootstrap's
+TYPICAL_SEEDS = 4.0  # weight, in degrees of freedom, of the prior seed variance that is pooled with the runs' own
+SHARED_KEPT = 0.98  # share of the luck common to all methods that is removed: it affects no difference
 DRAWS = 4_000
 NOTHING = 1e-9  # a score difference that counts as 0
 TAIL = 0.05  # probability beyond each end of a 90 % interval
@@ -47,7 +47,7 @@ class Posterior:
     arms: tuple[Arm, ...]
     mean: Floats  # (2 M,)
     covariance: Floats  # (2 M, 2 M)
-    seed_variance: Floats  # (M,) variance over seeds of one run of each
+    seed_variance: Floats  # (M,) variance over seeds of a single run of each method
     ran: frozenset[Arm]
 
     @property
@@ -88,7 +88,7 @@ class Posterior:
 
 
 def expected(mean: Floats, deviation: Floats) -> Floats:
-    """Return the expected values of normal scores of which what is above `TOP` counts as `TOP`."""
+    """Return the expected values of normal scores that are cut off at `TOP`: values above it count as `TOP`."""
     room = (TOP - mean) / np.maximum(deviation, 1e-12)
     return np.asarray(TOP - deviation * (room * norm.cdf(room) + norm.pdf(room)))
 
@@ -130,7 +130,7 @@ def luck_covariance(arms: Sequence[Arm], runs: Sequence[RunScore], rows: int, sp
 
 
 def _seed_variance(arms: Sequence[Arm], runs: Sequence[RunScore], spread: float, sizes: Sizes) -> Floats:
-    """Return the variance (M,) over seeds of one run of each method: its own runs' pooled with a typical one."""
+    """Return the variance (M,) over seeds of a single run of each method: its runs' own, pooled with a prior one."""
     found = []
     for arm in arms:
         typical = (spread * (sizes.seed_tuned if arm.sort == TUNED else sizes.seed_other)) ** 2

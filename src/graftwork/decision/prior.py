@@ -1,17 +1,17 @@
 """The prior of the methods' scores on a new task, from earlier boards: a Gaussian process over tasks x methods.
 
-A score is the task's level plus the method's effect, in units of the task's spread: sqrt(p (1 - p)) of its best
-landmark p, because scores near 100 points or near 0 lie closer together. A method's effect is a sum of normal terms:
-for its sort, its name and its label, and for their changes with the task's size and shape; and, independent for every
-task, for the gain from training the network (shared by all methods that do), for the name, and for the label. Tasks
-share terms as far as their backbones and kinds agree. Levels are free, so only differences are learned. Where answers
-are no logits (texts, say) the network is trained in another way, from no fitted head, and no shipped board is of such a
-kind: there each method that trains the network has one more term, a wide one. What other kinds say of such methods
-among themselves is a weak hint then, until boards of the kind are added.
+A score is the task's level plus the method's effect. The unit of effects is the task's spread, sqrt(p (1 - p)), where p
+is the landmark, the best score of a method that trains no network: scores near 0 or 100 points lie closer together. A
+method's effect is a sum of normal terms. Some are shared by tasks, as far as their backbones and kinds agree: terms for
+its sort, its name and its label, and for how these change with the task's size and shape. Others are independent for
+every task: the gain from training the network (shared by all methods that do), and terms for the name and the label.
+Levels are free, so only differences are learned. Kinds whose outputs are no logits (`OwnOutputs`, such as texts) train
+the network in another way, from no fitted head, and no shipped board is of such a kind. So each method that trains the
+network has one more, wide term there: what other kinds say about such methods is a weak hint until boards are added.
 
-The sizes of these terms are fitted on our own committed boards (`benchmarks/decision/refit.py`) by their marginal
-likelihood. Partial pooling of this sort is that of a hierarchical model (Gelman et al. 2013, Bayesian Data Analysis,
-chapter 5); as a covariance it is conditioned on in one step (Rasmussen & Williams 2006, chapter 2).
+The standard deviations of these terms are fitted on our own committed boards (`benchmarks/decision/refit.py`) by their
+marginal likelihood. This is the partial pooling of a hierarchical model (Gelman et al. 2013, Bayesian Data Analysis,
+chapter 5); written as a covariance, it is conditioned in one step (Rasmussen & Williams 2006, chapter 2).
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ class PriorTask:
 
 
 def spread_of(landmark: float, least: float) -> float:
-    """Return the unit of differences on a task from the score of its best landmark: sqrt(p (1 - p)) of a share p.
+    """Return a task's spread, the unit of score differences, from its best landmark: sqrt(p (1 - p)) of a share p.
 
-    A correlation r, whose `least` is -1, is converted to the share (1 + r) / 2; its range is twice as wide.
+    `least` is the metric's lowest score. A correlation r, whose `least` is -1, has the share p = (1 + r) / 2 and a
+    range that is twice as wide, so its unit is doubled.
     """
     share = min(max((landmark - least) / (1 - least), LEAST), MOST)
     return (1 - least) * math.sqrt(share * (1 - share))
@@ -62,7 +63,7 @@ def landmark_of(scores: Mapping[Arm, float]) -> float:
 
 
 def features_of(traits: Traits, scores: Mapping[Arm, float]) -> Floats:
-    """Return the task features (F,) that methods' effects may depend on; 0 is a typical task or an unknown value."""
+    """Return the task features (F,) that methods' effects may depend on; 0 stands for a typical or an unknown value."""
     best = {
         sort: max(score for arm, score in scores.items() if arm.sort == sort)
         for sort in (FLOOR, SIMPLE, FROZEN)
@@ -86,7 +87,7 @@ def features_of(traits: Traits, scores: Mapping[Arm, float]) -> Floats:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The fitted standard deviations of the terms of a score, in spreads."""
+    """The fitted hyper-parameters: standard deviations of the terms of a score, in spreads, and correlations."""
 
     tuned: float = 0.12  # mean gain from training the network; times the `loading` of a label
     sort: float = 0.1  # mean of a sort
@@ -97,17 +98,17 @@ class Sizes:
     name_by: tuple[float, ...] = (0.02,) * len(FEATURES)
     task_tuned: float = 0.06  # gain from training the network on one task, beyond the terms above
     task_depth: float = 1.0  # effect on one task of a `loading` other than 1
-    task_name: float = 0.01
-    task_label: float = 0.01
+    task_name: float = 0.01  # effect of a name on one task, for methods that train the network
+    task_label: float = 0.01  # effect of a label on one task, for methods that train the network
     task_frozen: float = 0.04  # effect of a label on one task, for methods with an unchanged backbone
-    task_simple: float = 0.18
-    task_floor: float = 1.3
+    task_simple: float = 0.18  # the same, for methods without a backbone
+    task_floor: float = 1.3  # the same, for the majority class
     alike_backbone: float = 0.7  # correlation between tasks on different backbones
-    alike_kind: float = 0.7
+    alike_kind: float = 0.7  # correlation between tasks of different kinds
     loadings: Mapping[str, float] = field(default_factory=dict)  # label -> its share of `tuned`; 1 if not listed
-    kinds: tuple[str, ...] = ()  # of the boards that the sizes were fitted on
-    own_outputs: float = 0.2  # of a method that trains the network, in another kind that `OwnOutputs`: half of the
-    # variance is shared by the tasks of the kind, and half by the settings of a name
+    kinds: tuple[str, ...] = ()  # kinds of the boards that the sizes were fitted on
+    own_outputs: float = 0.2  # one more term of methods that train the network, in an `OwnOutputs` kind not in `kinds`:
+    # half of its variance is shared by the tasks of the kind, and half by the settings of a name
     error: float = 1.0  # factor on the errors that boards report
     seed_tuned: float = 0.025  # sd over seeds, for methods that train the network
     seed_other: float = 0.002
@@ -223,7 +224,7 @@ def covariance(sizes: Sizes, of: Sequence[tuple[PriorTask, Arm]], beside: Sequen
 
 
 class _Table:
-    """The columns of a list of points."""
+    """The attributes of P points (task, arm), as arrays."""
 
     def __init__(self, sizes: Sizes, points: Sequence[tuple[PriorTask, Arm]]):
         arms = [arm for _, arm in points]
@@ -250,5 +251,5 @@ class _Table:
 
 
 def _is_new(kind: str, sizes: Sizes) -> bool:
-    """Return whether the answers of a kind are no logits, and the sizes were fitted on no board of it."""
+    """Return whether a kind's outputs are no logits, and the sizes were fitted on no board of this kind."""
     return kind not in sizes.kinds and kind in kinds.names() and isinstance(kinds.get(kind), OwnOutputs)

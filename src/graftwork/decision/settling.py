@@ -25,10 +25,10 @@ class Settling:
 
 def settling(standing: Standing, chosen: Arm, rival: Arm, worth: float) -> Settling:
     """Estimate the rows or runs after which the probability that `rival` is better by more than `worth` is below
-    `SETTLED` or near 1.
+    `SETTLED` or above 1 - `SETTLED`.
 
-    The mean difference is assumed to stay; its variance is that of a normal prior and a normal observation, whose parts
-    shrink with the rows and with the runs.
+    The mean difference is assumed to stay. Its variance is that of a normal prior and a normal observation; one part of
+    the observation's variance shrinks with the rows, the other with the runs.
     """
     a, b = standing.arms.index(chosen), standing.arms.index(rival)
     gain = standing.posterior.gain(chosen, rival)[0]

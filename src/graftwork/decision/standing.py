@@ -1,4 +1,4 @@
-"""The standing of a task's methods, updated run by run; used by comparisons and by climbs."""
+"""The standing of a task's methods, updated run by run; used by `compare` and `climb`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
 from graftwork.run.score_interval import Evidence
 
-BUDGETS = 10.0  # `worth` points are worth this multiple of a search's full time: time is cheap
+BUDGETS = 10.0  # a gain of `worth` is worth this multiple of a search's whole time: time is cheap
 _NORMAL_QUANTILE = 1.645  # of the normal distribution at 95 %
 FLAT = 1e6  # variance of a score under a flat prior, in squared spreads
 
@@ -57,7 +57,7 @@ class Standing:
         self._known = None
 
     def give_up(self, arm: Arm) -> None:
-        """Remove a method of which a run failed: it can't be chosen."""
+        """Remove a method with a failed run, so that it can't be chosen."""
         self.arms = tuple(one for one in self.arms if one != arm)
         self.run_scores = [one for one in self.run_scores if one.arm != arm]
         self._known = None
@@ -88,7 +88,7 @@ class Standing:
 
     @property
     def expected(self) -> Posterior:
-        """The posterior once the pending runs have come out as expected."""
+        """The posterior if all pending runs end with the expected results."""
         there = self.posterior
         for arm in self.arms:
             for _ in range(self.runs(arm), self.begun[arm]):
@@ -144,9 +144,9 @@ class Standing:
 
 
 def price_of_a_second(worth: float, whole: float) -> float:
-    """Return the gain that a second of a search must be worth, a fraction; `whole`: the seconds that it may take.
+    """Return the score gain, a fraction, that a second must yield in a search that may take `whole` seconds.
 
-    A `worth` above the default does not make a second dearer than the default does.
+    A `worth` above the default counts as the default.
     """
     return min(worth, WORTH) / (BUDGETS * max(whole, 1e-9))
 

@@ -17,7 +17,7 @@ from graftwork.train.wrapper_method import innermost
 
 MAJORITY = "majority"
 FLOOR, SIMPLE, FROZEN, TUNED = "floor", "simple", "frozen", "tuned"  # sorts of an `Arm`
-WORDS_READ = 1_000  # texts that the median length is computed on
+WORDS_READ = 1_000  # training examples from which the median length is computed, at most
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Traits:
 
     @classmethod
     def of(cls, dataset: Dataset, backbone: str | None) -> Traits:
-        """Return the traits of a data set read by a backbone."""
+        """Return the traits of a data set on a backbone (its id; None for no backbone)."""
         task, examples = dataset.task, dataset.train.examples
         lengths = [sum(len(text_of(part).split()) for part in one.inputs.values()) for one in examples[:WORDS_READ]]
         return cls(

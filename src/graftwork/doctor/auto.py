@@ -10,7 +10,7 @@ from graftwork.machine.faster_precision import MeasuredRates, stored_rates
 
 @dataclass(frozen=True)
 class Auto:
-    """The automatic choices; on a processor with bf16 products the precision depends on a measurement."""
+    """The automatic choices; on a processor with bf16 matrix products, the precision depends on a measurement."""
 
     device: str
     threads: int

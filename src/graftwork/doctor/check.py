@@ -20,7 +20,7 @@ class IntendedUse:
     backbone: str = DEFAULT_BACKBONE
     runs: Path = Path("runs")
     cache: str | None = None  # None: the default one
-    seconds: float = 0.3  # of each measurement; 0 measures nothing
+    seconds: float = 0.3  # duration of each measurement; 0 measures nothing
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class Finding:
     level: str = "ok"  # or "note", "slow", "fails"
     why: str = ""
     do: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)  # the same as numbers, for JSON
+    facts: Mapping[str, Any] = field(default_factory=dict)  # the values behind `says`, in SI units, for JSON
 
 
 def failure_of(error: GraftworkError, else_do: str = "") -> Finding:
-    """Return the finding "fails" that an error gives; `else_do` is the remedy where it has none."""
+    """Convert an error to a finding of level "fails"; `else_do` is the remedy if the error has none."""
     where, why = f"{error.where}: " if error.where else "", f"expected {error.expected}" if error.expected else ""
     return Finding(f"{where}{error.what}", "fails", why, error.do or else_do)
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check, registered under its name; `look` makes no lasting changes."""
+    """A check, registered under its name, in one of `GROUPS`; `look` yields findings and changes nothing for good."""
 
     group: str
     look: Callable[[IntendedUse], Iterable[Finding]]

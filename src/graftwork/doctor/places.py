@@ -33,4 +33,4 @@ def file_system(folder: Path) -> str | None:
     real = folder.resolve()
     mounted = [(_ESCAPED.sub(lambda one: chr(int(one[1], 8)), point), kind) for _, point, kind, *_ in lines]
     holding = [(len(point), kind) for point, kind in reversed(mounted) if real.is_relative_to(point)]
-    return max(holding, key=lambda one: one[0])[1] if holding else None  # of several on one mount point the latest
+    return max(holding, key=lambda one: one[0])[1] if holding else None  # the latest of several on one mount point

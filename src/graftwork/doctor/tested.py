@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from graftwork.machine.environment import version
 
 NAME = "graftwork"
-EXTRAS = {  # name -> what it brings
+EXTRAS = {  # name of an optional extra -> the features that it adds
     "elmo": "ELMo's published weights, which are HDF5",
     "generation": "scores of written texts: BLEU, chrF, ROUGE",
     "gguf": "networks in llama.cpp's files",
@@ -25,12 +25,12 @@ EXTRAS = {  # name -> what it brings
     "sound": "tasks over sound",
     "vectors": "training of word vectors; opening them needs nothing more",
 }
-CHECKOUT = Path(__file__).resolve().parents[3]  # parent of src/graftwork/doctor/tested.py when run from the sources
+CHECKOUT = Path(__file__).resolve().parents[3]  # root of the checkout, if this file is in one
 CONSTRAINTS = "constraints.txt"
 
 
 def versions_tested() -> Mapping[str, str]:
-    """Return distribution -> version in constraints.txt; empty where neither a checkout nor an installation has it.
+    """Return distribution -> version of constraints.txt, from the checkout or the installation; empty if not found.
 
     A wheel contains the file beside its metadata, as set in pyproject.toml.
     """
@@ -51,7 +51,7 @@ def versions_tested() -> Mapping[str, str]:
 
 
 def requirements() -> list[Requirement]:
-    """Return the installed package's requirements, those of extras with their marker; empty if not installed."""
+    """Return all requirements of the installed package, extras included; empty if it is not installed."""
     try:
         told = importlib.metadata.requires(NAME) or []
     except importlib.metadata.PackageNotFoundError:
@@ -60,7 +60,7 @@ def requirements() -> list[Requirement]:
 
 
 def of_extra(extra: str) -> list[Requirement]:
-    """Return the requirements that `pip install graftwork[EXTRA]` adds; for "", those of every installation."""
+    """Return the requirements that `pip install graftwork[EXTRA]` adds; for "", the requirements without extras."""
     needed = [one for one in requirements() if one.marker is None or one.marker.evaluate({"extra": extra})]
     return [one for one in needed if (one.marker is not None and "extra" in str(one.marker)) == bool(extra)]
 

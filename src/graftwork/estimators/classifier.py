@@ -20,31 +20,32 @@ from graftwork.estimators.trained_estimator import TrainedEstimator
 
 
 class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier of texts, with everything that `graft train` can train, as an estimator of scikit-learn.
+    """A scikit-learn classifier of texts or pairs of texts that trains any method of `graft train`.
 
-    X is a list, an array or a Series of N texts, or a frame of one column of texts, or of two: pairs of texts. y has
-    N labels: texts, whole numbers or whatever else `numpy.unique` sorts.
+    X is a list, an array or a Series of N texts, or a data frame with one column of texts, or two for pairs of texts.
+    y has N labels: texts, whole numbers or other values that `numpy.unique` can sort.
 
-    `method` is one of `graft ls methods`, such as "lora:rank=8" (default: adapter); `budget`, such as "2min", finds the
-    best method instead, as `graft train --budget` does. The other parameters are those of `graftwork.train`.
+    `method` is one of `graft ls methods`, such as "lora:rank=8" (default: adapter). Alternatively `budget`, such as
+    "2min", searches for the best method, as `graft train --budget` does. The parameters that are not described here
+    are those of `graftwork.train`.
 
-    `validation_fraction` of the rows of each class are never trained on: epochs, and what else a method chooses, are
-    chosen by their score on `metrics`, the first of them. Which rows these are depends on their texts alone. No row is
-    taken for a test: hold out rows yourself, as `cross_val_score` does. On the same rows, named with --validation, the
-    predictions are those of `graft train`. `random_state` is its seed, of initialisation and order.
+    A share `validation_fraction` of the rows of each class is held out of training. On these rows the first of
+    `metrics` decides the number of epochs and the other choices of a method. They are drawn by a hash of their texts.
+    No test split is drawn: hold out rows yourself, as `cross_val_score` does. `graft train` with the same rows in its
+    training and --validation files gives the same predictions. `random_state` seeds initialisation and row order.
 
-    `class_weight` weighs the classes in the training loss: "balanced", or class -> weight above 0, where a class that
-    is not named has 1. As in the task setting `class_weights`, only ratios count. A method that can't heed it warns.
+    `class_weight` weights the classes in the training loss: "balanced", or class -> weight above 0 (default 1). Only
+    the ratios of the weights matter. Without `budget`, `fit` warns if the method does not use class weights.
 
-    A fit leaves nothing but the cache of the frozen backbone's states, which is shared by all fits and all
-    processes; with `runs` its run is kept there, and found again by an equal fit. Pickled, it holds the module's files
-    and not its backbone, which is opened by its name. Weights of samples are not supported.
+    `fit` removes its files, except the cache of the frozen backbone's hidden states, which all fits and processes
+    share. With `runs`, the run is kept in that folder, and a fit with equal data and parameters reuses it. A pickled
+    estimator holds the task module without the backbone, which is opened by name. `sample_weight` is not supported.
 
-    After `fit`: `classes_` (C,), in the dtype of y; `n_features_in_`, and of a frame `feature_names_in_`;
+    After `fit`: `classes_` (C,), in the dtype of y; `n_features_in_`; for a data frame `feature_names_in_`;
     `method_`, the method with its settings; `validation_scores_`, metric -> score; `price_tag_`, cost -> `Cost`;
     `module_`, the open `TaskModule`.
 
-    Raises `InputError`, which is a `ValueError`, for bad X or y, and `GraftworkError` as `graftwork.train`.
+    Raises `InputError`, which is a `ValueError`, for bad X or y, and the `GraftworkError`s of `graftwork.train`.
     """
 
     KIND: ClassVar[str] = "classification"
@@ -115,12 +116,12 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
         return np.array([[answer["probabilities"][name] for name in names] for answer in answers])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return (N,) labels, the most probable ones, in the dtype of `classes_`."""
+        """Return the (N,) predicted labels, in the dtype of `classes_`."""
         answers, names = self._answers(X), names_of(self.classes_)
         places = {name: place for place, name in enumerate(names)}
         return np.asarray(self.classes_[[places[answer["label"]] for answer in answers]])
 
 
 def names_of(classes: NDArray[Any]) -> list[str]:
-    """Return the name of each class (C,) as a label of a task: that of 3 is `3`."""
+    """Convert the classes (C,) to C task labels, which are strings: 3 becomes `"3"`."""
     return [str(label) for label in classes.tolist()]

@@ -1,4 +1,4 @@
-"""Input of an estimator: texts, pairs of texts or lists of words, checked row by row and made into a task."""
+"""Checks of an estimator's X and y, row by row, and their conversion to a task."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ MOST_COLUMNS = 2
 
 
 def texts_of(estimator: Any, X: Any, *, reset: bool) -> list[Inputs]:
-    """Return the inputs of each row of texts, of one column of texts, or of two: `text`, or `text_a` and `text_b`.
+    """Return the inputs of each row of X by role: `text` for one text, `text_a` and `text_b` for two columns of texts.
 
-    With `reset` the estimator learns the number of columns, and the names of a frame's; else they are compared. Raises
-    `InputError` for a row that is no text, and `ValueError` or `TypeError` as scikit-learn's `check_array`.
+    With `reset`, the number and names of columns are stored in the estimator; else they are compared with the stored
+    ones. Raises `InputError` for a cell that is no text and for wrong columns; otherwise as scikit-learn's
+    `check_array`.
     """
     if isinstance(X, str):
         raise InputError("one text where a list of texts is expected", got=clip(X), do='write ["…"]')
@@ -62,7 +63,7 @@ def texts_of(estimator: Any, X: Any, *, reset: bool) -> list[Inputs]:
 
 
 def words_of(X: Any) -> list[Inputs]:
-    """Return the inputs of each list of words. Raises `InputError` for a row that is no list of words."""
+    """Return the input `words` of each row of X. Raises `InputError` for a row that is no list of words, or no rows."""
     if isinstance(X, str):
         raise InputError("one text where lists of words are expected", got=clip(X), do="split each text into words")
     rows: list[Inputs] = [{"words": strings_of(words, f"X, row {place}", "words")} for place, words in enumerate(X)]
@@ -72,11 +73,11 @@ def words_of(X: Any) -> list[Inputs]:
 
 
 def column_of(y: Any, estimator: Any, *, numeric: bool = False) -> NDArray[Any]:
-    """Return y as (N,) labels or numbers. Raises `InputError` for a missing one, and `ValueError`."""
+    """Return y as (N,) labels, or numbers. Raises `InputError` for a missing one, `ValueError` as `check_array`."""
     if y is None:
         name = type(estimator).__name__
         raise InputError(f"{name} requires y to be passed, but the target y is None", do="give one for each row of X")
-    listed = y if isinstance(y, list | tuple) else column_or_1d(y).tolist()  # numpy makes a text of a list's NaN
+    listed = y if isinstance(y, list | tuple) else column_or_1d(y).tolist()  # in a list of texts, numpy makes NaN "nan"
     for place, given in enumerate(listed):
         if is_missing(given):
             raise InputError("the label is missing", where=f"y, row {place}", do="drop the row, or fill it in")
@@ -103,7 +104,7 @@ def _require_text(given: Any, where: str) -> None:
 
 
 def require_no_target(rows: Sequence[Inputs], targets: NDArray[Any]) -> None:
-    """Raise `InputError` where one of the two columns of X is y (N,): the answer would be read with the text."""
+    """Raise `InputError` if one of the two columns of X equals y (N,): the model would see its target."""
     for place, role in enumerate(("text_a", "text_b"), 1):
         if rows and all(row.get(role) == target for row, target in zip(rows, targets.tolist(), strict=True)):
             raise InputError(
@@ -119,10 +120,11 @@ def require_filled(rows: Sequence[Inputs]) -> None:
 
 
 def held_for_validation(rows: Sequence[Inputs], targets: Sequence[Any], kind: Kind, fraction: float) -> list[bool]:
-    """Return for each row whether it is held out to choose epochs by: a share of every class, drawn as by `load`.
+    """Return for each row whether it is held out for validation: a share `fraction` of every class or stratum.
 
-    The draw depends on the texts alone, equal texts stay together, and a class with one row is only trained on. Raises
-    `InputError` for a share outside of (0, 1), for too few rows, and where all rows have equal texts.
+    The rows are drawn as in `data.load`, by a hash of their texts. Equal texts stay together, and a class with one row
+    is only trained on. Raises `InputError` for a `fraction` outside of (0, 1), for too few rows, and if the texts of
+    all rows are equal.
     """
     if not 0 < fraction < 1:
         raise InputError("validation_fraction must be above 0 and below 1", got=repr(fraction))
@@ -142,9 +144,9 @@ def held_for_validation(rows: Sequence[Inputs], targets: Sequence[Any], kind: Ki
 
 
 def task_of(folder: Path, rows: Sequence[Inputs], targets: Sequence[Any], held: Sequence[bool], **flags: Any) -> Task:
-    """Return the task of these rows, whose files are in `folder`. No row is taken away for a test.
+    """Write the rows to files in `folder` and return their task, with further settings `flags`.
 
-    The rows held out for validation are repeated as the test split, since every run has one.
+    The test split repeats the rows held out for validation: a run needs one, and no rows are taken from training.
     """
     parts = {
         name: columns_of(
@@ -161,7 +163,7 @@ def task_of(folder: Path, rows: Sequence[Inputs], targets: Sequence[Any], held: 
 
 
 def columns_of(rows: Sequence[Inputs], targets: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return rows and targets as columns, whose names are found without being told."""
+    """Return rows and targets as columns, with the names that a task looks for by default."""
     names = {"words": "tokens"}
     columns = {names.get(role, role): [row[role] for row in rows] for role in rows[0]}
     return columns | {"tags" if "tokens" in columns else "label": list(targets)}

@@ -14,9 +14,9 @@ from graftwork.estimators.trained_estimator import TrainedEstimator
 
 
 class Regressor(RegressorMixin, TrainedEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A regressor of texts as an estimator of scikit-learn: as `Classifier`, with N numbers for y.
+    """A scikit-learn regressor of texts: as `Classifier`, without class weights, and with N numbers as y.
 
-    `validation_fraction` is drawn from every tenth of the numbers.
+    The share `validation_fraction` is drawn from every decile of y.
     """
 
     KIND: ClassVar[str] = "regression"
@@ -30,5 +30,5 @@ class Regressor(RegressorMixin, TrainedEstimator):  # type: ignore[misc]  # scik
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return (N,) numbers, in the units of y."""
+        """Return the (N,) predicted numbers, in the units of y."""
         return np.array([answer["value"] for answer in self._answers(X)])

@@ -20,12 +20,12 @@ from graftwork.registry import kinds
 
 
 class Tagger(TrainedEstimator):
-    """A tagger of words as an estimator of scikit-learn: as `Classifier`, with lists of words and of their tags.
+    """A scikit-learn tagger of words: as `Classifier`, without class weights, on lists of words and their tags.
 
-    X is N lists of words, y is N lists of as many tags. Spans are read in every usual scheme (BIO, IOB1, BIOES, …), and
-    answered as B-TYPE, I-TYPE and O.
+    X is N lists of words, y is N lists of tags, one tag per word. Tags that mark spans may be in any usual scheme (BIO,
+    IOB1, BIOES, …); predicted ones are B-TYPE, I-TYPE and O.
 
-    After `fit`, `classes_` (C,) are the tags that it can answer.
+    After `fit`, `classes_` (C,) are the tags that can be predicted.
     """
 
     KIND: ClassVar[str] = "tagging"
@@ -38,7 +38,7 @@ class Tagger(TrainedEstimator):
         return self
 
     def predict(self, X: Any) -> list[list[str]]:
-        """Return a list of tags for each list of words."""
+        """Return the N lists of predicted tags, one tag per word."""
         module, kind, found = self.module_, kinds.get(self.KIND), list[list[str]]()
         for window, [logits], _ in logit_windows([module], module.examples(self._as_module_input(X))):
             tags = iter(flat(kind.predictions(logits, module.task)).tolist())
@@ -46,7 +46,7 @@ class Tagger(TrainedEstimator):
         return found
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the score on the first metric: entity F1 of tags that mark spans, else accuracy, unless `metrics`."""
+        """Return the score in the first of `metrics`; by default entity F1 if the tags mark spans, else accuracy."""
         rows = words_of(X)
         with tempfile.TemporaryDirectory(prefix="graftwork-") as folder:
             task = Task.from_data(columns_of(rows, _tags_of(rows, y)), folder=folder, kind=self.KIND)
@@ -57,7 +57,7 @@ class Tagger(TrainedEstimator):
         return words_of(X)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that X is a list of lists of words."""
+        """Return scikit-learn's tags, changed so that X is no 2-D array but lists of words."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags

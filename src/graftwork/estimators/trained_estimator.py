@@ -1,4 +1,4 @@
-"""Base of the estimators: their parameters, the run of a fit, and the module that predicts afterwards."""
+"""Base of the estimators: their parameters, the training run of `fit`, and the task module that predicts afterwards."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @property
     def module_(self) -> TaskModule:
-        """The trained module; its folder is gone. It is opened again where the estimator was pickled."""
+        """The trained module, whose folder was removed; after unpickling it is opened from `module_files_`."""
         check_is_fitted(self)
         if self._module is None:
             with tempfile.TemporaryDirectory(prefix="graftwork-") as folder:
@@ -133,11 +133,11 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return self._module
 
     def _rows(self, X: Any, *, reset: bool) -> list[Inputs]:
-        """Return the inputs of each row: texts or pairs. With `reset` the estimator learns its number of columns."""
+        """Return the inputs of each row, a text or a pair. With `reset`, store the number of columns."""
         return texts_of(self, X, reset=reset)
 
     def _as_module_input(self, X: Any) -> list[Text]:
-        """Return X as the module takes it. Raises `NotFittedError` before `fit`."""
+        """Return X as the input of `TaskModule.predict`. Raises `NotFittedError` before `fit`."""
         check_is_fitted(self)
         inputs = [tuple(row.values()) for row in self._rows(X, reset=False)]
         return [given[0] if len(given) == 1 else given for given in inputs]
@@ -147,12 +147,12 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return self.module_.predict(texts)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the open module, whose files are in it."""
+        """Return the state to pickle: with the files of the module, without the open module."""
         state: dict[str, Any] = super().__getstate__()
         return state | {"_module": None} if "_module" in state else state
 
     def __sklearn_tags__(self) -> Any:
-        """Say that X is texts."""
+        """Return scikit-learn's tags, changed so that X is texts and y is required."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.string = tags.input_tags.one_d_array = True

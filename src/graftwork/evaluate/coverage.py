@@ -17,7 +17,7 @@ from graftwork.registry import kinds
 
 
 class Coverage:
-    """The probabilities of a module's answers, and whether they are right, window by window."""
+    """The probabilities of a module's predictions, and whether they are right, collected in windows of rows."""
 
     def __init__(self, module: TaskModule, abstaining: Abstaining):
         """Choose the threshold. Raises `ConfigError` for a kind without one right class or choice."""
@@ -32,7 +32,7 @@ class Coverage:
         self._right: list[Any] = [np.zeros(0, bool)]
 
     def count(self, kind: Kind, logits: Logits, targets: Numbers) -> None:
-        """Count the rows of a window."""
+        """Add the rows of a window, with logits (N, C), ragged for choices, and encoded targets."""
         if self._threshold is not None and isinstance(kind, SharesProbability):
             rows = ClassRows.of(kind, logits, targets)
             self._sure.append(rows.surest(self._temperature))
@@ -40,7 +40,7 @@ class Coverage:
 
     def as_json(self) -> dict[str, Any]:
         """Return the threshold, the coverage, the precision (null if nothing is answered) and the area under the
-        curve of risk by coverage, as JSON; {} if everything is answered."""
+        risk-coverage curve, as JSON; {} without a threshold."""
         if self._threshold is None:
             return {}
         sure, right = np.concatenate(self._sure), np.concatenate(self._right)

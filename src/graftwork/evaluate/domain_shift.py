@@ -58,11 +58,11 @@ def shift(
     """Measure the shift of texts `new` (a file, a data frame, or a list as for `TaskModule.predict`) from `module`'s
     training data.
 
-    The training data are read from where the module's description says, if they are there and unchanged; `reference`
-    replaces them. `columns` (role -> column) names the columns of files and frames (default of frames: those of the
-    training data, or the usual ones); labels in them are ignored. At most
-    `rows` per side, sampled by a hash of their content, are compared by a classifier and predicted; `furthest` are
-    shown. Returns JSON, described in docs/how-to/new-data.md.
+    The training data are read from the files that the module's description names, if these exist and are unchanged;
+    `reference` replaces them. `columns` (role -> column) names the columns of files and frames; for frames, the default
+    is those of the training data, or the usual ones. Labels in them are ignored. At most `rows` per side, sampled by a
+    hash of their content, are compared by a classifier and predicted; the report shows the `furthest` new texts that
+    differ most. Returns JSON, described in docs/how-to/new-data.md.
 
     Raises `ConfigError` or `DataError` for texts that the module can't take, `GraftworkError` as `TaskModule.load`.
     """
@@ -160,8 +160,8 @@ def _without_repeats(
 ) -> tuple[list[Example], list[Example], np.ndarray[Any, np.dtype[np.int64]]]:
     """Keep one row per side of every cluster of near duplicates; also return the clusters, which must stay in one fold.
 
-    A larger sample of the same source would lose more duplicates than a smaller one, and the rest would differ: if
-    there are duplicates, the larger side is thinned in parts of the smaller side's size; a remainder is dropped.
+    A larger sample of a source has a larger share of duplicates, so the sides would differ without them. If there are
+    any, the larger side is thus thinned in parts of the smaller side's size; a remainder is dropped.
     """
     everything = [*old, *new]
     distinct = Distinct([example.inputs for example in everything])
@@ -194,7 +194,7 @@ def _new_words(module: TaskModule, known: Reference, fresh: Sequence[Example]) -
     for name, examples in (("new", fresh), ("held_out", known.held)):
         counts = Counter(word for example in examples for word in _words(example))
         unseen = Counter({word: count for word, count in counts.items() if word not in seen})
-        if examples:  # each has a word: of signs alone, the whole text is one
+        if examples:  # none has 0 words: a text of signs alone counts as one
             found[name] = {"words": unseen.total() / counts.total()}
         if name == "new":
             listed = sorted(unseen.items(), key=lambda item: (-item[1], item[0]))[:LISTED]
@@ -215,7 +215,7 @@ def _words(example: Example) -> list[str]:
 def _answers(
     module: TaskModule, known: Reference | None, fresh: Sequence[Example], rows: int
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Compare the confidence of the answers with that on held-out texts; also return the frequency of each answer."""
+    """Compare the confidence of predictions with that on held-out texts; also return the frequency of each label."""
     new = _answered(module, fresh)
     held = _sample(known.held, rows) if known else []
     before = _answered(module, held) if held else []

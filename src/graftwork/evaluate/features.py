@@ -21,7 +21,7 @@ WORD_FEATURES = 100  # reduced dimensions of word features, used without a backb
 
 
 def read_as_text(example: Example) -> Example:
-    """Convert words to one text, choices and a question with its passage to a pair; leave the rest unchanged."""
+    """Convert words to a text, and choices, or a question with its passage, to a pair of texts; keep other inputs."""
     given = example.inputs
     if "question" in given:
         return Example(example.id, {"text_a": given["question"], "text_b": example.source or text_of(given["words"])})
@@ -33,7 +33,7 @@ def read_as_text(example: Example) -> Example:
 
 
 def features_of(module: TaskModule, examples: Sequence[Example]) -> tuple[NDArray[np.float64] | None, str]:
-    """Return features (N, P) and their source, the frozen backbone or words; None and the reason for media without."""
+    """Return features (N, P) and their source: the frozen backbone, or words. Without either, return None and why."""
     if module.backbone is not None:
         return frozen_features(module.backbone, examples), f"the frozen {module.backbone.card.id}"
     if set(module.roles) & set(MEDIA):
@@ -43,7 +43,7 @@ def features_of(module: TaskModule, examples: Sequence[Example]) -> tuple[NDArra
 
 @torch.inference_mode()
 def frozen_features(backbone: Backbone, examples: Sequence[Example]) -> NDArray[np.float64]:
-    """Return (N, P): the last block's states, pooled and joined as for a head."""
+    """Return (N, P): the last block's hidden states, pooled, and joined for pairs, as a head would receive them."""
     listed = [read_as_text(example) for example in examples]
     encoded = backbone.encode(listed)
     last = backbone.card.blocks

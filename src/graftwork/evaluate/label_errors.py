@@ -1,9 +1,9 @@
-"""Suspected label errors: examples whose given label the probabilities of other labels speak against.
+"""Suspected label errors: examples whose predicted class probabilities speak against their given label.
 
-How many there are is estimated by confident learning (Northcutt, Jiang & Chuang 2021, arXiv:1911.00068): the threshold
-of a class is the mean probability that its own examples give it, and an example counts if some other class reaches its
-threshold there and is the most probable of those that do. So many rows are suspects, those whose given label is least
-probable. The thresholds alone miss errors where classes are many and each has few rows (benchmarks/label_errors).
+Their number is estimated by confident learning (Northcutt, Jiang & Chuang 2021, arXiv:1911.00068): the threshold of a
+class is its mean probability over the examples with this label. An example counts as an error if, of the classes whose
+probability reaches their threshold, the most probable is not the given one. As many examples are suspects, those
+with the least probable labels: thresholds alone miss errors of many classes with few rows (benchmarks/label_errors).
 Probabilities must come from models that did not train on the examples.
 """
 
@@ -28,7 +28,7 @@ class LabelSuspect:
 def suspected_labels(probabilities: NDArray[np.float64], given: NDArray[np.int64]) -> list[LabelSuspect]:
     """Return the suspected rows from (N, C) probabilities and (N,) given classes, the least probable label first.
 
-    Another class is more probable in each of them; one without examples is never the likely one.
+    In each of them another class is more probable. A class without examples is never the likely one.
     """
     rows = np.arange(len(given))
     own = probabilities[rows, given]  # (N,)
@@ -44,7 +44,7 @@ def suspected_labels(probabilities: NDArray[np.float64], given: NDArray[np.int64
 
 
 def mean_probabilities(of_methods: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:
-    """Return the mean (N, C) of methods, each the mean of its runs' class probabilities from (N, C) logits."""
+    """Return (N, C) class probabilities: the mean over methods of the mean over a method's runs, from (N, C) logits."""
     from scipy.special import softmax
 
     means = [np.mean([softmax(logits, axis=1) for logits in runs], axis=0) for runs in of_methods]

@@ -1,4 +1,4 @@
-"""A labelled file read for the task of a module: its columns and rows, with unknown labels refused."""
+"""Reader of a labelled file for the task of a module: finds the columns, yields the rows and refuses unknown labels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_LISTED = 10  # maximum number of labels in a message
 
 @dataclass(frozen=True)
 class LabelledFile:
-    """A file whose rows are streamed again at every call; questions, whose passages are shared, are read at once."""
+    """An open labelled file. `examples` streams its rows at every call; questions about passages are read at once."""
 
     task: Task  # reader settings; its labels are those in the file
     path: Path
@@ -58,10 +58,10 @@ class LabelledFile:
 
 
 def file_of(given: Any, task: Task, columns: Mapping[str, Any], needed: Sequence[str]) -> Path:
-    """Return the file of rows for a module's task; those in memory are written to one first.
+    """Return the file of rows for a module's task; rows in memory are written to a file first.
 
-    `columns` is role -> column; `needed` names what each of these rows must have, "text" and "label". Raises
-    `ConfigError` for a dictionary of splits, and as `kept`.
+    `columns` is role -> column; of "text" and "label", `needed` names those that no row in memory may lack. Raises
+    `ConfigError` for a dictionary of splits, and as `write_once`.
     """
     if isinstance(given, str | Path):
         return Task.find(given)
@@ -78,7 +78,7 @@ def file_of(given: Any, task: Task, columns: Mapping[str, Any], needed: Sequence
 
 
 def open_labelled(task: Task, path: Path, known: Sequence[str]) -> LabelledFile:
-    """Open and check a file, as `check_file`, for a task that names its columns or has them found by name."""
+    """Open and check a file (`check_file`) for a task, which names its columns, or uses the usual names."""
     kind: Kind = kinds.get(task.kind)
     table = None if isinstance(kind, AsksPassages) else table_of(path, task.label or "label", kind.per_word)
     return check_file(LabelledFile(_with_columns(task.resolved(labels=()), table), path, table), known)
@@ -153,7 +153,7 @@ def _unknown_labels(unknown: Counter[str], known: Sequence[str], where: str) -> 
 
 
 def _kind_of_file(file: LabelledFile, known: Sequence[str]) -> Kind:
-    """Return the kind that settles the file's targets; where the module knows all its labels, as the file has them."""
+    """Return the kind that settles the file's targets: as they are written, if the module knows all its labels."""
     kind = kinds.get(file.task.kind)
     if not isinstance(kind, SettlesTogether):
         return kind

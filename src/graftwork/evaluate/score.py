@@ -31,7 +31,7 @@ from graftwork.module.trained_on import Overlap
 from graftwork.registry import kinds, metrics
 from graftwork.run.score_interval import Evidence, RowTally, weigh_together
 
-FEWEST = 6  # minimum rows that two modules answer differently: with fewer, the sign test (2 × ½⁵) is not significant
+FEWEST = 6  # minimum rows that two modules predict differently: with fewer, the sign test (2 × ½⁵) is not significant
 
 
 @told_arguments
@@ -47,13 +47,13 @@ def score(
 ) -> dict[str, Any]:
     """Score `module`, and the modules in `also`, on the labelled rows of `file`.
 
-    They may be data in memory, as `Task.from_data` takes them; these are then kept in the folder `frames`.
+    `file` may be data in memory, as for `Task.from_data`; these are then kept in the folder `frames`.
 
-    Every metric of the module's task has its 95 % interval over examples (paired bootstrap), the score of the majority
-    class on the same rows, and that of the module's own test split; the others have their differences from the first.
+    Every metric of the task has a 95 % interval over examples (paired bootstrap), the score of the majority class on
+    the same rows, and the score on the module's test split; modules in `also` have their differences from the first.
     `columns` names columns by role, and "label"; the default is the names in the module's training file, or the usual
     ones. Unreadable rows go to `rejects`. With `abstaining`, a module has its coverage too, the share of rows that it
-    answers, and the precision of these. Returns JSON, scores as fractions; described in docs/how-to/new-data.md.
+    answers, and its precision on these rows. Returns JSON, scores as fractions; described in docs/how-to/new-data.md.
 
     Raises `DataError` for a file without labels, for unreadable rows and for labels that a module doesn't know,
     `ConfigError` for modules of different tasks, and `GraftworkError` as `TaskModule.load`.
@@ -115,7 +115,7 @@ def _require_alike(modules: Sequence[TaskModule]) -> None:
 
 
 def _asked_as(first: Task, own: Task) -> Task:
-    """Return a module's own task with the label order, the metrics and the settings of another module's, as given."""
+    """Return a module's own task with the label order, the metrics and the settings of the first module's task."""
     given = {name: getattr(first.settings, name) for name in settings_of(first.kind)}
     return own.resolved(labels=first.labels, metrics=first.metrics, **given)
 
@@ -205,7 +205,7 @@ class _ScoredModule:
 
 
 def _score_modules(tasks: Sequence[Task], found: _TargetsAndAnswers) -> list[_ScoredModule]:
-    """Compute the evidence of every module for every metric, the same for all tasks; rows are drawn once for all."""
+    """Compute every module's evidence for each metric, the same for all tasks, on the same bootstrap samples."""
     names = tasks[0].metrics
     tallies = [
         {name: RowTally.of(metrics.get(name).statistics(targets, predictions, task)) for name in names}

@@ -32,13 +32,13 @@ class TwoSample:
     low: float  # approximate 95 % interval
     high: float
     accuracy: float  # balanced accuracy
-    p: float  # p-value: probability of such an AUC under permuted labels
+    p: float  # p-value: probability of at least this AUC under permuted labels
     smallest: float  # smallest AUC that the test detects with 80 % power on these rows
     ratios: Floats  # (m,) per new row: density among new rows over density among reference rows
 
 
 def two_sample(reference: Floats, new: Floats, groups: NDArray[np.int64], seed: int = 0) -> TwoSample:
-    """Compare features (n, P) and (m, P), at least `FEWEST` of each; `groups` (n + m,) keeps rows in one fold.
+    """Compare features (n, P) and (m, P), at least `FEWEST` rows each; rows of one group (n + m,) stay in one fold.
 
     `seed` draws the folds and the permutations.
     """
@@ -71,7 +71,7 @@ def _out_of_fold(features: Floats, labels: Floats, folds: NDArray[np.int64]) -> 
     spread = features.std(axis=0)
     inputs = (features - features.mean(axis=0)) / np.where(spread < 1e-9, 1.0, spread)
     scores = np.zeros_like(labels)
-    for fold in np.unique(folds) if np.ptp(folds) else ():  # of a single cluster no row is left to fit to
+    for fold in np.unique(folds) if np.ptp(folds) else ():  # a single fold leaves no rows to fit to
         held = folds == fold
         fitted = inputs[~held]
         penalty = RIDGE * len(fitted) * np.eye(inputs.shape[1])
@@ -81,7 +81,7 @@ def _out_of_fold(features: Floats, labels: Floats, folds: NDArray[np.int64]) -> 
 
 
 def _areas(scores: Floats, of_new: NDArray[np.bool_]) -> Floats:
-    """Return (K,) areas under the ROC curve from (N, K) scores and sets; ties count half."""
+    """Return (K,) areas under the ROC curve from (N, K) scores and whether rows are new (N, K); ties count half."""
     ranks = rankdata(scores, axis=0)
     new = of_new.sum(axis=0)
     return np.asarray(((ranks * of_new).sum(axis=0) - new * (new + 1) / 2) / (new * (len(scores) - new)))

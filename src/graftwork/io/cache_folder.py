@@ -1,8 +1,8 @@
 """The cache folder on disk: its entries, their eviction, and removal of dead processes' leftovers.
 
 One file per entry. All operations are safe while other processes read and write the same folder: a file is renamed
-into place when complete, and on POSIX a removed one stays readable for processes that have it mapped. An entry being
-written is locked by its process for as long as that lives. One process at a time evicts.
+into place when complete, and on POSIX a removed one stays readable for processes that have it mapped. A process locks
+the entry that it writes for as long as it lives. One process at a time evicts.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class CacheFolder:
 
     @contextlib.contextmanager
     def room_for(self, size: int, path: Path) -> Iterator[bool]:
-        """Hold the folder's lock with `size` bytes free below the cap for the entry `path`, or yield False.
+        """Make room for an entry of `size` bytes at `path`, and hold the folder's lock; yield whether the cap allows.
 
-        Raises `EntryBeingWritten`, `OSError`.
+        Raises `EntryBeingWritten` if another process writes the same entry, `OSError`.
         """
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         with hold_lock(self.root / ".lock") as can_lock:
@@ -86,7 +86,7 @@ class CacheFolder:
             yield self._evict(size)
 
     def clear(self, unused_seconds: float = 0.0) -> list[CacheEntry]:
-        """Remove entries not used for so long, and every leftover; return those removed. Raises `OSError`."""
+        """Remove entries unused for `unused_seconds`, and all leftovers; return what was removed. Raises `OSError`."""
         if not self.root.is_dir():
             return []
         with hold_lock(self.root / ".lock"):

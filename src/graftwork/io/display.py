@@ -10,7 +10,7 @@ from typing import Any
 from graftwork.io.extras import extra
 
 MOST_ROWS = 100  # of a table; the rest is counted
-# No background is set, and the ink is that of the notebook: cards are readable in light and in dark ones.
+# Cards have no background and the notebook's text colour: they are readable in light and in dark themes.
 STYLE = (
     ".graftwork{--ink:currentColor;--faint:#7a8490;--edge:#8a95a1;--line:rgba(128,128,128,.3);--accent:#2f81d6;"
     "--paper:transparent;--chart0:#3d8be0;--chart1:#d0702f;--chart2:#4a9c6a;--chart3:#9b76d0;--chart4:#cf6078;"
@@ -29,7 +29,7 @@ STYLE = (
 def card(title: str, lines: Sequence[str] = (), *blocks: str, about: str = "", style: str = "") -> str:
     """Return a card as HTML without scripts: a title, `lines` of text, and `blocks` of HTML.
 
-    `about` is a quiet last line; `style` is CSS for the blocks. Title, lines and `about` are text, and are escaped.
+    `about` is a last line in small type; `style` is CSS for the blocks. Title, lines and `about` are escaped.
     """
     parts = [f"<h4>{escape(title)}</h4>", *(f"<p>{escape(line)}</p>" for line in lines), *blocks]
     parts += [f'<p class="quiet">{escape(about)}</p>'] if about else []
@@ -50,20 +50,20 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[
 
 
 def facts(told: Mapping[str, str]) -> str:
-    """Return a table of names and values, without those that are empty."""
+    """Return names and their values as an HTML table, without empty values. All are escaped."""
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in told.items() if text)
     return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a pandas DataFrame of rows with named values. Raises `MissingExtra` without pandas."""
+    """Return a pandas DataFrame; each row maps columns to values. Raises `MissingExtra` without pandas."""
     with extra("pandas", "to_frame()"):
         pandas = importlib.import_module("pandas")
     return pandas.DataFrame([dict(row) for row in rows])
 
 
 class ShownJson(dict[str, Any]):
-    """JSON that Python shows by the lines of `told`, the first of them a title, in place of all of it."""
+    """A JSON result that Python and notebooks display as the lines of `told(result)`, the first one as the title."""
 
     def __init__(self, content: Mapping[str, Any], told: Callable[[Mapping[str, Any]], Sequence[str]]):
         super().__init__(content)

@@ -14,9 +14,9 @@ class MissingExtra(ConfigError):
 
 @contextmanager
 def extra(name: str, purpose: str, where: str = "", instead: str = "") -> Iterator[None]:
-    """Import libraries of the extra `name` in this context; raises `MissingExtra` when one can't be imported.
+    """Convert an `ImportError` of this block, which imports libraries of the extra `name`, to a `MissingExtra`.
 
-    `purpose` is the subject of the message, "… needs h5py"; `instead` is another way than to install the extra.
+    The message begins with `purpose`, "… needs h5py", at `where`; `instead` is an alternative to installing the extra.
     """
     try:
         yield

@@ -216,7 +216,7 @@ def _locked_temporary(path: Path) -> tuple[int, str]:
 def _sweep(path: Path) -> None:
     """Remove temporary files for `path` whose writers are dead; those that can't be removed remain for the next.
 
-    Young ones are left alone: where every lock is granted to everybody, their writers may live on other machines.
+    Recent ones are kept: where every lock is granted to everybody, their writers may live on other machines.
     """
     with contextlib.suppress(OSError), os.scandir(path.parent) as listed:
         for entry in listed:
@@ -249,9 +249,9 @@ def sync_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def alone(path: Path, what: str, do: str) -> Iterator[None]:
-    """Exclude other processes from a block over the same `path`, a temporary lock file, as far as files can be locked.
+    """Let only one process at a time execute a block, by a temporary lock file `path`, if files can be locked there.
 
-    Raises `StorageError`: if another process is in the block, with `what` it does and what to `do`.
+    Raises `StorageError` if another process is in the block, with `what` it does and the remedy `do`.
     """
     with contextlib.ExitStack() as held:
         with storage_errors(path):
@@ -269,7 +269,7 @@ def require_writable(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 by `write_bytes`. A surrogate of an undecodable path byte becomes an escape that JSON restores."""
+    """Write UTF-8 atomically. A surrogate of an undecodable path byte becomes an escape that JSON restores."""
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
@@ -334,11 +334,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]]) -> N
 
 
 def safe_load(path: Path, *, mapped: bool = True) -> dict[str, Tensor]:
-    """Load the tensors of a safetensors file, or of a file of `torch.save` (.bin), which runs nothing.
+    """Load the tensors of a safetensors file, or of a file by `torch.save` (.bin), whose code is not run.
 
     All weights are loaded here and by `load_and_digest`: before a tensor is allocated, the file is checked against its
-    header, to the last byte. Raises `StorageError`. If `mapped`, a safetensors file takes no memory of its own, and
-    must not change while it is used.
+    header, to the last byte. Raises `StorageError`. If `mapped`, a safetensors file is memory-mapped, and must not
+    change while its tensors are used.
     """
     from safetensors.torch import load_file
 

@@ -1,7 +1,7 @@
 """Heartbeats: files that a process touches while it works, so that processes of other machines see that it lives.
 
-A lock of the system says the same more exactly, but some shared file systems grant every lock to everybody (GPFS, NFS
-with local locks). A heartbeat then keeps two machines from removing each other's work.
+A file lock shows the same more exactly, but some shared file systems grant every lock to everybody (GPFS, NFS with
+local locks). A heartbeat then keeps two machines from removing each other's work.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def _beat(path: Path, ended: threading.Event) -> None:
 
 
 def is_alive(path: Path, now: float) -> bool:
-    """Return whether the process that made the heartbeat file `path` lives, as far as can be seen from here.
+    """Return whether the process that made the heartbeat file `path` lives, as far as this machine can tell.
 
-    `now` is by the clock of the file system, in seconds. Without the file, which may be about to be made, and where it
-    is another user's, its folder's time counts. Raises `OSError`.
+    `now` is the time of the file system's clock in seconds. If the file is missing, perhaps because it is about to be
+    made, or is another user's, the time of its folder's last change is used instead. Raises `OSError`.
     """
     try:
         with path.open("rb") as stream:  # NFS looks a file up anew when it is opened
@@ -63,7 +63,7 @@ def is_alive(path: Path, now: float) -> bool:
 
 
 def _is_running(pid: int) -> bool:
-    if sys.platform == "win32":  # where a signal 0 would end it
+    if sys.platform == "win32":  # there, signal 0 would end the process
         return True
     try:
         os.kill(pid, 0)
@@ -76,7 +76,7 @@ def _is_running(pid: int) -> bool:
 
 @functools.cache
 def host() -> str:
-    """Return a name of this machine, since it was started, and of the container in which process ids are counted."""
+    """Return a name for this machine since its last start, and for the container (namespace) of its process ids."""
     told = [platform.node()]
     with contextlib.suppress(OSError):
         told += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]

@@ -39,7 +39,7 @@ def hold_lock(path: Path) -> Iterator[bool]:
 
 
 def remove_abandoned(path: Path, seconds: float) -> bool:
-    """Remove a file whose writer, which locked it, is dead; where files can't be locked, one older than `seconds`.
+    """Remove a file whose writer, which locked it, is dead; if files can't be locked, a file older than `seconds`.
 
     Returns whether it was removed: a file that can't be removed remains for the next call.
     """
@@ -71,7 +71,7 @@ def _lock(handle: int, wait: bool) -> bool | None:
 
 @contextlib.contextmanager
 def holding(path: Path) -> Iterator[bool | None]:
-    """`try_lock` the file `path`, which is made for it and removed at the end of the block. Raises `OSError`."""
+    """Make and `try_lock` the file `path`, yield the result, and remove the file at the end. Raises `OSError`."""
     handle, ours = _opened(path)
     try:
         yield ours
@@ -94,7 +94,7 @@ def waiting(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path) -> tuple[int, bool | None]:
-    """Open and `try_lock` the file that has the name now, as a former holder may have just removed its own."""
+    """Open and `try_lock` the file that has this name, again if its former holder removed it in the meantime."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:

@@ -14,7 +14,7 @@ from graftwork.io.files import storage_errors, sync_folder
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside the new or empty `folder`, and rename it to that at the end; remove it on errors.
+    """Yield a temporary folder, which is renamed to the new or empty `folder` at the end, or removed on an error.
 
     Raises `StorageError` for a folder with anything in it.
     """

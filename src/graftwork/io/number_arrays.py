@@ -1,4 +1,4 @@
-"""Arrays of numbers in safetensors files, read without torch."""
+"""NumPy arrays in safetensors files, read without torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graftwork.io.safetensors_header import not_safetensors
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read a safetensors file of numbers that NumPy has, without importing torch. Raises `StorageError`."""
+    """Read a safetensors file as NumPy arrays, for dtypes that NumPy has. Raises `StorageError`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 

@@ -63,11 +63,11 @@ def read_plain(path: Path, most: int) -> bytes:
 
 
 def inside(folder: Path, name: str, told_by: Path | None = None) -> Path:
-    """Return the path of the file `name` in `folder`, which exists and is no link. `told_by`, for messages, names it.
+    """Return the path of the file `name` in `folder`, which exists and is no link. Messages give `told_by` as location.
 
-    `folder` itself may be reached by links, which are its owner's; and inside an installed package links are allowed,
-    as a package manager may make them. Raises `StorageError` for a name that leads out of the folder, and for a link
-    or special file on the way.
+    Links on the way to `folder` itself are allowed, as its owner made them. So are links inside an installed package,
+    which a package manager may make. Raises `StorageError` for a name that leads out of the folder, and for a link or
+    special file on the way, `OSError` for a missing file.
     """
     parts = PurePosixPath(name).parts if isinstance(name, str) else ()
     windows = PureWindowsPath(name) if parts else None
@@ -87,7 +87,7 @@ def inside(folder: Path, name: str, told_by: Path | None = None) -> Path:
 
 
 def installed(folder: Path) -> bool:
-    """Return whether `folder` is inside the installed packages, whose links are the package manager's."""
+    """Return whether `folder` is inside the installed packages, where a package manager may make links."""
     places = (*site.getsitepackages(), site.getusersitepackages())
     return any(folder.absolute().is_relative_to(place) for place in places)
 

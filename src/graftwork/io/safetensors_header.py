@@ -24,7 +24,7 @@ DTYPES = {  # dtypes that we write, by their torch names
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "uint8": "U8", "bool": "BOOL",
 }  # fmt: skip
-ALIGNED = 64  # bytes: alignment of the tensors' bytes, kept by tensors ordered by falling width of their numbers
+ALIGNED = 64  # bytes: alignment of the first tensor; if item sizes fall, each tensor is aligned to its own
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def end_to_end(tensors: Iterable[tuple[str, torch.dtype, Iterable[int]]]) -> dic
 
 
 def not_safetensors(path: Path, start: bytes, error: Exception) -> StorageError:
-    """Return the error of a file, which begins with these bytes, that the library refuses to read."""
+    """Return the error for a file that begins with the bytes `start` and that the library refuses to read."""
     is_other = "" if start[8:9] == b"{" else foreign(start)
     rule = f"{is_other} by another name" if is_other else str(error)
     return StorageError(f"not a valid safetensors file: {rule}", where=str(path), do=FROM_ITS_SOURCE)

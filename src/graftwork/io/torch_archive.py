@@ -16,7 +16,7 @@ from torch import Tensor
 from graftwork.errors import StorageError
 from graftwork.io.plain_files import LOOKED_AT, foreign
 
-MOST_SHARED = 8  # most ratio of the tensors' bytes to those of the file: tied weights share theirs
+MOST_SHARED = 8  # maximum ratio of the tensors' bytes to the file's: tied weights share their bytes
 _NAMED = re.compile(r"GLOBAL (\S+)")  # what torch refused to import
 
 
@@ -56,7 +56,7 @@ def read_archive(stream: BinaryIO, path: Path) -> dict[str, Tensor]:
 
 
 def _require_modest(stream: BinaryIO, size: int) -> None:
-    """Raise `NotTensors` for records that would take more memory than the file has bytes."""
+    """Raise `NotTensors` if the records are larger than the file when unpacked, `ValueError` for another format."""
     is_other = foreign(stream.read(LOOKED_AT))
     if is_other and is_other not in ("a zip archive", "a pickle"):
         raise ValueError(f"it is {is_other}")
@@ -69,7 +69,7 @@ def _require_modest(stream: BinaryIO, size: int) -> None:
 
 
 def _require_tensors(found: Any, size: int) -> None:
-    """Raise `NotTensors` unless `found` maps names to tensors that reach no further than their bytes."""
+    """Raise `NotTensors` unless `found` maps names to dense tensors, not far larger together than the file."""
     if not isinstance(found, Mapping):
         raise NotTensors(f"a {type(found).__name__} in place of named tensors")
     for name, tensor in found.items():

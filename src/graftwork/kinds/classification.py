@@ -125,8 +125,8 @@ class Classification(PooledKind):
         return targets.astype("int64")
 
     def predictions(self, logits: NDArray[np.float64], task: Task) -> NDArray[np.generic]:
-        """(B, C) -> (B,) class of the highest logit, the first of ties; of a task with costs that of the least expected
-        cost under the softmax of the logits (Elkan 2001)."""
+        """(B, C) -> (B,) class of the highest logit, the first of ties; for a task with costs, the class of least
+        expected cost under the softmax of the logits (Elkan 2001)."""
         import numpy as np
 
         if task.settings.costs is None:
@@ -134,8 +134,8 @@ class Classification(PooledKind):
         return np.asarray(_expected_costs(_shares(logits), task).argmin(axis=1), dtype=np.int64)
 
     def decode(self, logits: NDArray[np.float64], task: Task, examples: Sequence[Example] = ()) -> list[dict[str, Any]]:
-        """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example; of a task with costs with the
-        `expected_cost` of the label after them."""
+        """(B, C) -> `{"label": …, "probabilities": {label: probability}}` per example; for a task with costs also the
+        `expected_cost` of the label."""
         shares, chosen = _shares(logits), self.predictions(logits, task).tolist()
         answers: list[dict[str, Any]] = [
             {"label": task.labels[index], "probabilities": dict(zip(task.labels, row.tolist(), strict=True))}
@@ -147,7 +147,7 @@ class Classification(PooledKind):
         return answers
 
     def sentence(self, answer: Mapping[str, Any]) -> str:
-        """Format the label, and the three most probable ones; of a task with costs also what it is expected to cost."""
+        """Format the label, and the three most probable ones; for a task with costs also the expected cost."""
         told = label_sentence(answer["label"], answer["probabilities"])
         return told if "expected_cost" not in answer else f"{told}   expected cost {answer['expected_cost']:.3g}"
 

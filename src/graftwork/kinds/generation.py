@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 METRICS = ("chrf", "bleu", "rougel", "exact_match")
-MUCH_SHORTER = 0.5  # words of a target relative to those of its source, at most, in the median row of summaries
-HEARD = ("word_accuracy", "character_accuracy", "exact_match")  # where a sound is written down
+MUCH_SHORTER = 0.5  # highest ratio of target to source words, in the median row, of summaries
+HEARD = ("word_accuracy", "character_accuracy", "exact_match")  # metrics for the transcripts of sounds
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class GenerationSettings:
 
 
 class Generation:
-    """Targets are tuples of references, encoded as (N,) objects; outputs are (N,) of `WRITTEN`. It `OwnOutputs`.
+    """Targets are tuples of references, encoded as (N,) objects; outputs are (N,) of `WRITTEN`. It has `OwnOutputs`.
 
-    The first reference is the one that is trained on; a prediction is a tuple of one text.
+    Training uses the first reference; a prediction is a tuple of one text.
     """
 
     per_word = False
@@ -86,14 +86,14 @@ class Generation:
         return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
-        """Fill in the metrics: those that can count most of the targets."""
+        """Fill in the metrics: those that can score most of the targets."""
         return task if task.metrics else task.resolved(metrics=self.metrics_for((), targets))
 
     def metrics_for(self, inputs: Sequence[Mapping[str, Any]], targets: Sequence[Any]) -> tuple[str, ...]:
-        """Return the metrics that can count most of the targets: chrF first, but ROUGE-L where texts are summed up.
+        """Return the metrics that can score most of the targets: chrF first, or ROUGE-L for summaries.
 
-        Where sounds are written down they are accuracies of words and characters. ChrF counts recall twice, so that of
-        a target that is much shorter than its source a long copy scores best.
+        For transcripts of sounds they are accuracies of words and characters. ChrF gives recall twice the weight of
+        precision, so that for a target much shorter than its source a long copy would score best.
         """
         from graftwork.targets.text_scores import counts_in_rouge
         from graftwork.targets.words import APART
@@ -137,9 +137,9 @@ class Generation:
     def decode(self, outputs: NDArray[Any], task: Task, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """(N,) of `WRITTEN` -> `{"text", "probability", "log_probability", "cut"}` per example.
 
-        The probability is that of the whole text, the product over its tokens; `cut` is true where the text was ended
-        by `longest`. Of a search by several beams there are `alternatives`, a list of the same: the other texts that
-        it ended with, in the order of the search.
+        The probability is that of the whole text, the product over its tokens; `cut` is true if the text was cut at
+        `longest` tokens. With several beams there are `alternatives`, a list of the same for the other beams, best
+        first.
         """
         answers = []
         for *best, others in outputs.tolist():
@@ -159,9 +159,9 @@ class Generation:
         return written_from_lists(rows)
 
     def difference(self, found: NDArray[Any], expected: NDArray[Any]) -> float:
-        """Return the largest difference of log-probabilities, relative where they are beyond 1; infinite for others.
+        """Return the largest difference of log-probabilities, relative if it is beyond 1; infinite if texts differ.
 
-        Alternatives are not compared: which of two beams comes last may turn on a rounding.
+        Alternatives are not compared: which of two beams comes last may depend on rounding.
         """
         import numpy as np
 
@@ -176,7 +176,7 @@ def _answer(text: str, chance: float, cut: bool) -> dict[str, Any]:
 
 
 def _much_shorter(inputs: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> bool:
-    """Return whether texts have at most `MUCH_SHORTER` x the words of what is read; False of sounds and of no rows."""
+    """Return whether texts have at most `MUCH_SHORTER` x the words of their inputs; False for sounds or no rows."""
     read = [sum(len(text_of(part).split()) for part in of_row.values()) for of_row in inputs]
     shares = [len(text.split()) / words for text, words in zip(texts, read, strict=False) if words]
     return bool(shares) and sorted(shares)[len(shares) // 2] <= MUCH_SHORTER

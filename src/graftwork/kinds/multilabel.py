@@ -197,7 +197,7 @@ class Multilabel(PooledKind):
         return " | ".join(answer["label"]) or "(none)"
 
     def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
-        """Return an outcome for every label of either: given by both, missed, or given where there is none."""
+        """Return an outcome for every label of target or answer: in both, missed, or predicted by mistake."""
         wanted, found = set(expected["label"]), set(answer["label"])
         both = [Outcome(label, label, True) for label in sorted(wanted & found)]
         missed = [Outcome(label, MISSED, False) for label in sorted(wanted - found)]

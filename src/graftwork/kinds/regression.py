@@ -135,7 +135,7 @@ class Regression(PooledKind):
         return f"{answer['value']:.4g}"
 
     def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
-        """Return one outcome: the target's band, and how far the answer is from it, in halves of a deviation."""
+        """Return one outcome: the bands of the target and of the error; `off` is the error in standard deviations."""
         mean, sd = task.settings.scale
         bands, errors = _bands(mean, sd), _errors(sd)
         band = min(len(bands) - 1, max(0, round((expected["value"] - mean) / sd) + len(bands) // 2))

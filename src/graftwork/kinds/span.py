@@ -48,7 +48,7 @@ class Span:
     has_labels = False
     mends = ""
     right_means = "the words of a right answer, or no answer where there is none"
-    longest = 30  # most words of a predicted answer: longer ones are rare, and wrong ends far from their start are not
+    longest = 30  # maximum words of a predicted answer: right ones are rarely longer, wrong ones often
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> NoReturn:
         """Raise `DataError`: an answer is meaningless without its passage, so whole questions are read."""
@@ -195,8 +195,7 @@ class Span:
         return bool(task.settings.unanswerable)
 
     def found(self, texts: Sequence[str], examples: Sequence[Example]) -> list[tuple[tuple[int, int], float] | None]:
-        """Return the first and the last word of each text in its passage with 1, or of what is most alike, with the F1
-        of their words."""
+        """Return the first and last word of each text in its passage and 1.0, or the most similar span and its F1."""
         from graftwork.targets.written_spans import span_of
 
         passages = Passages()
@@ -235,7 +234,7 @@ class Span:
         return str(answer["answer"] or NONE)
 
     def outcomes(self, expected: Mapping[str, Any], answer: Mapping[str, Any], task: Task) -> list[Outcome]:
-        """Return one outcome: whether there is an answer, and how the one that was found lies to the right ones."""
+        """Return one outcome: no answer, or whether the predicted one equals, overlaps or misses the right ones."""
         if expected["start"] is None:
             found = NONE if answer["start"] is None else ELSEWHERE
             return [Outcome(NONE, found, found == NONE)]

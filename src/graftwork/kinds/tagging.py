@@ -44,7 +44,7 @@ class TaggingSettings:
 class Tagging:
     """Targets are tuple[str, ...], encoded as int64 classes per word; a logit per tag; trained by cross entropy.
 
-    Tags that are all O, B-TYPE or I-TYPE mark spans. Others are one name per word. An instance that has seen the tags
+    Tags that are all O, B-TYPE or I-TYPE mark spans; others are one name per word. An instance that has seen the tags
     of a data set in another `scheme` settles them as B-TYPE, I-TYPE and O.
     """
 
@@ -59,7 +59,7 @@ class Tagging:
         self.rewrites = scheme.description if scheme else ""
 
     def having_seen(self, targets: Collection[str], task: Task) -> tuple[Tagging, Task]:
-        """Return the kind that settles targets with these tags, and the task with its labels written as it does."""
+        """Return the kind that settles targets with these tags, and the task with its labels rewritten alike."""
         scheme = scheme_of({*targets, *task.labels}) or scheme_of(targets)
         if scheme is None:
             return self, task
@@ -118,7 +118,7 @@ class Tagging:
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in labels and metrics.
 
-        Raises `DataError` for a single tag, or for some that mark spans and some that don't.
+        Raises `DataError` for a single tag, or if only some tags mark spans.
         """
         labels = resolve_labels(task, targets)
         if any(label.startswith((BEGIN, INSIDE)) for label in labels):

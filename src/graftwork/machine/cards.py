@@ -1,4 +1,4 @@
-"""CUDA cards: the one that a process computes on, and the move of a network to it."""
+"""CUDA devices (cards): the choice of one for a process, and moving a network to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAVE = "use --device cpu"
 
 
 def choose_card(rank: int) -> None:
-    """Let "cuda" name a card for this process, one of several: that of its number here, `LOCAL_RANK`, else `rank`."""
+    """Let "cuda" mean, in this process, device number `LOCAL_RANK`, else `rank`, modulo the number of devices."""
     import torch
 
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
@@ -24,8 +24,8 @@ def choose_card(rank: int) -> None:
 def on_device(network: nn.Module, device: str) -> nn.Module:
     """Move a network's weights to `device`, in place, and return it.
 
-    On a card, fp32 stays fp32: left to itself, cuDNN rounds the inputs of convolutions and recurrent layers to 10 bits.
-    Raises `OutOfMemory` where they do not fit, `ConfigError` for a card that other programs keep or torch cannot use.
+    For "cuda", TF32 is turned off: by default, cuDNN rounds the fp32 inputs of convolutions and RNNs to 10 bits.
+    Raises `OutOfMemory` if the weights do not fit, `ConfigError` for a GPU in exclusive use or unusable for torch.
     """
     if device == "cuda":
         import torch

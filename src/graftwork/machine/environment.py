@@ -39,8 +39,8 @@ INSTRUCTIONS = (  # environment variables that select the instructions of matrix
     "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_MAX_CPU_ISA",
     "DNNL_DEFAULT_FPMATH_MODE", "ATEN_CPU_CAPABILITY",
 )  # fmt: skip
-OF_CUDA = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")  # decide nothing on the processor
-OF_SEVERAL_THREADS = ("MKL_DYNAMIC",)  # decide nothing with one thread
+OF_CUDA = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")  # have no effect on the processor
+OF_SEVERAL_THREADS = ("MKL_DYNAMIC",)  # have no effect with one thread
 DECIDING = (  # environment variables that select the routines of matrix products
     *INSTRUCTIONS, "LD_PRELOAD", *OF_SEVERAL_THREADS, *OF_CUDA,
 )  # fmt: skip
@@ -49,18 +49,18 @@ VARIABLES = (
     "KMP_AFFINITY", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED",
 )  # fmt: skip
 BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16")  # processors' names of the feature; the last is Arm's
-CHECKOUT = Path(__file__).resolve().parents[3]  # of src/graftwork/machine/environment.py, when run from its sources
-CODE = ("src", "pyproject.toml")  # code of a checkout: its data and results may differ from the commit
+CHECKOUT = Path(__file__).resolve().parents[3]  # root of the checkout, if this file is in one
+CODE = ("src", "pyproject.toml")  # the code in a checkout; changes elsewhere, in data or results, are not "dirty"
 GIT_SECONDS = 5
 ARITHMETIC = (
-    2  # raised when the same run would give other bits; 2: batches as long as their longest text, short attention
+    2  # raised when the same run would give other bits; 2: batches padded to their longest text only, short attention
 )
 
 
 def environment() -> dict[str, Any]:
-    """Return facts about a run's environment that may explain a different result or price, as JSON; None if unknown.
+    """Return, as JSON, facts about a run's environment that may explain a different result or price.
 
-    Facts known only to torch are None too in a process that has not imported it.
+    An unknown fact is None. So is a fact that only torch knows, if the process has not imported torch.
     """
     torch = torch_in_use()
     return {
@@ -91,9 +91,9 @@ def environment() -> dict[str, Any]:
 def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[str, Any]:
     """Return the arithmetic part of a run's identity: `{"precision": "bf16", "threads": 2, "device": "cpu"}`.
 
-    The precision "auto" is "bf16" on a device with bf16 products, else "fp32". On a processor with them it is the
-    faster of the two (`faster_precision`); without a `network` to compute in it, that is not measured. For the device
-    "auto" see `resolve_device`. Raises `ConfigError` for another word.
+    The precision "auto" is "fp32" on a device without bf16 matrix products. On a GPU with them it is "bf16", on a
+    processor with them the measured faster one (`faster_precision`), or without a `network`, unmeasured, "bf16". For
+    the device "auto" see `resolve_device`. Raises `ConfigError` for an unknown precision or device.
     """
     if precision not in PRECISIONS:
         raise ConfigError(f"unknown precision {precision!r}", expected=f"one of {', '.join(PRECISIONS)}")
@@ -112,15 +112,15 @@ def numerics(precision: str, device: str = "cpu", network: bool = True) -> dict[
 
 
 def numerics_without_network(precision: str, device: str) -> dict[str, Any]:
-    """Return the `numerics` of methods without a backbone, which compute on the processor and never in bf16.
+    """Return the `numerics` of methods without a backbone, which compute in fp32 on the processor.
 
-    "auto" means fp32 and cpu, so that torch need not be imported to look for others.
+    "auto" means fp32 and cpu, so that torch is not imported to examine the device; other names are kept.
     """
     return numerics("fp32" if precision == "auto" else precision, "cpu" if device == "auto" else device)
 
 
 def multiplying() -> dict[str, Any]:
-    """Return the facts that decide the relative speed of the processor's precisions, as JSON."""
+    """Return, as JSON, the facts that determine how fast the processor multiplies in fp32 and in bf16."""
     import torch
 
     capabilities = torch.cpu.get_capabilities()
@@ -136,7 +136,7 @@ def multiplying() -> dict[str, Any]:
 def resolve_device(device: str) -> str:
     """Resolve `device` on this machine: "auto" is "cuda" where available, else "cpu".
 
-    Raises `ConfigError` for another word, and for "cuda" where there is none.
+    Raises `ConfigError` for an unknown device, and for "cuda" without a CUDA device.
     """
     if device not in DEVICES:
         raise ConfigError(f"unknown device {device!r}", expected=f"one of {', '.join(DEVICES)}")
@@ -160,7 +160,10 @@ def resolve_device(device: str) -> str:
 
 
 def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `numerics` and all else that decides the last bits of a product: the key of bitwise reuse."""
+    """Return `computed_in`, from `numerics`, with all else that determines the last bits of a matrix product.
+
+    Cached states and checkpoints are reused only if this is equal.
+    """
     import torch
 
     deciding = dict(computed_in) | {
@@ -181,7 +184,7 @@ def arithmetic(computed_in: Mapping[str, Any]) -> dict[str, Any]:
 def deciding_variables(variables: Mapping[str, str], computed_in: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables that select the routines of matrix products on the device and threads of `computed_in`.
 
-    A variable that sets the number of threads is none: torch takes one number for all its libraries, `"threads"`.
+    Variables that set the number of threads are left out: torch uses `computed_in["threads"]` for all its libraries.
     """
     idle = {*(OF_CUDA if computed_in["device"] == "cpu" else ())}
     idle |= {*(OF_SEVERAL_THREADS if computed_in["threads"] == 1 else ())}
@@ -189,7 +192,7 @@ def deciding_variables(variables: Mapping[str, str], computed_in: Mapping[str, A
 
 
 def uses_onednn() -> bool:
-    """Return whether torch has oneDNN and it is on: it is turned off when a kernel of it could not get memory."""
+    """Return whether torch has oneDNN and it is enabled: `memory.attempt` disables it when a kernel lacked memory."""
     import torch
 
     return built_with_onednn() and bool(torch.backends.mkldnn.enabled)
@@ -203,9 +206,10 @@ def built_with_onednn() -> bool:
 
 
 def multiplies_bf16(capabilities: Mapping[str, Any]) -> bool:
-    """Return whether the processor has bf16 products (AVX512-BF16, AMX, Arm's) and torch the library for them.
+    """Return whether the processor has bf16 matrix products (AVX512-BF16, AMX, Arm's) and torch has oneDNN for them.
 
-    `torch.ops.mkldnn._is_mkldnn_bf16_supported` is true on every AVX512 processor, including slow emulation.
+    `torch.ops.mkldnn._is_mkldnn_bf16_supported` is no test: it is true on every AVX512 processor, where bf16 may be
+    emulated slowly.
     """
     native = any(capabilities.get(flag, False) for flag in BF16_PRODUCTS)
     return native and built_with_onednn()
@@ -253,8 +257,8 @@ def version(distribution: str) -> str | None:
 def commit(checkout: Path) -> dict[str, Any] | None:
     """Return `{"hash": …, "dirty": …}` of a git checkout of Graftwork; None when `checkout` is not one or git fails.
 
-    "dirty" is true if `CODE` differs from the commit, untracked files that git does not ignore included. Cached per
-    process: the running code is that at the time of its import.
+    "dirty" is true if `CODE` differs from the commit or holds untracked files that git does not ignore. Cached per
+    process, because later changes do not affect the imported code.
     """
     if not (checkout / ".git").exists():
         return None
@@ -264,7 +268,7 @@ def commit(checkout: Path) -> dict[str, Any] | None:
 
 
 def git(checkout: Path, *words: str) -> str | None:
-    """Return the output of `git words`; None when it fails, is missing or takes too long. Takes no lock."""
+    """Return the output of `git words`; None if it fails, is missing or exceeds `GIT_SECONDS`. Takes no lock."""
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
     command = ["git", "--no-optional-locks", "-C", str(checkout), *words]
     try:
@@ -278,9 +282,9 @@ def git(checkout: Path, *words: str) -> str | None:
 
 @functools.cache
 def processor() -> str | None:
-    """Return the processor's model name, where the system gives it, with family and model.
+    """Return the processor's name, with its family and model numbers on x86 Linux; None if it is unknown.
 
-    In a virtual machine the name may be only "AMD EPYC", whatever the generation.
+    In a virtual machine the name may be only "AMD EPYC", whatever the generation, which the numbers give.
     """
     told: dict[str, str] = {}
     with contextlib.suppress(OSError):
@@ -308,7 +312,7 @@ def worth_of_cores() -> int:
 
 
 def usable_memory_bytes() -> int | None:
-    """Return the bytes that a command's processes may use together: the machine's memory, or the control group's."""
+    """Return the bytes that a command's processes may use together: the machine's memory or the group's limit."""
     return min((size for size in (memory_bytes(), memory_limit()) if size is not None), default=None)
 
 
@@ -321,7 +325,7 @@ def memory_bytes() -> int | None:
 
 
 def kernel_bytes(table: Path, field: str) -> int | None:
-    """Return a size in a table of /proc, whose lines are like `VmHWM: 45056 kB`, in bytes; None where it is unknown."""
+    """Return a field of a table in /proc in bytes, from a line such as `VmHWM: 45056 kB`; None if it is missing."""
     try:
         lines = table.read_text().splitlines()
     except OSError:

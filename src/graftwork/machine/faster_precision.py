@@ -16,9 +16,9 @@ from graftwork.io.files import canonical, digest, read_json, write_json
 from graftwork.io.locks import hold_lock
 from graftwork.machine.product_rates import PRECISIONS, product_rates
 
-MUCH_FASTER = 1.15  # least ratio of fp32 to bf16 speed for which fp32 is chosen
+MUCH_FASTER = 1.15  # minimum ratio of fp32 speed to bf16 speed for which fp32 is chosen
 SHAPE = (128, 384, 1536)  # (tokens, in, out): a short batch, with the same ratio as a long one (docs/log.md)
-SECONDS = 0.08
+SECONDS = 0.08  # duration of a measurement
 
 
 @dataclass(frozen=True)
@@ -30,29 +30,29 @@ class MeasuredRates:
 
     @classmethod
     def of(cls, rates: Mapping[str, float]) -> MeasuredRates:
-        """Choose the faster precision; where they are close, bf16, which takes half the memory."""
+        """Choose the faster precision; if the rates are close, bf16, which takes half the memory."""
         return cls("fp32" if rates["fp32"] >= MUCH_FASTER * rates["bf16"] else "bf16", rates)
 
 
 def faster_precision(machine: Mapping[str, Any]) -> str:
-    """Return the faster of "fp32" and "bf16"; `machine` is all that a measurement depends on, as JSON.
+    """Return the faster of "fp32" and "bf16"; `machine`, from `multiplying`, is all that the speed depends on, as JSON.
 
-    The first process measures it, in a tenth of a second, and all others of this user read it. Where nothing can be
-    stored every process measures for itself.
+    The user's first process measures it in a tenth of a second and stores the result, which later processes read. If
+    it cannot be stored, every process measures again.
     """
     return _read_or_measure(place_of(machine), canonical(machine)).precision
 
 
 def stored_rates(machine: Mapping[str, Any]) -> MeasuredRates | None:
-    """Return the stored result of this machine; None where it is not measured yet, or unreadable."""
+    """Return the stored measurement of this machine; None if there is none yet, or it cannot be read."""
     place = place_of(machine)
     return _read(place) if place is not None else None
 
 
 def place_of(machine: Mapping[str, Any]) -> Path | None:
-    """Return the file of the result, in the user's default cache whatever a command names: one for all commands.
+    """Return the file of the stored measurement; None if the user has no home folder.
 
-    None where this user has no home folder.
+    It is in the user's default cache even if a command names another, so that all commands share it.
     """
     try:
         return cache_folder().parent / "precision" / f"{digest(machine)[:16]}.json"
@@ -61,13 +61,13 @@ def place_of(machine: Mapping[str, Any]) -> Path | None:
 
 
 def measure_rates() -> MeasuredRates:
-    """Measure on one thread: where others use the cores, several wait for one another, which biases the rates."""
+    """Measure both precisions on one thread: on busy cores, several would wait for one another and bias the rates."""
     return MeasuredRates.of(product_rates(SECONDS, shape=SHAPE, threads=1))
 
 
 @functools.cache
 def _read_or_measure(place: Path | None, machine: str) -> MeasuredRates:
-    """Read or measure the result; cached per process and file, so that a process has one answer."""
+    """Read the rates, or measure and store them; cached, so that the choice does not change within a process."""
     found = _read(place) if place is not None else None
     if found is not None:
         return found
@@ -83,7 +83,7 @@ def _read_or_measure(place: Path | None, machine: str) -> MeasuredRates:
 
 
 def _read(place: Path) -> MeasuredRates | None:
-    """Read a stored result; None if it is missing, truncated or foreign."""
+    """Read a stored measurement; None if it is missing, truncated or not a measurement."""
     try:
         told = read_json(place)
         rates = {name: float(told["flop_per_second"][name]) for name in PRECISIONS}

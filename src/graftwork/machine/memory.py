@@ -1,6 +1,7 @@
-"""Memory limits: a batch that needs too much memory is processed in parts, with the same step up to rounding.
+"""Gradient accumulation under a memory limit: a batch that needs too much memory is processed in parts.
 
-The losses of the parts are weighted by the number each is the mean over, and gradients accumulate before the update.
+The loss of a part is a mean. It is weighted by the number of terms, and the gradients of all parts accumulate before
+the update, which is therefore the same as for the whole batch, up to rounding.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ SIGNS = (
     "alloc_failed", "allocation_failed",  # of CUDA's libraries: CUBLAS_STATUS_ALLOC_FAILED
 )  # fmt: skip
 KERNELS = "could not create a primitive"  # oneDNN short of memory; for unsupported operations it names a descriptor
-IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts of a run, which rounds otherwise than with whole batches
-LONGER = 1.25  # memory per position is measured again for an example this much longer than the last measured
-LARGE = 1_500_000_000  # bytes of a process from which freed memory is worth the tenths of a second that returning takes
+IN_PARTS = ("passes_in_parts", "answers_in_parts")  # facts in a receipt: parts round differently from whole batches
+LONGER = 1.25  # an example this many times as long as the last measured one has memory per position measured again
+LARGE = 1_500_000_000  # bytes of a process above which `give_back` is worth the tenths of a second that it takes
 T = TypeVar("T")
 Rows = Sequence[int]
-Positions = Callable[[Rows], int]  # of rows of a batch: sequences x the longest, with padding
+Positions = Callable[[Rows], int]  # rows of a batch -> sequences x longest length, padding included
 _COUNTED: ContextVar[tuple[dict[str, int], str] | None] = ContextVar("counted", default=None)  # counts, and their key
 
 
 class OutOfMemory(GraftworkError):
-    """Work that can't be divided needs more memory than there is, or than may be used."""
+    """Work that can't be divided needs more memory than is available or allowed."""
 
 
 def ran_out(error: BaseException) -> bool:
@@ -49,9 +50,9 @@ def ran_out(error: BaseException) -> bool:
 
 @dataclass(frozen=True)
 class Cut:
-    """A limit on the positions of a part from a step on; a single example may exceed it."""
+    """A limit on the number of positions in a part of a batch; a single example may exceed it."""
 
-    step: int  # from 0
+    step: int  # first step to which the limit applies, from 0
     positions: int
     why: str  # message of the memory error, or the bound
 
@@ -65,7 +66,7 @@ class Memory:
     def __init__(self, bound: int | None = None, cuts: Iterable[Cut] = ()):
         self.bound = bound
         self.cuts: list[Cut] = []
-        self.steps, self.parted, self.most = 0, 0, 1  # steps so far, those in parts, most parts
+        self.steps, self.parted, self.most = 0, 0, 1  # steps so far, steps in parts, most parts in a step
         self.passes: dict[str, int] = {}  # split -> number of batches of its frozen pass processed in parts
         self.answers: dict[str, int] = {}  # phase of the run -> number of batches predicted in parts
         self._told = list(cuts)  # cuts of the run being repeated
@@ -96,13 +97,13 @@ class Memory:
         return [part for half in halves(rows) for part in self.parts(half, positions)]
 
     def done(self, parts: int) -> None:
-        """Record a step completed in so many parts."""
+        """Record that a step was completed in this number of parts."""
         self.steps += 1
         self.parted += parts > 1
         self.most = max(self.most, parts)
 
     def halve(self, parts: Sequence[Rows], positions: Positions, why: str) -> None:
-        """After memory ran out in one of these parts, lower the limit to half of the largest. Raises `OutOfMemory`."""
+        """Lower the limit to half of the largest part, after memory ran out; `OutOfMemory` if that is one example."""
         largest = max(parts, key=positions)
         if len(largest) == 1:
             raise alone(why, positions(largest))
@@ -110,7 +111,7 @@ class Memory:
 
     @contextmanager
     def answering(self, phase: str) -> Iterator[None]:
-        """Count batches predicted in parts in this block under this phase of the run."""
+        """Within this block, count batches predicted in parts in `answers[phase]`; `phase` is a phase of the run."""
         token = _COUNTED.set((self.answers, phase))
         try:
             yield
@@ -118,7 +119,7 @@ class Memory:
             _COUNTED.reset(token)
 
     def in_parts(self) -> dict[str, Any]:
-        """Return the receipt's counts of passes and answers in parts, which repeats don't reproduce; empty if none."""
+        """Return the receipt's `IN_PARTS`, empty without parts; unlike `cuts`, a repetition does not reproduce them."""
         told = zip(IN_PARTS, (self.passes, self.answers), strict=True)
         return {name: dict(counts) for name, counts in told if counts}
 
@@ -157,7 +158,10 @@ def halves(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
-    """Call `work` on all of `rows`, or where memory runs out on halves, quarters, … Raises `OutOfMemory`."""
+    """Return the results of `work` on `rows`: on all, or, if memory runs out, on halves, quarters, … in order.
+
+    Raises `OutOfMemory` if memory runs out for a single row.
+    """
     found, why = attempt(lambda: work(rows))
     if found is not None:
         return [found]
@@ -167,14 +171,14 @@ def in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
 
 
 def answers_in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
-    """Call `in_halves`; a `Memory` in `answering` counts a batch that was divided."""
+    """Call `in_halves` to predict a batch; if it was divided, count it as in `count_answers`."""
     found = in_halves(rows, work)
     count_answers(len(found) > 1)
     return found
 
 
 def count_answers(batches: int) -> None:
-    """Add to the count of batches predicted in parts of the `Memory` in `answering`, if any."""
+    """Add `batches` to the count of batches predicted in parts; without effect outside of `Memory.answering`."""
     counted = _COUNTED.get()
     if counted is not None and batches:
         counts, phase = counted
@@ -182,10 +186,10 @@ def count_answers(batches: int) -> None:
 
 
 def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
-    """Return the result of `work`; or, when memory ran out, None and the message, after freeing what it held.
+    """Return the result of `work` and ""; if memory ran out, None and the message, after memory was freed.
 
-    Where a oneDNN kernel could not be built, no other can be in that thread: the error persists, however much memory
-    is free later. The process continues without oneDNN, which rounds otherwise and, in bf16, is slower.
+    Once a oneDNN kernel could not be created, no other can be in that thread, however much memory is free later. The
+    process therefore continues without oneDNN, which changes rounding and makes bf16 slower.
     """
     try:
         return work(), ""
@@ -203,7 +207,7 @@ def attempt(work: Callable[[], T]) -> tuple[T | None, str]:
 
 @contextmanager
 def fits_in_memory(what: str, do: str, where: str = "") -> Iterator[None]:
-    """Raise `OutOfMemory` of `what` where memory runs out in the block: the machine's, or an accelerator's."""
+    """Raise `OutOfMemory`, naming `what`, if memory of the machine or an accelerator runs out in this block."""
     try:
         yield
     except Exception as error:
@@ -215,12 +219,12 @@ def fits_in_memory(what: str, do: str, where: str = "") -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message; torch explains on many more."""
+    """Return the first line of an error's message, at most 200 characters; torch's messages have many lines."""
     return (str(error).strip() or "no memory left").splitlines()[0][:200]
 
 
 def is_large() -> bool:
-    """Return whether this process has more than `LARGE` bytes of resident memory; False where /proc is not there."""
+    """Return whether this process has more than `LARGE` bytes of resident memory; False on systems without /proc."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -229,9 +233,9 @@ def is_large() -> bool:
 
 
 def give_back() -> None:
-    """Collect cycles that hold memory, and return the allocators' free memory to the system."""
+    """Collect garbage, and return the free memory of the allocators to the system."""
     gc.collect()
-    if "torch" in sys.modules:  # what does not use it does not import it
+    if "torch" in sys.modules:  # not imported only for this
         import torch
 
         if torch.cuda.is_available():

@@ -16,14 +16,14 @@ from typing import cast
 
 from torch import Tensor
 
-AT_ONCE = 16 << 20  # bytes touched between releases: Linux maps 64 kB around each, some 7 times as much
+AT_ONCE = 16 << 20  # bytes read between releases; about 7 times as much is resident, since Linux maps 64 kB per access
 MAPS = Path("/proc/self/maps")
 
 
 def let_go(tensors: Iterable[Tensor]) -> None:
-    """Release the resident pages of these contiguous tensors; those not backed by a file, or not on Linux, are kept.
+    """Release the resident pages of contiguous tensors in memory-mapped files; does nothing to others, or off Linux.
 
-    Their values are unchanged: writes to a shared map are the file's, and a private one is never written.
+    Values do not change: writes to a shared mapping are in its file, and private mappings are never written to.
     """
     ranges, advise = [_pages(tensor) for tensor in tensors], _madvise()
     if not ranges or advise is None:
@@ -42,7 +42,7 @@ def _pages(tensor: Tensor) -> tuple[int, int]:
 
 
 def _file_backed_ranges() -> list[tuple[int, int]]:
-    """Return the file-backed address ranges of this process: releasing any other would lose its content."""
+    """Return the file-backed address ranges of this process; releasing other memory would lose its content."""
     found = []
     for line in MAPS.read_text().splitlines():
         addresses, _, _, _, inode = line.split(maxsplit=5)[:5]
@@ -54,7 +54,7 @@ def _file_backed_ranges() -> list[tuple[int, int]]:
 
 @functools.cache
 def _madvise() -> Callable[[int, int, int], int] | None:
-    """Return the C library's `madvise`; None where the system has no list of maps."""
+    """Return the C library's `madvise`; None where the system does not list mappings in `MAPS`."""
     if not MAPS.exists():
         return None
     found = ctypes.CDLL(None).madvise

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
-SHAPE = (1024, 384, 1536)  # (tokens, in, out): a batch of tokens times the widest linear map of minilm
-PRODUCTS = 4  # of each round: one of a frozen map, three of a trained one (forward pass, two of the backward pass)
+SHAPE = (1024, 384, 1536)  # (tokens, in, out): a batch of tokens times the widest linear layer of minilm
+PRODUCTS = 4  # per round: one of a frozen linear layer, three of a trained one (one forward, two backward)
 LEAST_ROUNDS = 4
 FINE = 1e-5  # seconds: coarsest usable resolution of a clock
 
@@ -18,10 +18,11 @@ FINE = 1e-5  # seconds: coarsest usable resolution of a clock
 def product_rates(
     seconds: float, device: str = "cpu", shape: tuple[int, int, int] = SHAPE, threads: int | None = None
 ) -> dict[str, float]:
-    """Map each precision to its FLOP/s, 2 per multiply-add, in its fastest round: of at least `LEAST_ROUNDS`.
+    """Return the FLOP/s of each precision in its fastest round, counting 2 FLOP per multiply-add.
 
-    The precisions alternate for `seconds`, so that disturbances affect both. With one of the processor's `threads`,
-    thread time is measured, which excludes waits for busy cores. Does not change torch's random state.
+    The precisions alternate for `seconds`, and for at least `LEAST_ROUNDS` rounds, so that disturbances affect both.
+    With `threads=1` on the processor, thread time is measured, which excludes waits for busy cores; None leaves torch's
+    number of threads. Torch's random state is unchanged.
     """
     alone = threads == 1 and device == "cpu" and time.get_clock_info("thread_time").resolution < FINE
     before = torch.get_num_threads()
@@ -40,7 +41,7 @@ def product_rates(
 
 
 def _fastest(rounds: dict[str, Callable[[], None]], seconds: float, clock: Callable[[], float]) -> dict[str, float]:
-    """Return the seconds of each one's fastest call: disturbances only slow a call down."""
+    """Return the seconds of each function's fastest call, since disturbances only slow a call down."""
     for call in rounds.values():
         call()  # the first call selects the routine and packs the weight
     best, done, end = dict.fromkeys(rounds, float("inf")), 0, time.perf_counter() + seconds
@@ -54,7 +55,7 @@ def _fastest(rounds: dict[str, Callable[[], None]], seconds: float, clock: Calla
 
 
 def _round(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -> Callable[[], None]:
-    """Return a function that runs a frozen map and a trained one with its backward pass, as a backbone's block does."""
+    """Return a function that runs a frozen linear layer, and a trained one with its backward pass, as in a block."""
     from graftwork.nn.packed_linear import LinearMap  # imports transformers, which takes a second
 
     tokens, wide, out = shape

@@ -48,7 +48,7 @@ class Waiting:
         self._acting = False
 
     def hold(self) -> None:
-        """Defer signals from now on. A second one of the same sort acts at once as before."""
+        """Defer signals from now on. A second signal of the same number ends the deferral: pending ones act at once."""
         for number in ENDING:
             before = signal.getsignal(number)
             if before not in (signal.SIG_IGN, None):  # None: not set from Python
@@ -56,9 +56,10 @@ class Waiting:
                 signal.signal(number, self._remember)
 
     def during(self, work: Callable[[], T], ended: Callable[[], None]) -> T:
-        """Return the result of `work`. Signals act at once during it; if one ends `work`, `ended` is called.
+        """Return the result of `work`. During it signals act at once; if one ends `work`, `ended` is called.
 
-        During `ended` signals are deferred again, except a second one of the same sort. A pending one acts first.
+        A pending signal acts before `work`, after a call of `ended`. During `ended` signals are deferred, except a
+        second one of the same number.
         """
         if self.came:
             ended()
@@ -101,7 +102,7 @@ class Waiting:
             self._acting = True
 
     def _act(self, number: int, frame: FrameType | None) -> None:
-        """Call the signal's previous handler. Raises `_EndSignal` for one that would end the process immediately."""
+        """Call the signal's previous handler. Raises `_EndSignal` for the default one, which would end the process."""
         before = self._before[number]
         if not callable(before):
             raise _EndSignal(number)
@@ -110,7 +111,7 @@ class Waiting:
 
 @contextmanager
 def waiting() -> Iterator[Waiting]:
-    """Defer signals in this block; they act at its end. Outside the main thread, which gets none, nothing changes."""
+    """Defer signals in this block; they act at its end. Has no effect in other threads, which get no signals."""
     signals = Waiting()
     if threading.current_thread() is threading.main_thread():
         signals.hold()

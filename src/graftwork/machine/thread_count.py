@@ -27,7 +27,7 @@ def threads() -> int:
 
 @contextmanager
 def limited_to(count: int) -> Iterator[None]:
-    """Let torch use so many threads for the block."""
+    """Make torch use `count` threads within this block."""
     import torch
 
     before = torch.get_num_threads()
@@ -39,8 +39,9 @@ def limited_to(count: int) -> Iterator[None]:
 
 
 def _begun_with() -> int | None:
-    """Return MKL's default on Linux, which torch uses: a thread per physical core of the affinity, at most
-    OMP_NUM_THREADS. None where that is not certain.
+    """Return MKL's default number of threads on x86-64 Linux, which torch takes; None if it cannot be predicted.
+
+    It is one per physical core of the affinity, but at most OMP_NUM_THREADS.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64" or any(name in os.environ for name in DECIDE_TOO):
         return None

@@ -1,4 +1,4 @@
-"""Access to torch only if already imported: importing it takes longer than many baselines, which don't need it."""
+"""Access to torch without importing it: the import takes longer than many baselines, which do not need torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def torch_in_use() -> ModuleType | None:
-    """Return torch if this process has imported it; else None: nothing can have been computed by it."""
+    """Return torch if this process has imported it, else None."""
     return sys.modules.get("torch")
 
 

@@ -18,7 +18,7 @@ class Co2eGrams:
         """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """Return the cost in grams of CO2 equivalent, graded no better than the energy."""
+        """Return the cost in grams of CO2 equivalent; its grade is "model", or that of the energy if lower."""
         energy = costs["energy_joules"]
         grade = max("model", energy.grade, key=GRADES.index)
         if energy.value is None or prices.grams_per_kwh is None:

@@ -11,16 +11,16 @@ from graftwork.core.meter import Cost, Meaning, Phase, Readings
 from graftwork.registry import meters
 
 POWERCAP = Path("/sys/class/powercap")
-MOST_WATTS = 500  # upper bound on a socket's or its memory's power, and so on how fast a counter wraps round
+MOST_WATTS = 500  # upper bound on the power of a zone (a socket or its memory), so on how fast its counter wraps round
 
 Mark = tuple[float, dict[Path, int]]  # seconds on the monotonic clock, microjoules per zone
 
 
 @dataclass(frozen=True)
 class EnergyDrawn:
-    """The counted energy at the end of the run's work."""
+    """The energy from `begin` to the end of the run's work, by the counters."""
 
-    joules: float | None  # result of `joules_since`
+    joules: float | None  # None: no counters, see `joules_since`
 
 
 @meters.register("energy_joules")
@@ -35,12 +35,12 @@ class EnergyJoules:
         return time.monotonic(), read_zones()
 
     def stop(self, mark: Mark) -> EnergyDrawn:
-        """Return the energy since `begin`, which excludes the later measurement of prediction speed."""
+        """Return the energy since `begin`; the measurement of prediction speed, which follows, is excluded."""
         return EnergyDrawn(joules_since(mark))
 
     def end(self, mark: Mark | EnergyDrawn, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """Return the cost in joules: "counter" as read; "model" if scaled up for earlier or charged work, or if
-        divided among concurrent runs; "guess" without counters.
+        """Return the cost in joules. Its grade is "counter" if read from the counters, "model" if scaled up for earlier
+        or charged work or divided among concurrent runs, and "guess" without counters.
         """
         spent = sum(phase.cpu_seconds for phase in readings.phases.values())
         charged = readings.charged.cpu_seconds + readings.charged_evaluate.cpu_seconds
@@ -57,7 +57,7 @@ class EnergyJoules:
 def read_zones() -> dict[Path, int]:
     """Read the microjoules so far of every processor package and its memory; empty unless all are readable.
 
-    Zones inside a package (core, uncore) are part of it, and "psys" includes all: these would be counted twice.
+    Zones inside a package (core, uncore) and "psys", which includes all packages, would be counted twice.
     """
     counters = {}
     try:

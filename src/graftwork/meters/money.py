@@ -20,7 +20,7 @@ class Money:
         """Do nothing: no state is needed."""
 
     def end(self, mark: None, readings: Readings, costs: dict[str, Cost], prices: Prices) -> Cost:
-        """Return the cost in the price list's currency, graded no better than the hours or the energy."""
+        """Return the cost in the price list's currency, of grade "model", or that of its time or energy if lower."""
         if prices.per_hour is not None:
             source, per_unit = costs["total_seconds"], prices.per_hour / SECONDS_PER_HOUR
         elif prices.per_kwh is not None:

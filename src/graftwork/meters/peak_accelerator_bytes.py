@@ -21,7 +21,7 @@ class PeakAcceleratorBytes:
             cuda.reset_peak_memory_stats()
 
     def stop(self, mark: None) -> Cost:
-        """Return the peak until now, which excludes the later measurement of prediction speed."""
+        """Return the peak until now; the measurement of prediction speed, which follows, is excluded."""
         cuda = cuda_in_use()
         return Cost(None if cuda is None else cuda.max_memory_allocated(), "bytes", "counter")
 

@@ -30,7 +30,7 @@ class PeakMemoryBytes:
         return True
 
     def stop(self, mark: bool) -> Cost:
-        """Return the peak until now, which excludes the later measurement of prediction speed."""
+        """Return the peak until now; the measurement of prediction speed, which follows, is excluded."""
         since_begin = kernel_bytes(STATUS, "VmHWM") if mark else None
         if since_begin is not None:
             return Cost(since_begin, "bytes", "counter")

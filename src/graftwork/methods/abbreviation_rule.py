@@ -30,8 +30,7 @@ _QUOTES = "\"'\u201c\u201d\u2018\u2019()"
 
 @dataclass
 class Rule(LooksUp):
-    """A rule that looks up short forms in the definitions of the passage; it answers other questions by an n-gram
-    window."""
+    """A rule that looks up short forms in the definitions of the passage; an n-gram window answers other questions."""
 
     window: AnswerWindow
     longest: int  # words of an answer, at most
@@ -64,7 +63,7 @@ def asked_for(question: str) -> str | None:
 def stands_for(short: str, text: str) -> tuple[int, int] | None:
     """Return the start and the end (exclusive) of the long form that `text` defines for `short`, in characters.
 
-    An exact match takes precedence over one that differs in case or by a plural s; of several the first is returned.
+    An exact match takes precedence over one that differs in case or by a plural s; of several, the first is returned.
     """
     found = definitions(text)
     plain = short.lower()

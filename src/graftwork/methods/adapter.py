@@ -75,7 +75,7 @@ class Rescale(nn.Module):
         return torch.addcmul(y + weights["b"][:, None], y, weights["g"][:, None])
 
     def fold(self, site: nn.Module, at: str) -> str:
-        """Multiply the norm's own gain and bias, and add to the bias."""
+        """Fold g and b into the gain and bias of the norm `site`; return a reason if it has no bias to take b."""
         weight, bias = getattr(site, "weight", None), bias_of(site)
         if not isinstance(site, nn.LayerNorm) or not isinstance(weight, Tensor) or bias is None:
             return "a norm without a bias has no place for the one that was trained"
@@ -100,7 +100,7 @@ class Adapter:
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the backbone's blocks have the linear maps that the bottlenecks attach to."""
+        """Return a reason unless the backbone's blocks have the linear layers that the bottlenecks attach to."""
         if self.placement not in PLACEMENTS:
             return f"placement must be one of {', '.join(PLACEMENTS)}, not {self.placement!r}"
         if self.size <= 0:

@@ -44,7 +44,7 @@ class ResidualBottleneck(nn.Module):
 
 
 class BesideMap(nn.Module):
-    """y -> y + bottleneck(y) for the output y of a part's last linear map, before its sum and its norm."""
+    """y -> y + bottleneck(y) for the output y of a sublayer's last linear layer, before its residual sum and norm."""
 
     def __init__(self, site: nn.Module, size: int, activation: str):
         super().__init__()
@@ -57,7 +57,7 @@ class BesideMap(nn.Module):
 
 
 class BesideNorm(nn.Module):
-    """y -> norm(x + bottleneck(y)) for the norm y = norm(x) of a part's sum x: the same norm, a second time."""
+    """y -> norm(x + bottleneck(y)) for y = norm(x), with x a sublayer's residual sum: the same norm is used twice."""
 
     gain: Tensor
     bias: Tensor

@@ -28,7 +28,7 @@ from graftwork.train.wrapper_method import OWN_VERSION, known_by, method_by, tak
 class Average:
     """The method `by`, trained `runs` times from the same start; predictions cost what those of one training cost.
 
-    Training number n differs from the first as a run does whose seed is higher by n, but for the initial weights.
+    Training n draws everything except the initial weights from a seed that is higher by n.
     """
 
     runs: int = 3  # trainings; the first is the run of `by` with the same seed
@@ -39,12 +39,12 @@ class Average:
 
     @property
     def VERSION(self) -> int:
-        """A version that changes with that of `by`; its own is 2: the runs of `by` with the next seeds."""
+        """A version that changes with that of `by`; `OWN_VERSION` counts twice, as this method is at version 2."""
         return version_over(self.by) + OWN_VERSION
 
     @property
     def KINDS(self) -> tuple[str, ...]:
-        """The kinds with outputs of their own that `by` fits."""
+        """The kinds whose outputs are not logits, such as generation, that `by` supports."""
         below = method_by(self.by)
         return below.KINDS if isinstance(below, OfKinds) else ()
 
@@ -62,11 +62,11 @@ class Average:
         return known_by(self.by)
 
     def fit(self, bench: Workbench) -> Fitted:
-        """Fit `by` with each seed, unless such a run is there, and return it with the mean of the weights."""
+        """Fit `by` with each seed, reusing stored runs, and return it with the mean of the weights."""
         first, facts = self._trained(bench, 0)
         precision = {name: tensor.dtype for name, tensor in first.items()}
         total = {name: tensor.double() for name, tensor in first.items()}
-        for number in range(1, self.runs):  # one at a time, for each is as large as the network may be
+        for number in range(1, self.runs):  # one at a time: each delta may be as large as the network
             delta, told = self._trained(bench, number)
             for name, tensor in delta.items():
                 total[name] += tensor.double()
@@ -79,7 +79,7 @@ class Average:
         return method_by(self.by).restore(setting, delta, facts)
 
     def _trained(self, bench: Workbench, number: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the weights and facts of one training. One that is there already is charged as a new one."""
+        """Return the weights and facts of one training. A stored run is reused, and charged like a new training."""
         found = bench.earlier(self.by, number) if bench.earlier is not None else None
         if found is None:
             made = method_by(self.by).fit(self._bench(bench, number))
@@ -89,7 +89,7 @@ class Average:
         return _tensors(found.delta), dict(found.facts)
 
     def _bench(self, bench: Workbench, number: int) -> Workbench:
-        """Return the bench of one training: all start alike, and the time of what they share is charged once."""
+        """Return the bench of one training: all have the same initial weights, and shared work is charged once."""
 
         def progress(done: float, text: str) -> None:
             bench.progress((number + done) / self.runs, f"training {number + 1} of {self.runs}, {text}")

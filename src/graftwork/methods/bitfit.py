@@ -62,7 +62,7 @@ class BitFit:
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the backbone's linear maps or norms have biases."""
+        """Return a reason unless the backbone's linear layers or norms have biases."""
         if card is not None and not card.biased:
             return "the blocks of this backbone have no biases"
         return lacking(card, ROLES) if card is not None and set(ROLES) <= set(card.lacks) else ""

@@ -19,7 +19,7 @@ from graftwork.registry import kinds, methods
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.wrapper_method import FittedOver, apart, known_by, method_by, unfit_over, version_over
 
-NAME = "pairs read together"  # of the shared results
+NAME = "pairs read together"  # prefix of the results that runs share
 
 
 @methods.register("cross_encoder")
@@ -39,7 +39,7 @@ class CrossEncoder:
         return version_over(self.by)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the task has pairs, the backbone reads them apart, and `by` fits."""
+        """Return a reason unless the task has pairs, the backbone encodes their texts separately, and `by` fits."""
         if task.text_a is None and not isinstance(kinds.get(task.kind), OfChoices):
             return "it reads two texts together, and this task has no pairs of texts"
         if not method_by(self.by).uses_backbone:
@@ -69,7 +69,7 @@ class CrossEncoder:
         return FittedOver(method_by(self.by).restore(joint, delta, facts), _shown, facts, joint.backbone)
 
     def reading(self, backbone: Backbone) -> Backbone:
-        """Return a backbone of the same weights that reads a pair as one sequence."""
+        """Return a backbone with the same weights that encodes a pair as one sequence."""
         return cast(Backbone, replace(cast(Any, backbone), card=replace(backbone.card, towers=1)))
 
     def _joint(self, setting: Setting) -> Setting:

@@ -315,7 +315,7 @@ def _flops(network: Network, bags: Bags) -> float:
 
 
 def _place(vectors: str) -> Path:
-    """Return the path of the vector file or folder; also that of a pretrained backbone's folder."""
+    """Return the path of the vector file or folder; `vectors` may also name a backbone's folder."""
     return backbone_folder(vectors) or Path(vectors).expanduser()
 
 

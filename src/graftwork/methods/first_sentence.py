@@ -34,13 +34,13 @@ class FirstSentence(Baseline):
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the task writes a text of one text."""
+        """Return a reason unless the task is to generate a text from a single text."""
         return without_one_text(task)
 
     def fit(self, bench: Workbench) -> TextByRule:
-        """Learn nothing."""
+        """Return the rule; nothing is learned."""
         return TextByRule(first_sentence)
 
     def restore(self, setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> TextByRule:
-        """Rebuild the method from nothing."""
+        """Rebuild the rule, which stores no weights."""
         return TextByRule(first_sentence, facts)

@@ -25,14 +25,14 @@ class IA3:
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
-    BOARD: ClassVar[Entries] = ()  # no board has taught the prior of it: on a board only where it is named
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested: no earlier board has it, so its prior is unknown
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone with attention and feed-forward maps."""
+        """Return a reason unless the backbone has attention and feed-forward projections."""
         return lacking(card, (*_attention(card is not None and "attention.key" in card.lacks), "mlp.down"))
 
     def attach(self, model: Model) -> None:
-        """Plug the gains: after the attention maps, and before the second feed-forward map."""
+        """Plug in the gains: after the key and value, or fused, projections, and before the second feed-forward one."""
         for role in _attention(not model.backbone.sites("attention.key")):
             model.plug(role, lambda site: Gain(site_size(site)[1]))
         model.plug("mlp.down", lambda site: Gain(site_size(site)[0]), at="input")
@@ -42,5 +42,5 @@ class IA3:
 
 
 def _attention(fused: bool) -> tuple[str, ...]:
-    """The roles of the attention maps; `fused` where a backbone has one map for queries, keys and values."""
+    """Return the roles of the key and value projections; if `fused`, of the joint one with the queries."""
     return ("attention.qkv",) if fused else ("attention.key", "attention.value")

@@ -27,14 +27,14 @@ class Lora:
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the backbone has attention maps."""
+        """Return a reason unless the backbone has query and value projections, or fused ones."""
         if self.rank <= 0:
             return f"rank must be above 0, not {self.rank}"
         fused = card is not None and "attention.query" in card.lacks
         return lacking(card, ("attention.qkv",) if fused else ("attention.query", "attention.value"))
 
     def attach(self, model: Model) -> None:
-        """Plug in a low-rank map beside each query and value map, or each fused map."""
+        """Plug in a low-rank update of each query and value projection, or of each fused projection."""
         fused = not model.backbone.sites("attention.query")
         for role in ("attention.qkv",) if fused else ("attention.query", "attention.value"):
             model.plug(role, lambda site: LowRank(site, self.rank, self.alpha))

@@ -24,7 +24,7 @@ PRIOR = 0.1  # pseudo-count added to each word, distributed as the tags of all w
 
 @dataclass
 class WordTags(LooksUp):
-    """Logits per word: of the word as written, else in lower case, else of all words together."""
+    """Logits from tag counts: of the word as written, else of its lower-case form, else of all words together."""
 
     counts: Tensor  # (V + 1, C) int64: occurrences of each word with each tag; the last row is the sum over words
     facts: Mapping[str, Any]

@@ -19,14 +19,14 @@ from graftwork.targets.ngrams import AnswerWindow, answer_in, best_window
 
 @dataclass
 class Windower(LooksUp):
-    """A fitted method that answers with the same window beside the shared n-gram of every passage."""
+    """A fitted method that predicts the same window around the n-gram that passage and question share."""
 
     window: AnswerWindow
     longest: int  # words of an answer, at most
     facts: Mapping[str, Any]
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return logits (W, 2) that give the window's answer with certainty."""
+        """Return logits (W, 2) that give the window's words with certainty."""
         spans = [answer_in(example.inputs["question"], example.inputs["words"], self.window) for example in examples]
         return sure_of(spans, [len(example.inputs["words"]) for example in examples], self.longest)
 

@@ -49,7 +49,7 @@ class PeftLora:
         return unfit_for_head(task, card) or lacking(card, roles)
 
     def attach(self, model: Model) -> None:
-        """Plug in a low-rank map beside each of the maps, and make the head read the first token."""
+        """Plug in a low-rank update of each projection named in `maps`, and make the head read the first token."""
         for role in self.maps.split("+"):
             model.plug(role, lambda site: LowRank(site, self.rank, self.alpha))
         read_first_token(model, self.head)

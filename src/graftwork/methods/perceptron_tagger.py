@@ -264,7 +264,7 @@ def _by_pair(pairs: NDArray[np.int64], table: NDArray[Any]) -> dict[Pair, NDArra
 
 
 def _still_rises(scores: Sequence[float]) -> bool:
-    """Return whether one of the last two passes reached the best score, or none was made."""
+    """Return whether one of the last two passes reached the best score, or no pass was made yet."""
     return max(scores, default=0.0) in scores[-2:] or not scores
 
 
@@ -281,7 +281,7 @@ def _blank(examples: Sequence[Example], outputs: int) -> TrainedPerceptron:
 
 
 def _pruned(tagger: TrainedPerceptron, facts: Mapping[str, Any]) -> TrainedPerceptron:
-    """Remove the features and pairs of tags with zero weights, which does not change the answers."""
+    """Remove the features and pairs of tags with zero weights, which does not change the predictions."""
     weighs = np.flatnonzero(np.abs(tagger.weights).sum(axis=1))
     vocabulary = [tagger.facts["vocabulary"][feature] for feature in weighs.tolist()]
     found = {"vocabulary": vocabulary, "features": len(vocabulary)} | dict(facts)

@@ -29,10 +29,10 @@ class PrefixTuning:
     IDENTITY_AT_START: ClassVar[bool] = False
     uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
-    BOARD: ClassVar[Entries] = ()  # no board has taught the prior of it: on a board only where it is named
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested: no earlier board has it, so its prior is unknown
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Fits every backbone whose attention is computed here."""
+        """Return a reason unless the attention of the backbone's blocks can take a prefix."""
         if self.length <= 0:
             return f"length must be above 0, not {self.length}"
         lacks = card is not None and ROLE in card.lacks
@@ -48,9 +48,9 @@ class PrefixTuning:
 
 
 def _key_widths(backbone: Backbone) -> list[int]:
-    """The sizes H d of a position's key in every block; H may be below the number of heads of the queries.
+    """Return the key width H d of every block; H may be below the number of query heads.
 
-    A fused map has queries, as wide as what the output map takes, and keys and values of equal widths.
+    A fused projection outputs queries, as wide as the output projection's input, and keys and values of equal width.
     """
     keys, fused = backbone.sites("attention.key"), backbone.sites("attention.qkv")
     outputs = backbone.sites("attention.output")

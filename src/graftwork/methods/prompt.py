@@ -30,7 +30,7 @@ from graftwork.train.seeds import derive
 ANSWERS = ("likelihood", "written")
 CALIBRATIONS = ("none", "contextual")
 NORMALISATIONS = ("none", "tokens", "characters")
-CONTENT_FREE = ("N/A", "", "[MASK]")  # of Zhao et al.
+CONTENT_FREE = ("N/A", "", "[MASK]")  # texts without content, as in Zhao et al. 2021
 KINDS = ("classification", "choice", "regression", "generation")
 
 
@@ -41,18 +41,18 @@ class Prompt:
 
     shots: int = 8  # examples with their answers before the question, balanced over the classes, drawn from train
     template: str = "drawn"  # a built-in one by its name, or a TOML file of your own; "drawn": one by the seed
-    answer: str = "likelihood"  # each answer gets its likelihood; "written": one is written, token by token
-    calibrate: str = "none"  # "contextual": answers are seen relative to those on texts without content
+    answer: str = "likelihood"  # scores each possible answer by its likelihood; "written": generates one
+    calibrate: str = "none"  # "contextual": scores are relative to those on texts without content
     normalise: str = "none"  # divide log-likelihoods by the number of "tokens" or "characters" of an answer
 
     VERSION: ClassVar[int] = 2
     KINDS: ClassVar[tuple[str, ...]] = KINDS
     uses_backbone: ClassVar[bool] = True
-    BOARD: ClassVar[Entries] = ()  # on a board only where it is named
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested
     DRAWS: ClassVar[tuple[str, ...]] = ("templates", "shots")
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless a language model is asked about texts, pairs or choices."""
+        """Return a reason unless the backbone is a language model, and the task has texts and one of `KINDS`."""
         if self.shots < 0:
             return f"shots must be 0 or more, not {self.shots}"
         for name, given, known in (
@@ -83,7 +83,7 @@ class Prompt:
         return {} if path is None else {"template": CONTENT + file_digest(path)}
 
     def fit(self, bench: Workbench) -> Prompted | PromptedWriter:
-        """Draw a template and shots, keep the shots that fit into the context, and read them."""
+        """Draw a template and shots, keep the shots that fit into the context, and encode the prompts' beginning."""
         setting, task = bench.setting, bench.setting.task
         assert setting.backbone is not None
         model = prompted_model_of(
@@ -132,7 +132,7 @@ class Prompt:
     def restore(
         self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
     ) -> Prompted | PromptedWriter:
-        """Restore the prompt from the facts; its files are not needed."""
+        """Restore the prompt from the facts; no template file is needed."""
         assert setting.backbone is not None
         model = prompted_model_of(setting.backbone if answers_prompts(setting.backbone) else opened_to_write(setting))
         shots = tuple(shot["text"] for shot in facts["shots"])
@@ -146,7 +146,7 @@ class Prompt:
     def _over(
         self, model: PromptedModel, prompts: Prompts, numbers: tuple[float, ...], task: Task
     ) -> Prompted | PromptedWriter:
-        """Return the model with a prompt, with what all prompts begin with noted."""
+        """Return the fitted prompt over `model`, which is given the text that all prompts begin with."""
         letters = dict.fromkeys(FORMS[prompts.template.form], "A")
         model.begin(prompts.before, prompts.context(letters))
         if prompts.template.is_free:
@@ -155,7 +155,7 @@ class Prompt:
 
 
 def _why_not(task: Task, card: BackboneCard | None) -> str:
-    """Return the reason that a backbone cannot be asked for the answers of a task."""
+    """Return the reason that a backbone cannot be prompted for a task, or an empty string."""
     if card is None:
         return ""
     if reason := no_model(card):

@@ -58,7 +58,7 @@ class Svm:
         return found if None in counts else Ragged(found, np.array(counts, dtype=np.int64))
 
     def scale(self, factor: float) -> None:
-        """Multiply the logits by a factor, which is recorded."""
+        """Multiply the logits by a factor, and record it in the facts."""
         self.weight, self.bias, self.facts = self.weight * factor, self.bias * factor, {**self.facts, "scale": factor}
 
     def delta(self) -> dict[str, NDArray[np.float64]]:
@@ -142,10 +142,10 @@ class TfidfSvm(Baseline):
 
 
 def probable(distances: Logits, classes: Numbers) -> float:
-    """Return the factor on signed distances (N, C) with which their softmax is nearest to classes (N,).
+    """Return the factor on signed distances (N, C) that minimises the cross-entropy of their softmax on classes (N,).
 
-    A distance is no log-odds, and answers of least expected cost need probabilities. As in Platt 1999, without his
-    offset: each class counts as if one row in N + 2 were of another, so that separable rows have a finite factor.
+    Predictions of least expected cost need probabilities, and distances are not log-odds. As in Platt 1999, without his
+    offset: 1 / (N + 2) of each target goes to the other classes, so that separable rows have a finite factor.
     """
     given, right = np.asarray(flat(distances)), flat(classes).astype(np.int64)
     doubt = 1 / (len(right) + 2)
@@ -168,7 +168,7 @@ def _solve(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return weights (C, F) and biases (C,); the shape and type of the targets determine the problem.
 
-    Of classes and labels, examples may count differently: (N,), or (N, C) for each label.
+    `of_examples` are weights of the examples, (N,) or per label (N, C), for classes and labels only.
     """
     if outputs == 1 and targets.shape[1:] == (2,):  # (mark of the candidate, its example)
         return _right_above_wrong(inputs, targets, strength, seed)

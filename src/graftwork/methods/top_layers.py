@@ -28,7 +28,7 @@ class TopLayers:
     LADDER: ClassVar[Entries] = ({"k": 1}, {}, {"k": 3})
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the backbone has more than k blocks, which do not share weights."""
+        """Return a reason unless the backbone has more than k blocks and they do not share weights."""
         if card is not None and card.shared_blocks:
             return f"the blocks of {card.id} share their weights, so the top ones can't be trained alone"
         if card is not None and card.blocks < 2:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 AT_ONCE = 256  # sources compared with all of train at a time
-LEAST = 1e-6  # of a similarity, so that it has a logarithm
+LEAST = 1e-6  # lower bound of a similarity, so that its logarithm is finite
 
 
 @dataclass
@@ -36,7 +36,7 @@ class FittedMemory(LooksUp):
         self._known = self._vectorizer.fit_transform(self.facts["sources"])  # sparse (R, F)
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return the targets (N,) of the nearest rows, the first of equals; the cosine stands for the probability."""
+        """Return the targets (N,) of the nearest rows, the first one on ties; the cosine is used as probability."""
         asked = self._vectorizer.transform([example.inputs["text"] for example in examples])
         texts, likeness = list[str](), list[float]()
         for start in range(0, len(examples), AT_ONCE):
@@ -52,7 +52,7 @@ class FittedMemory(LooksUp):
         return {}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count two FLOPs for every word that a source shares with one of train."""
+        """Count two FLOPs for every word that an example's source shares with a training source."""
         asked = self._vectorizer.transform([example.inputs["text"] for example in examples])
         rows_of = self._known.getnnz(axis=0)  # (F,)
         return 2.0 * float(rows_of[asked.indices].sum()), "model"
@@ -67,7 +67,7 @@ class TranslationMemory(Baseline):
     CUTS_WORDS: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the task writes a text of one text."""
+        """Return a reason unless the task is to generate a text from a single text."""
         return without_one_text(task)
 
     def fit(self, bench: Workbench) -> FittedMemory:

@@ -1,6 +1,6 @@
-"""Verbalised: the answer is a text. A network that writes is trained to write labels or numbers, and each answer gets
-its likelihood of being written; answers that are in what is read are written and looked up there (T5, Raffel et al.
-2020, arXiv:1910.10683)."""
+"""Verbalised: the answer is a text. An encoder-decoder is trained to generate labels or numbers as text, and each
+possible answer is scored by its likelihood; an answer that is part of the input is generated, then located in the input
+(T5, Raffel et al. 2020, arXiv:1910.10683)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from graftwork.train.prompted_model import WITH_DECODER, opened_to_write
 from graftwork.train.text_loop import FittedWriter, writer_of
 from graftwork.train.wrapper_method import apart, known_by, method_by, unfit_over, version_over
 
-KINDS = ("classification", "regression", "choice")  # of a closed set of answers; beside them any that `FindsTexts`
+KINDS = ("classification", "regression", "choice")  # kinds with a closed set of answers; `FindsTexts` ones fit too
 Lesson = tuple[Mapping[str, Sequence[Example]], Mapping[str, list[str]], dict[str, Any]]
-# of train and validation what is read and what is written, and facts: the tokens of the longest, and the answers
+# split -> input examples, split -> target texts, and facts: the longest target in tokens, the possible answers, …
 WRITES = "generation"  # the kind of the task that `by` is trained on
 LONGEST = 512  # tokens of an answer, at most
 
 
 @dataclass
 class FittedVerbalised:
-    """A trained network that writes, and the answers of a task as texts. Implements `Fitted`."""
+    """A trained text-generating network, and the possible answers of a task as texts. Implements `Fitted`."""
 
     writer: FittedWriter
     answers: VerbalAnswers
@@ -49,18 +49,18 @@ class FittedVerbalised:
 
     @property
     def trained_parameters(self) -> int:
-        """Those of the network."""
+        """The trained parameters of the network."""
         return self.writer.trained_parameters
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return (N, C) or (W, 1): the log-likelihood of each answer; (N, 1) of a regression: the mean number."""
+        """Return the log-likelihoods of the answers, (N, C) or (W, 1); in regression the expected number, (N, 1)."""
         model, texts = self.writer.model, self.answers.of(examples)
         encoded = model.backbone.encode(sources(examples, self.prefix))
         chances = answer_likelihoods(model, encoded, writer_of(model).encode_texts(texts, LONGEST)[0])
         return self.answers.logits(chances, examples)
 
     def outside(self, examples: Sequence[Example]) -> int:
-        """Count the examples for which the network, free to write what it likes, writes none of the answers."""
+        """Count the examples whose freely generated text is truncated or is none of the possible answers."""
         writer = writer_of(self.writer.model)
         tokens = writer.encode_texts(self.answers.of(examples), LONGEST)[0]
         known = {writer.text_of(answer).strip() for answer in tokens}
@@ -72,12 +72,12 @@ class FittedVerbalised:
         return self.writer.delta()
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count the FLOPs of answering these: the encoder once, the decoder for each answer."""
+        """Count the FLOPs of predicting these examples: the encoder once, the decoder once per possible answer."""
         return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
 def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
-    """Return the examples as the network reads them."""
+    """Return the examples as single input texts with named fields."""
     return [source_of(example, prefix) for example in examples]
 
 
@@ -86,12 +86,12 @@ def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
 class Verbalised:
     """The method `by`, trained to write a task's answers; they are then scored by their likelihood, or looked up."""
 
-    prefix: str = NO_PREFIX  # is before the fields, such as the name of a task that the network knows: mrpc, stsb
+    prefix: str = NO_PREFIX  # precedes the fields, such as the name of a task that the network was tuned on: mrpc, stsb
     step: float = 0.0  # numbers of a regression are rounded to multiples of it; 0: about 26 of them, by their range
     by: str = field(default="lora", metadata={TOLD: True})  # how the network is trained, with its hyper-parameters
 
     WRITES: ClassVar[bool] = True
-    BOARD: ClassVar[Entries] = ()  # on a board only where it is named
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested
     uses_backbone: ClassVar[bool] = True
 
     @property
@@ -100,7 +100,7 @@ class Verbalised:
         return version_over(self.by)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the task is of `answered_kinds`, of texts, and the backbone has a decoder."""
+        """Return a reason unless the task has texts and one of `answered_kinds`, and the backbone has a decoder."""
         if task.reads != "text" or task.kind not in (answered := answered_kinds()):
             return f"it answers {', '.join(answered)} of texts, and this task is {task.kind} of {task.reads}s"
         if self.step < 0:
@@ -117,7 +117,7 @@ class Verbalised:
         return known_by(self.by)
 
     def fit(self, bench: Workbench) -> FittedVerbalised | PlacedAnswers:
-        """Train the network to write the right answers. Raises `ConfigError` for answers that are the same tokens."""
+        """Train the network to generate the right answers. Raises `ConfigError` if two answers have the same tokens."""
         task, name = bench.setting.task, f"verbalised {self.prefix!r}"
         network = bench.once(WITH_DECODER, lambda tally: opened_to_write(bench.setting))
         store = bench.once(name, lambda tally: FrozenStore())
@@ -152,7 +152,7 @@ class Verbalised:
         return fitted
 
     def _lesson(self, bench: Workbench, network: Backbone) -> Lesson:
-        """Return what is read and written where the answers are a closed set."""
+        """Return inputs and target texts for a closed set of answers."""
         answers = verbal_answers(bench.setting.task, [example.target for example in bench.train.examples], self.step)
         splits = (bench.train, bench.validation)
         longest = longest_of(network, answers.of([example for split in splits for example in split.examples]))
@@ -161,7 +161,7 @@ class Verbalised:
         return shown, right, {"answers": list(answers.texts), "numbers": list(answers.numbers), "longest": longest}
 
     def _lesson_of_parts(self, bench: Workbench, network: Backbone) -> Lesson:
-        """Return what is read and written where the answers are in what is read."""
+        """Return inputs and target texts for answers that are parts of the input."""
         kind, splits = bench.setting.kind, (bench.train, bench.validation)
         assert isinstance(kind, FindsTexts) and isinstance(network, TextWriter)
         shown = {split.name: taught_parts(network, split.examples, self.prefix, kind) for split in splits}
@@ -188,18 +188,18 @@ class Verbalised:
 
 
 def answered_kinds() -> list[str]:
-    """Return the kinds whose answers it writes."""
+    """Return the kinds of task that `Verbalised` supports."""
     return [*KINDS, *(name for name in kinds.names() if isinstance(kinds.get(name), FindsTexts))]
 
 
 def written_task(task: Task, longest: int) -> Task:
-    """Return the task of writing the answers of a task, of at most `longest` tokens."""
+    """Return the generation task whose targets are the answers of `task`, of at most `longest` tokens."""
     question = {"kind": WRITES, "labels": (), "metrics": ("exact_match",), "longest": longest}
     return Task.from_question(task.name, question)
 
 
 def longest_of(network: Backbone, texts: Sequence[str]) -> int:
-    """Return the tokens of the longest answer. Raises `ConfigError` where two of them are the same tokens."""
+    """Return the length of the longest answer in tokens. Raises `ConfigError` if two answers have the same tokens."""
     assert isinstance(network, TextWriter)
     tokens = network.encode_texts(texts, LONGEST)[0]
     for text, answer in zip(texts, tokens, strict=True):

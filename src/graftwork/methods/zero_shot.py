@@ -25,16 +25,16 @@ class ZeroShot:
     VERSION: ClassVar[int] = 1
     uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
-    BOARD: ClassVar[Entries] = ()  # on a board only where it is named
+    BOARD: ClassVar[Entries] = ()  # on a board only if requested
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless texts are written, by a backbone that does so."""
+        """Return a reason unless the task is generation and the backbone can generate text."""
         if task.kind not in self.KINDS:
             return f"it answers with texts, and this task is of kind {task.kind}"
         return f"{card.id} writes no texts, as Whisper and T5 do" if card is not None and not card.writes else ""
 
     def fit(self, bench: Workbench) -> FittedWriter:
-        """Learn nothing."""
+        """Return the pretrained network; nothing is learned."""
         return _as_it_is(bench.setting, {})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedWriter:

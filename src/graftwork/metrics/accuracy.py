@@ -16,10 +16,10 @@ class Accuracy:
     """Equal to `sklearn.metrics.accuracy_score`; computed over all words where each has a label."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """(N,) classes or (N, C) labels -> (N, 1), 1 where correct. Tags per word -> (N, 2): correct words, words.
-        Marks and scores of choices (W, 2) -> (N, 1), 1 where the highest score, the first of ties, is the right one's.
+        """(N,) classes or (N, C) labels -> (N, 1): 1 if correct. Tags per word -> (N, 2): correct words, all words.
+        Marks and scores of choices (W, 2) -> (N, 1): 1 if the choice with the highest score, first in a tie, is right.
 
-        Raises `ConfigError` for numbers and spans of a text.
+        Raises `ConfigError` for numbers and answer spans.
         """
         if isinstance(targets, Ragged) and isinstance(predictions, Ragged):
             if targets.flat.ndim == 1:

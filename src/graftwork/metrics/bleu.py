@@ -19,16 +19,16 @@ class Bleu:
     """Equal to `sacrebleu.BLEU().corpus_score` / 100: tokenizer 13a, case kept, exponential smoothing."""
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Texts -> (N, 11): length, that of the nearest reference, 4 counts of shared n-grams, 4 of all, and N.
+        """Texts -> (N, 11): tokens; tokens of the reference nearest in length; shared n-grams, n = 1 … 4; all; and N.
 
-        N is the same in every row, so that its mean is N, on which smoothing depends. Raises `ConfigError` for anything
-        else.
+        Smoothing depends on N, which is in every row so that its mean is N. Raises `ConfigError` for anything but
+        texts, `MissingExtra` without sacrebleu.
         """
         counts = sacrebleu_statistics("bleu", "BLEU", targets, predictions, task)
         return np.column_stack([counts, np.full(len(counts), float(len(counts)))])
 
     def signature(self, targets: Numbers) -> str:
-        """Return sacrebleu's signature."""
+        """Return sacrebleu's signature, which names its version and settings."""
         return sacrebleu_signature("bleu", "BLEU", targets)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -36,7 +36,7 @@ class Bleu:
         length, reference = means[..., 0], means[..., 1]
         right, total = means[..., 2 : 2 + ORDERS], means[..., 2 + ORDERS : 2 + 2 * ORDERS]
         missed = right < 1e-12
-        halvings = np.cumsum(missed, axis=-1)  # smoothing: the k-th order without a hit counts 1 / 2^k of a hit in all
+        halvings = np.cumsum(missed, axis=-1)  # smoothing: the k-th order without a hit counts as 1 / 2^k hits in all
         hits = np.where(missed, 0.5**halvings / np.maximum(means[..., -1:], 1.0), right)
         defined = np.asarray((total > 1e-12).all(axis=-1) & ~missed.all(axis=-1))
         precisions = np.where(defined[..., None], ratio(hits, total), 1.0)

@@ -16,7 +16,7 @@ from graftwork.targets.mean_scores import RatioScore
 
 
 def of_positive(targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task) -> NDArray[np.float64]:
-    """(N,) classes -> (N, 2): 2 x hits, targets + predictions. Raises `ConfigError` without a positive class."""
+    """Map (N,) classes to (N, 2): 2 x hits, targets + predictions. Raises `ConfigError` without a positive class."""
     require_classes(targets, task, "f1")
     name = positive_of(task)
     if name is None:

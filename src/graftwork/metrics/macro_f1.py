@@ -22,7 +22,7 @@ class MacroF1:
     ) -> NDArray[np.int8]:
         """(N,) classes or (N, C) labels -> (N, 3C): 2 x hits, targets + predictions, and whether the class counts.
 
-        Integers up to 2, stored in a byte: with many classes they take most of a board's memory.
+        The values are 0, 1 and 2, in one byte each: with many classes they take most of a board's memory.
         """
         actual, predicted = indicators(targets, task, "macro_f1"), indicators(predictions, task, "macro_f1")
         counts = np.ones_like(actual) if targets.ndim == 2 else actual | predicted

@@ -30,7 +30,7 @@ class Matthews:
         actual, predicted = np.split(means[..., 1:], 2, axis=-1)
         chance = (actual * predicted).sum(axis=-1)
         spreads = [np.maximum(1 - (share * share).sum(axis=-1), 0) for share in (actual, predicted)]
-        constant = np.minimum(*spreads) < 1e-12  # far below one example in a billion: rounding errors only
+        constant = np.minimum(*spreads) < 1e-12  # zero up to rounding: one other example in 10^9 gives more
         return np.where(constant, 0.0, ratio(right - chance, np.sqrt(spreads[0] * spreads[1])))
 
 

@@ -16,9 +16,9 @@ from graftwork.targets.ranks import as_high, marks_and_scores
 
 
 def reciprocal_ranks(targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-    """Candidates' marks and scores -> (N, 2): reciprocal rank, and 1 where a candidate is right.
+    """Candidates' marks and scores (W, 2) -> (N, 2): reciprocal rank and 1, or 0 and 0 without a right candidate.
 
-    Raises `ConfigError` for anything else.
+    Raises `ConfigError` for anything but candidates.
     """
     rows = []
     for right, scores in marks_and_scores(targets, predictions, task, "mean_reciprocal_rank"):

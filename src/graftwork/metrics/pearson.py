@@ -18,7 +18,7 @@ class Pearson:
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:
-        """(N,) numbers -> (N, 5). Raises `ConfigError` for classes."""
+        """(N,) numbers -> (N, 5), the `moments` of targets and predictions. Raises `ConfigError` for anything else."""
         return moments(require_numbers(targets, task, "pearson"), require_numbers(predictions, task, "pearson"))
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:

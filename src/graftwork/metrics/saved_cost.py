@@ -12,13 +12,12 @@ from graftwork.targets.label_costs import cost_matrix
 
 
 class SavedCost:
-    """1 - mean cost / mean cost of the constant answer that is cheapest on the same examples (Elkan 2001; the
-    normalised expected cost of Drummond & Holte 2006, from 1).
+    """1 - mean cost / mean cost of the constant prediction that is cheapest on the same examples (Elkan 2001): 1 minus
+    the normalised expected cost of Drummond & Holte 2006.
 
-    A mean cost in the user's own unit has no scale on which a point could be worth anything, and falls as answers get
-    better. This rises: 1 costs nothing, 0 is no better than to give one answer always, so that the constant answer is
-    the floor, and a point is a hundredth of what that costs. Answers that cost twice as much or more are -1: how much
-    worse than useless does not matter, and the spread of a board does. A task without costs has 1 for every mistake.
+    Unlike a mean cost, it has a fixed scale and rises as predictions get better: at 1 they cost nothing, at 0 as much
+    as the best constant prediction; a point is a hundredth of that cost. Scores below -1 are set to -1, so that
+    useless predictions do not dominate the spread of a board. Without costs in the task, every mistake costs 1.
     """
 
     least = -1.0
@@ -26,7 +25,7 @@ class SavedCost:
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:
-        """(N,) classes -> (N, 1 + C): the cost of the prediction, and of every constant answer."""
+        """(N,) classes -> (N, 1 + C): the cost of the prediction, and of predicting each class."""
         actual, predicted = (require_classes(given, task, "saved_cost") for given in (targets, predictions))
         costs = cost_matrix(task)[actual.astype(np.int64)]  # (N, C)
         return np.column_stack([costs[np.arange(len(costs)), predicted.astype(np.int64)], costs])

@@ -14,8 +14,8 @@ from graftwork.targets.correlation import correlation, moments, require_numbers
 class Spearman:
     """Equal to `scipy.stats.spearmanr` on the whole sample; 0 for constant predictions.
 
-    Ranks are computed once, over the whole sample: a bootstrap of the statistics keeps them instead of ranking each
-    resample again, a close approximation from about a hundred examples on.
+    A bootstrap of the statistics keeps the ranks in the whole sample and does not rank each resample again. This is a
+    close approximation from about a hundred examples on.
     """
 
     least = -1.0
@@ -23,7 +23,7 @@ class Spearman:
     def statistics(
         self, targets: NDArray[np.generic], predictions: NDArray[np.generic], task: Task
     ) -> NDArray[np.float64]:
-        """(N,) numbers -> (N, 5) over their ranks. Raises `ConfigError` for classes."""
+        """(N,) numbers -> (N, 5), the `moments` of their ranks. Raises `ConfigError` for anything else."""
         numbers = (require_numbers(values, task, "spearman") for values in (targets, predictions))
         return moments(*(rankdata(values) for values in numbers))
 

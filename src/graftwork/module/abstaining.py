@@ -1,6 +1,6 @@
-"""Abstaining: an answer whose probability is below a threshold is withheld, and its best guess is beside it.
+"""Abstaining: an answer with a probability below a threshold is withheld, and its prediction becomes the best guess.
 
-The threshold is given, or chosen on the validation rows of a module for the precision of the answers that are left.
+The threshold is given, or chosen on the validation rows of a module for a target precision of the remaining answers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BEST_GUESS = "best_guess"
 class Abstaining:
     """The rule for withheld answers: a probability below `below`, or below the threshold that reaches `precision`.
 
-    Raises `ConfigError` for both, and for what is no probability.
+    Raises `ConfigError` if both are given, or one that is not from 0 to 1.
     """
 
     below: float | None = None
@@ -58,16 +58,16 @@ ANSWER_ALL = Abstaining()
 
 @dataclass(frozen=True)
 class Threshold:
-    """The least probability of an answer, and how the module it was chosen for does at it."""
+    """The least probability of an answer that is not withheld, and the results of the module at this threshold."""
 
     least: float
-    precision: float | None = None  # aimed at
+    precision: float | None = None  # the target precision
     splits: Mapping[str, tuple[int, int, int]] | None = None  # split -> rows, answered rows, right rows of these
 
     def withheld(self, answer: Mapping[str, Any], task: str) -> dict[str, Any]:
         """Return a task's answer with `probability` and `best_guess`; if it is unsure, its prediction is None.
 
-        Where no spans were found there is no probability: that answer stays. Raises `ConfigError` for others without.
+        An answer without spans has no probability and is kept. Raises `ConfigError` for any other without one.
         """
         chance = confidence_of(answer)
         if chance is None and answer.get("spans") != []:
@@ -83,7 +83,7 @@ class Threshold:
         return told
 
     def sentence(self) -> str:
-        """Say the threshold, and for a chosen one what it was chosen by and what it gave on test."""
+        """Describe the threshold, and for a chosen one how it was chosen and its result on test."""
         if self.splits is None or self.precision is None:
             return f"below a probability of {self.least:g}"
         rows, answered, right = self.splits["validation"]
@@ -109,13 +109,13 @@ def lower_bound(right: int, answered: int) -> float:
 
 
 def area_under_risk(confidences: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return the mean share of wrong answers over all coverages, the surest answers first (Geifman et al. 2019).
+    """Return the area under the risk-coverage curve: the mean share of wrong answers (Geifman et al. 2019).
 
-    Equal confidences share the risk of the last of them.
+    It is a mean over all coverages, the most confident answers first; equal confidences are covered together.
     """
     order = np.argsort(-confidences, kind="stable")
     values, wrong = confidences[order], np.cumsum(~right[order])
-    ends = np.searchsorted(-values, -values, side="right")  # answered rows if all of this confidence are
+    ends = np.searchsorted(-values, -values, side="right")  # rows answered at this confidence
     return float((wrong[ends - 1] / ends).mean())
 
 

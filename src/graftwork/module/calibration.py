@@ -18,16 +18,16 @@ from graftwork.errors import IncompatibleModule
 
 BINS = 15
 FOLDS = 5
-FEWEST = 50  # least validation rows that a temperature is fitted on
+FEWEST = 50  # minimum number of validation rows to fit a temperature
 HOTTEST = 20.0  # a temperature is between 1 / HOTTEST and HOTTEST
 CALIBRATION = "calibration"  # in module.json; absent: the temperature is 1
-CURVE = "answered"  # in it: per threshold, the rows answered and those right, of validation and of test
+CURVE = "answered"  # in it: per threshold, the answered and the right rows of validation and of test
 POINTS = 40  # thresholds of the curve at most
 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Answers of similar confidence: its bounds, its mean, the share of right answers, and their number."""
+    """Answers of similar confidence: its bounds and mean, the share of right answers, and the number of rows."""
 
     low: float
     high: float
@@ -39,9 +39,9 @@ class ReliabilityBin:
 def reliability(
     confidences: Sequence[float] | NDArray[Any], right: Sequence[bool] | NDArray[Any], bins: int = BINS
 ) -> list[ReliabilityBin]:
-    """Sort answers into bins of equally many rows, as far as equal confidences stay together.
+    """Divide answers by confidence into bins of equally many rows; equal confidences stay in one bin.
 
-    `confidences` (N,) are the probabilities that answers give themselves, `right` (N,) whether they are right.
+    `confidences` (N,) are the probabilities of the predictions, `right` (N,) whether they are right.
     """
     order = np.argsort(np.asarray(confidences, np.float64), kind="stable")
     values = np.asarray(confidences, np.float64)[order]
@@ -67,12 +67,12 @@ def calibration_error(bins: Sequence[ReliabilityBin]) -> float:
 
 
 def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -> dict[str, Any] | None:
-    """Return the temperature fitted on "validation", reliability figures of each split, and its precision by coverage.
+    """Return the temperature fitted on "validation", the calibration of each split, and its precision by coverage.
 
-    `answered` has the logits and encoded targets of "validation" and "test". The figures are before and after, those
-    after on validation by cross-fitting: each fifth of the rows at the temperature of the others. The temperature is 1,
-    and "why" says so, for fewer than 50 validation rows, without a wrong answer among them, and where the cross-fitted
-    negative log-likelihood is not lower. None for a kind whose answers do not share out one probability.
+    `answered` has the logits and encoded targets of "validation" and "test". Each split has its figures "before" and
+    "after" scaling; on validation those after are cross-fitted: each fifth of the rows has the temperature of the
+    others. The temperature is 1, and "why" is the reason, if there are fewer than 50 validation rows or no wrong answer
+    among them, or if the cross-fitted negative log-likelihood is not lower. None for a kind without a softmax.
     """
     if not isinstance(kind, SharesProbability):
         return None
@@ -96,7 +96,7 @@ def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -
 
 
 def at_temperature(logits: Logits, temperature: float) -> Logits:
-    """Divide logits by a temperature; for 1 return them unchanged. No answer changes, as all are divided alike."""
+    """Divide logits by a temperature; for 1 return them unchanged. No prediction changes."""
     if temperature == 1.0:
         return logits
     return replace(logits, flat=logits.flat / temperature) if isinstance(logits, Ragged) else logits / temperature
@@ -135,11 +135,11 @@ class ClassRows:
 
     @property
     def hits(self) -> NDArray[np.bool_]:
-        """(N,) whether the answer is right."""
+        """(N,) whether the prediction is right."""
         return np.asarray(self.logits.argmax(axis=1) == self.right)
 
     def log_chances(self, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N, C) log-probabilities at a temperature, or at one for each row (N,)."""
+        """Return (N, C), the log-probabilities at a temperature, or at one per row (N,)."""
         from scipy.special import log_softmax
 
         return np.asarray(log_softmax(self.logits / np.reshape(temperature, (-1, 1)), axis=1))
@@ -154,7 +154,7 @@ class ClassRows:
         return {"ece": calibration_error(bins), "nll": self.loss(temperature)}
 
     def surest(self, temperature: float | NDArray[np.float64]) -> NDArray[np.float64]:
-        """(N,) probability of the answer."""
+        """Return (N,), the probability of the predicted class or choice."""
         return np.asarray(np.exp(self.log_chances(temperature).max(axis=1)))
 
 

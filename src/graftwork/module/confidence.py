@@ -42,9 +42,9 @@ class Moments:
 
 
 def confidence_of(answer: Mapping[str, Any]) -> float | None:
-    """Return the probability that an answer, as a kind's `decode` gives it, assigns to itself; None if it has none.
+    """Return the probability of the prediction in an answer of a kind's `decode`; None if it has none.
 
-    The mean over several labels, tags or spans; for each label the probability of its yes or no.
+    For several labels, tags or spans it is the mean; a label of a multilabel task counts with max(p, 1 - p).
     """
     if "probability" in answer:
         return float(answer["probability"])

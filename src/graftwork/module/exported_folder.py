@@ -17,11 +17,11 @@ from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.registry import exporters, kinds
 
 EXPORTED = "graftwork.json"  # the content of module.json, and "export": format, files and their hashes
-EXPORTED_BANK = "graftwork_bank.json"  # the same of many tasks; the content of module.json is in tasks/NAME.json
+EXPORTED_BANK = "graftwork_bank.json"  # the same for many tasks; each module.json is in tasks/NAME.json
 FORMAT_OF_EXPORT = 1
 PARTS = "parts"  # in selftest.json: what the folder was made of, so that a changed part can be named
-LONG = "long"  # in the self-test of a task of a bank: that of a text longer than the network reads
-ANSWERS = "answers"  # in selftest.json: the predictions that its logits mean
+LONG = "long"  # in the self-test of a bank's task: one for a text above the maximum length
+ANSWERS = "answers"  # in selftest.json: the predictions decoded from its logits
 
 
 def is_exported(folder: Path) -> bool:
@@ -43,7 +43,7 @@ def is_exported_bank(folder: Path) -> bool:
 
 
 def read_exported_bank(folder: Path) -> dict[str, Any]:
-    """As `read_export`, of the tasks of a bank."""
+    """As `read_export`, for the tasks of a bank."""
     return _read(folder, EXPORTED_BANK)
 
 
@@ -71,7 +71,7 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 
 
 def fitted_of_export(folder: Path, description: Mapping[str, Any]) -> Fitted:
-    """Open what answers in an exported folder. Raises `ConfigError` for a format that Graftwork doesn't run."""
+    """Open the model of an exported folder. Raises `ConfigError` for a format that Graftwork doesn't run."""
     name = str(description["export"]["to"])
     exporter: Any = exporters.get(name)
     if not hasattr(exporter, "open"):
@@ -95,7 +95,7 @@ def with_cause(error: IncompatibleModule, cause: str) -> IncompatibleModule:
 def cause_of(
     folder: Path, description: Mapping[str, Any], stored: Mapping[str, Any], examples: Sequence[Example]
 ) -> str:
-    """Return which part of an exported folder is another than its self-test records, or an empty string."""
+    """Return which part of an exported folder differs from what its self-test records, or an empty string."""
     if not isinstance(stored.get(PARTS), dict):
         return ""
     exporter: Any = exporters.get(str(description["export"]["to"]))
@@ -103,9 +103,9 @@ def cause_of(
 
 
 def require_answers(stored: Mapping[str, Any], task: Task, examples: Sequence[Example], folder: Path) -> None:
-    """Raise `IncompatibleModule` if the task makes other predictions of the stored logits than when they were stored.
+    """Raise `IncompatibleModule` if the stored logits decode to other predictions than those stored with them.
 
-    So labels in another order are found, which no logit tells. A self-test without predictions passes.
+    This finds labels in another order, which the logits can't show. A self-test without predictions passes.
     """
     if ANSWERS not in stored:
         return
@@ -122,6 +122,6 @@ def require_answers(stored: Mapping[str, Any], task: Task, examples: Sequence[Ex
 
 
 def predictions_of(logits: Sequence[Any], task: Task, examples: Sequence[Example]) -> list[Any]:
-    """Return the prediction of each example, as JSON, that logits in JSON mean."""
+    """Decode logits in JSON to the prediction of each example, as JSON."""
     answers = kinds.get(task.kind).decode(from_lists(logits), task, examples)
     return [next(iter(answer.values())) for answer in answers]

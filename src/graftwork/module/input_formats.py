@@ -1,4 +1,4 @@
-"""The input formats: what the methods of each add to `Form`, and how its rows are read from a file without labels."""
+"""The input formats, each an implementation of `Form`: texts, pairs, words, questions, choices, images and sounds."""
 
 from __future__ import annotations
 

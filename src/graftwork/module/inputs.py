@@ -32,12 +32,12 @@ def example_of_given(roles: tuple[str, ...], number: int, given: Text) -> Exampl
     """
     given = str(given) if isinstance(given, Path) else given
     if isinstance(given, Mapping) or not isinstance(given, Sized):
-        require_texts(number, given if isinstance(given, Mapping) else [given])  # the names of inputs, or no input
+        require_texts(number, given if isinstance(given, Mapping) else [given])  # names, or no input
     return OF_ROLES[roles].example(number, given)
 
 
 def require_list(texts: Any) -> None:
-    """Raise `ConfigError` for a single text, and for a table, which has its names where a list has its items."""
+    """Raise `ConfigError` for a single text, and for a table, which would be iterated by its column names."""
     if not hasattr(texts, "__iter__"):
         raise ConfigError("this is no list of texts", got=clip(repr(texts)), do='write predict(["…"])')
     if isinstance(texts, str | Mapping):

@@ -16,7 +16,7 @@ Description = Mapping[str, Any]
 
 
 def module_text(folder: Path, description: Description) -> str:
-    """Return what it is, its scores, and where it lies, in two lines."""
+    """Return two lines: the task, kind and method, then the scores and the folder."""
     task = description["task"]
     return f"TaskModule {task['name']}: {task['kind']} by {_made(description)}\n  {_scores(description)}, in {folder}."
 

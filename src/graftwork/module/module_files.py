@@ -35,7 +35,7 @@ def read_self_test(folder: Path) -> dict[str, Any]:
 
 
 def named_backbone(folder: Path, name: str) -> str:
-    """Return the name that opens a module's backbone: where the module in `folder` carries it, the one inside."""
+    """Return the name that opens a module's backbone: a path inside `folder` if the module carries it."""
     return f"hf:{folder / OWN_BACKBONE}" if name == CARRIED else name
 
 

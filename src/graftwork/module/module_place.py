@@ -36,7 +36,7 @@ def _found(folder: Path) -> Path | None:
 
 @contextmanager
 def of_another_process(folder: Path) -> Iterator[None]:
-    """Say of an unknown name where it may come from: a network wrapped in Python, or another package."""
+    """Turn `UnknownName` for a backbone into an `IncompatibleModule` that says how to make the name known."""
     try:
         yield
     except UnknownName as error:

@@ -45,9 +45,9 @@ def answer_file(
     rejects: Path | None = None,
     abstaining: Abstaining = ANSWER_ALL,
 ) -> RowCounts:
-    """Answer every row of `source`, into `out` (atomically) or line by line through `echo`.
+    """Predict for every row of `source`, into `out` (atomically) or line by line through `echo`.
 
-    The first module's answers have their plain names, those of the others are prefixed with their task's name.
+    Fields of the first module's answers keep their names; those of the others are prefixed with their task's name.
     `columns` (role -> column) names the columns that are not called like their roles. Memory does not grow with the
     rows. Unreadable rows go to `rejects`, if given, and have no answer; the answers then include their `line`.
     `abstaining` withholds unsure answers.
@@ -90,7 +90,7 @@ def answer_file(
 
 
 def prefixes_of(modules: Sequence[TaskModule]) -> list[str]:
-    """Return the prefix of the names of each module's answers: "" for the first, `task.` for the others.
+    """Return the prefix of the fields of each module's answers: "" for the first, `task.` for the others.
 
     Raises `ConfigError` if two of the others have the same name.
     """

@@ -139,7 +139,7 @@ def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
 def windows_by_task(
     rows: Sequence[tuple[str, Example]],
 ) -> Iterator[tuple[Sequence[tuple[str, Example]], dict[str, list[int]]]]:
-    """Yield windows of rows, a task's name and an example each, and task -> places of its rows in the window."""
+    """Yield windows of (task, example) rows, each with task -> indices of its rows in the window."""
     start = 0
     for window in windows(example for _, example in rows):
         some = rows[start : start + len(window)]

@@ -57,8 +57,8 @@ from graftwork.registry import kinds
 FORMAT = 1
 SELF_TEST_EXAMPLES = 8
 SELF_TEST_FILES = 4  # images or sounds, stored in the module as small copies
-READ_BACK = "read_back"  # in selftest.json: of texts, their log-probabilities when they are read back
-TOLERANCE = {"fp32": 1e-3, "bf16": 0.1, "int8": 0.1}  # on a logit; equal bits on the same processor, not on another
+READ_BACK = "read_back"  # in selftest.json: the log-probabilities of the generated texts, tokenised anew
+TOLERANCE = {"fp32": 1e-3, "bf16": 0.1, "int8": 0.1}  # of a logit, times the largest one if that is above 1
 
 # Frozen backbones open in this process, shared by modules; keyed by content, so never stale.
 _OPEN: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
@@ -89,8 +89,8 @@ class TaskModule:
     def load(cls, folder: str | Path, *, device: str = "auto", backbone: Backbone | None = None) -> TaskModule:
         """Load a module folder, or a run's, to predict on `device` ("auto", "cpu" or "cuda"), wherever it was trained.
 
-        `backbone` is an open one in the module's precision, or one that writes with the module's as its encoder; by
-        default the one that other modules of this process use, or it is opened by its name.
+        `backbone` is an open backbone in the module's precision, or an encoder-decoder that has it as its encoder. By
+        default it is the one that other modules of this process use, or it is opened by its name.
 
         Raises `IncompatibleModule` for another backbone, a changed file, or a self-test that differs; `ConfigError` for
         a device that is not available.
@@ -149,7 +149,7 @@ class TaskModule:
         return cls(folder, task, fitted_of_export(folder, description), description, None)
 
     def require_tested(self, stored: Mapping[str, Any], found: Logits | None = None) -> None:
-        """Raise `IncompatibleModule` unless its logits (or those `found` already) and answers are this self-test's."""
+        """Raise `IncompatibleModule` unless logits (or `found`, if computed) and predictions match the self-test."""
         self.difference = self._self_test(stored, self.folder, found)
 
     def _require_own_test(self, exported: bool) -> None:
@@ -170,7 +170,7 @@ class TaskModule:
 
     @property
     def max_length(self) -> int | None:
-        """The tokens at most that a sequence is truncated to; None without a backbone."""
+        """The maximum number of tokens of a sequence; None without a backbone."""
         card = self.description["backbone"]
         return None if card is None else int(card["max_length"])
 
@@ -186,9 +186,9 @@ class TaskModule:
 
         A module for words takes a text, which is split into words, or a list of words; one for questions takes pairs of
         a question and a passage, or `{"question": …, "context": …}`; one for choices takes a text and a list of them,
-        as a pair or by name; one for images or sounds takes the path of a file. Answers less probable than
-        `abstain_below`, or than what lets a share `target_precision` of the others be right, are withheld: their
-        prediction is None, and every answer has its `best_guess` and `probability`.
+        as a pair or by name; one for images or sounds takes the path of a file. Answers with a probability below
+        `abstain_below`, or below the threshold at which a share `target_precision` of the remaining ones is right, are
+        withheld: their prediction is None, and every answer has its `best_guess` and `probability`.
 
         Raises `ConfigError` for one text instead of a pair, the reverse, and a text that is not in a list, and as
         `Abstaining`; `DataError` for a file that can't be decoded, `StorageError` for a missing one.
@@ -300,7 +300,7 @@ def known_backbone(folder: Path, description: Mapping[str, Any], device: str) ->
 
 
 def _backbone_of(backbone: Backbone, folder: Path, description: Mapping[str, Any]) -> Backbone:
-    """Return the backbone of a module: this open one or, of one that writes, its encoder, if the module only reads."""
+    """Return a module's backbone, given open: itself, or its encoder if the module writes no texts."""
     stored = BackboneCard(**description["backbone"])
     found = backbone if stored.writes else reading_part(backbone)
     _require_revision(found, stored, folder)
@@ -380,9 +380,9 @@ def add_price_tag(folder: Path, costs: Mapping[str, Any]) -> None:
 
 
 def add_to_description(folder: Path, found: Mapping[str, Any]) -> None:
-    """Add to `module.json`, or replace there, what became known after the module was saved; README.md tells it too.
+    """Add or replace fields of `module.json` after the module was saved, and write README.md anew.
 
-    Of an exported folder it is added to `graftwork.json` alone: README.md there tells no scores.
+    In an exported folder only `graftwork.json` changes: its README.md has no scores.
     """
     if is_exported(folder):
         write_json(folder / EXPORTED, read_json(folder / EXPORTED) | dict(found))

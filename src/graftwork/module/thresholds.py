@@ -50,8 +50,8 @@ def thresholds_of(setting: Setting, logits: Logits, targets: Numbers) -> NDArray
 
 
 def constant_answers(task: Task, learned: Numbers, chosen: Numbers, asked: Numbers) -> Numbers:
-    """Return the predictions of the best constant answer for `asked`, encoded targets: the majority class of the
-    targets `learned`, or their mean, with thresholds chosen on the targets `chosen`."""
+    """Return the best constant prediction for each of the encoded targets `asked`: the majority class or the mean of
+    the targets `learned`, with thresholds chosen on the targets `chosen`."""
     kind = kinds.get(task.kind)
     answer = kind.constant(learned, task)  # (C,), or (places, C)
     thresholds = thresholds_of(Setting(task, kind, None), repeated_as(answer, chosen), chosen)
@@ -76,6 +76,6 @@ def with_thresholds(fitted: Fitted, thresholds: Sequence[float] | NDArray[np.flo
 
 
 def reading_back(fitted: Fitted) -> ReadsBack | None:
-    """Return what tells how probable it finds the answers of `fitted`, beneath its thresholds; None if nothing does."""
+    """Return the `ReadsBack` that `fitted` is or wraps with thresholds; None if there is none."""
     below = fitted.fitted if isinstance(fitted, WithThresholds) else fitted
     return below if isinstance(below, ReadsBack) else None

@@ -1,4 +1,4 @@
-"""Activations by name, as used between two linear maps in adapters and heads of other libraries."""
+"""Activations by name, as used between two linear layers in adapters and heads of other libraries."""
 
 from __future__ import annotations
 

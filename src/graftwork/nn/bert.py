@@ -1,7 +1,7 @@
-"""BERT's encoder (Devlin et al. 2019, arXiv:1810.04805) bit for bit as transformers computes it, and under its names.
+"""BERT's encoder (Devlin et al. 2019, arXiv:1810.04805), equal to transformers' bit for bit, with its parameter names.
 
-Importing transformers' own takes longer than opening such a network and answering with it. There is no dropout: here
-every network runs in eval mode.
+Importing transformers' own takes longer than opening such a network and predicting with it. There is no dropout: every
+network here runs in eval mode.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Output:
 
     last_hidden_state: Tensor  # (S, T, D)
     hidden_states: tuple[Tensor, ...]  # L + 1 of them
-    attentions: tuple[Tensor, ...] | None = None  # L weights (S, H, T, T), where they were asked for
+    attentions: tuple[Tensor, ...] | None = None  # L weights (S, H, T, T), if requested
 
 
 class Embeddings(nn.Module):
@@ -68,7 +68,7 @@ def _table(rows: int, width: int, padding: int | None = None) -> nn.Embedding:
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention, without the output map."""
+    """Multi-head self-attention without the output projection."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -83,7 +83,7 @@ class SelfAttention(nn.Module):
         return attend(self, query, key, value, mask)[0].flatten(2)
 
     def weights(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the attention weights (S, H, T, T) on (S, T, D), which no fused kernel gives."""
+        """Return the attention weights (S, H, T, T) on states (S, T, D); fused kernels do not return them."""
         shape = (*hidden.shape[:2], self.heads, -1)
         query, key = (one(hidden).view(shape).transpose(1, 2) for one in (self.query, self.key))
         scores: Tensor = query @ key.transpose(2, 3) * query.shape[-1] ** -0.5
@@ -91,7 +91,7 @@ class SelfAttention(nn.Module):
 
 
 class AddAndNorm(nn.Module):
-    """A linear map, a residual connection and a layer norm."""
+    """A linear layer, a residual connection and a layer norm."""
 
     def __init__(self, inputs: int, shape: BertShape):
         super().__init__()
@@ -105,7 +105,7 @@ class AddAndNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention with output map, residual connection and layer norm."""
+    """Self-attention with output projection, residual connection and layer norm."""
 
     def __init__(self, shape: BertShape):
         super().__init__()
@@ -119,7 +119,7 @@ class Attention(nn.Module):
 
 
 class Wider(nn.Module):
-    """The first half of the feed-forward part: a linear map and GELU."""
+    """The first half of the feed-forward part: a linear layer and GELU."""
 
     def __init__(self, shape: BertShape):
         super().__init__()

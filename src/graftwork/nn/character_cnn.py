@@ -29,7 +29,7 @@ class CharacterShape:
 
 
 class CharacterCNN(nn.Module):
-    """A map from characters of words to (…, P): convolutions with max pooling, highways, a linear map."""
+    """An encoder of words as vectors (…, P): convolutions with max pooling, highways, a linear layer."""
 
     def __init__(self, shape: CharacterShape, projected: int):
         super().__init__()
@@ -42,7 +42,7 @@ class CharacterCNN(nn.Module):
         nn.init.uniform_(self.characters, -1.0, 1.0)
 
     def forward(self, characters: Tensor) -> Tensor:
-        """Map (…, symbols) to (…, P)."""
+        """Map the characters of words, (…, symbols), to vectors (…, P)."""
         words = self._short(characters.reshape(-1, characters.shape[-1]))  # (W, symbols)
         table = torch.cat([self.characters.new_zeros(1, self.shape.width), self.characters])
         letters = embedding(words, table).transpose(1, 2)  # (W, width, symbols)
@@ -54,9 +54,9 @@ class CharacterCNN(nn.Module):
         return projected.view(*characters.shape[:-1], projected.shape[-1])
 
     def _short(self, words: Tensor) -> Tensor:
-        """Cut common filler, keeping one position of the widest filter on filler alone for each word.
+        """Cut the filler that ends all words, except as much of it as the widest filter spans.
 
-        Further positions on filler would give the same value, and max pooling keeps only the highest.
+        Further positions on filler would give equal values, of which max pooling keeps one.
         """
         longest = int(((words != AFTER_WORD) & (words != 0)).any(dim=0).sum())
         return words[:, : longest + max(span for span, _ in self.shape.filters)]

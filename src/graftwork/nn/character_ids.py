@@ -14,7 +14,7 @@ def character_ids(word: str) -> list[int]:
 
 
 def letters_of(word: str) -> bytes:
-    """Return the bytes of a word, cut to the length that is read."""
+    """Return the UTF-8 bytes of a word, cut to the length that is encoded."""
     return word.encode("utf-8", "ignore")[: WORD_LENGTH - 2]
 
 

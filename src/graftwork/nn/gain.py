@@ -1,4 +1,5 @@
-"""Learned gains of the outputs or inputs of a site (Liu et al. 2022, arXiv:2205.05638)."""
+"""(IA)³: learned gains of the outputs or inputs of a site, a layer that a method adapts (Liu et al. 2022,
+arXiv:2205.05638)."""
 
 from __future__ import annotations
 
@@ -18,21 +19,20 @@ class Gain(nn.Module):
         self.g = nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """(S, T, in), (S, T, width) -> (S, T, width)."""
+        """Scale y: (S, T, in), (S, T, width) -> (S, T, width)."""
         return torch.addcmul(y, y, self.g.to(y.dtype))
 
     def weights(self) -> Mapping[str, Tensor]:
-        """g (width,)."""
+        """Return g (width,)."""
         return {"g": self.g}
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """(K, N, in), (K, N, width) -> (K, N, width), by K gains."""
+        """Apply K gains at once: (K, N, in), (K, N, width) -> (K, N, width)."""
         return torch.addcmul(y, y, weights["g"][:, None])
 
     def fold(self, site: nn.Module, at: str) -> str:
-        """Multiply the columns of the weight of `site` by the gains of its input, or its rows and bias by those of its
-        output."""
+        """Multiply the gains into the columns of the weight (`at` "input") or into its rows and the bias. Return ""."""
         weight, bias = map_weight(site), bias_of(site)
         gain = (1 + self.g.detach()).to(weight.dtype)
         weight *= gain if at == "input" else gain[:, None]

@@ -1,7 +1,7 @@
-"""Frozen int8 linear maps on a CPU: one scale for each row of the weight, one for each input (Dettmers et al. 2022,
+"""Frozen int8 linear layers on a CPU, with one scale per row of the weight and per input (Dettmers et al. 2022,
 arXiv:2208.07339, without its outliers).
 
-An input is quantised by itself, as it comes, so that a result does not depend on the others of its batch.
+Every input vector is quantised by itself when it comes, so that a result does not depend on the rest of its batch.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 STEPS = 127  # largest int8 that is used: symmetric around 0
-LEAST = 1e-12  # a smaller row counts as one of zeros
+LEAST = 1e-12  # least scale, of rows of zeros
 
 
 def quantised(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (N, in) as int8, and the scale (N, 1) in fp32 of each row. A row read from int8 gives the same int8."""
+    """Return rows (N, in) as int8, with their scales (N, 1) in fp32. Rows that were int8 before get the same int8."""
     scale = (rows.float().abs().amax(dim=1, keepdim=True) / STEPS).clamp_min_(LEAST)
     return (rows.float() / scale).round_().to(torch.int8), scale
 
 
 class Int8Weight:
-    """A weight as int8, quantised on first use; maps that share the weight share it."""
+    """A weight as int8, quantised on first use; layers that share the weight share it."""
 
     def __init__(self) -> None:
         self._made_of: tuple[int, int] | None = None
         self._found: tuple[Tensor, Tensor] | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Int8Weight:
-        """Return itself: a copied weight has another address."""
+        """Return itself: `of` recognises a copy of the weight by its address."""
         return self
 
     def of(self, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -43,7 +43,7 @@ class Int8Weight:
 
 
 class Int8Map(nn.Linear):
-    """An `nn.Linear` that multiplies in int8 where it is frozen, in fp32, on a CPU and without gradients."""
+    """An `nn.Linear` that multiplies in int8 if it is frozen, in fp32, on a CPU and needs no gradient."""
 
     def __init__(self, plain: nn.Linear):
         nn.Module.__init__(self)

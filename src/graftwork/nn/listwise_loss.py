@@ -9,9 +9,9 @@ from graftwork.nn.segments import log_softmax_of_segments
 
 
 def listwise_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the cross entropy of a softmax over candidates with the right ones in equal shares, mean over examples.
+    """Return the cross entropy of a softmax over candidates, mean over the examples with a right candidate; 0 if none.
 
-    Logits (W, 1); marks and example numbers (W, 2). Examples without a right candidate add nothing; 0 if none has one.
+    Right candidates share the target. `logits` (W, 1); `targets` (W, 2): 1 if right, else 0, and the example's number.
 
     This is ListNet's top-one loss (Cao et al. 2007), and a bound on the mean reciprocal rank (Bruch et al. 2019,
     doi:10.1145/3341981.3344221).

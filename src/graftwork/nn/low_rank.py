@@ -1,4 +1,4 @@
-"""A low-rank map beside a frozen linear map (Hu et al. 2021, arXiv:2106.09685)."""
+"""LoRA: a low-rank update of a frozen linear layer (Hu et al. 2021, arXiv:2106.09685)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LowRank(nn.Module):
         nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Add the low-rank map of x (S, T, in) to y (S, T, out) -> (S, T, out)."""
+        """Add the low-rank update: input x (S, T, in), output y (S, T, out) -> (S, T, out)."""
         return y + linear(linear(x, self.a.to(x.dtype)), (self.scale * self.b).to(x.dtype))
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -33,11 +33,11 @@ class LowRank(nn.Module):
 
     @staticmethod
     def adapt(x: Tensor, y: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-        """Apply K maps at once: (K, N, in), (K, N, out) -> (K, N, out)."""
+        """Apply K updates at once: (K, N, in), (K, N, out) -> (K, N, out)."""
         return y + torch.bmm(torch.bmm(x, weights["a"].transpose(1, 2)), weights["b"].transpose(1, 2))
 
     def fold(self, site: nn.Module, at: str) -> str:
-        """Add the map to the weight of `site`."""
+        """Add the update to the weight of `site`. Return ""."""
         weight = map_weight(site)
         weight += (self.scale * self.b.detach() @ self.a.detach()).to(weight.dtype)
         return ""

@@ -1,4 +1,4 @@
-"""Frozen bf16 linear maps on a CPU: oneDNN's own product, with weights packed once and the bias fused.
+"""Frozen bf16 linear layers on a CPU: oneDNN's own product, with weights packed once and the bias fused.
 
 torch's `linear` copies the bias over the whole output and then adds the product to it, and converts the weight to the
 product's layout every time. It is still used where oneDNN's cannot be (trained weights, fp32, an accelerator, a CPU
@@ -31,14 +31,14 @@ def reorder(weight: Tensor) -> Tensor:
 
 
 class PackedWeight:
-    """A weight in the product's own layout, packed on first use, once for all maps that share the weight."""
+    """A weight in the product's own layout, packed on first use, once for all layers that share the weight."""
 
     def __init__(self) -> None:
         self._made_of: tuple[int, int] | None = None
         self._tensor: Tensor | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedWeight:
-        """Return itself: maps that share the weight share this too; a copied weight has another address."""
+        """Return itself: layers that share the weight share this too; a copied weight has another address."""
         return self
 
     def of(self, weight: Tensor) -> Tensor | None:
@@ -91,12 +91,12 @@ class LinearMap(nn.Linear):
         return output
 
     def pack_with(self, other: nn.Module) -> None:
-        """Share the packed weight of another map of the same weight."""
+        """Share the packed weight of another layer of the same weight."""
         if isinstance(other, LinearMap):
             self._packed = other._packed
 
     def packed(self, input: Tensor) -> Tensor | None:
-        """Return the packed weight; None where the product is unsupported or the map is trained."""
+        """Return the packed weight; None if the product is unsupported or the layer is trained."""
         weight, bias = self.weight, self.bias
         if weight.requires_grad or (bias is not None and bias.requires_grad):
             self._packed = PackedWeight()  # an optimiser may change the weight undetected
@@ -112,9 +112,9 @@ class LinearMap(nn.Linear):
 
 
 class Widening(nn.Module):
-    """The first half of BERT's feed-forward part, under its names: a linear map and GELU, fused without gradients.
+    """The first half of BERT's feed-forward part, under its names: a linear layer and GELU, fused without gradients.
 
-    They are not fused if the map has hooks, which need its own output.
+    They are not fused if the layer has hooks, which need its own output.
     """
 
     def __init__(self, dense: LinearMap, activation: nn.Module):

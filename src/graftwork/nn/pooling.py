@@ -1,4 +1,4 @@
-"""Pooling: the feature of a sequence of states, or of each of its words."""
+"""Pooling of states into one feature vector per sequence, or per word."""
 
 from __future__ import annotations
 

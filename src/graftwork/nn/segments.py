@@ -1,4 +1,4 @@
-"""Softmax over segments: the rows of one example among those of a batch."""
+"""Softmax over segments: the rows of a batch that belong to one example."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def log_softmax_of_segments(logits: Tensor, owners: Tensor) -> Tensor:
 
 
 def cross_entropy_of_segments(logits: Tensor, chosen: Tensor, owners: Tensor) -> Tensor:
-    """Return the mean over segments of -log softmax at their chosen row: logits (R,), bool (R,) one True a segment.
+    """Return the mean over segments of -log softmax at the chosen row; logits (R,), `chosen` (R,) bool, owners (R,).
 
-    0 if no row is chosen. A segment without a chosen row (its answer is not seen) adds nothing.
+    Segments without a chosen row, whose answer is in no window, add nothing; 0 if there is no other.
     """
     if not bool(chosen.any()):
         return logits.sum() * 0

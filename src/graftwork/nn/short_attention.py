@@ -94,8 +94,8 @@ KeyHook = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # keys and values (
 def register_key_hook(module: nn.Module, hook: KeyHook) -> RemovableHandle:
     """Let `hook` replace the keys and values of an attention `module` until the handle is removed.
 
-    The K - T further ones are before those of the text, and every query sees them. H is the number of heads of the
-    keys, which may be fewer than those of the queries.
+    The K - T added keys are in front of those of the text, and every query attends to them. H is the number of heads of
+    the keys, which may be fewer than those of the queries.
     """
     hooks: OrderedDict[int, KeyHook] = module.__dict__.setdefault(HOOKS, OrderedDict())
     handle = RemovableHandle(hooks)
@@ -104,7 +104,7 @@ def register_key_hook(module: nn.Module, hook: KeyHook) -> RemovableHandle:
 
 
 def _after_hooks(module: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return what the hooks of `module` make of keys and values (S, H, T, d), and how many they added in front."""
+    """Apply the hooks of `module` to keys and values (S, H, T, d); also return the number of keys added in front."""
     length = key.shape[2]
     for hook in module.__dict__.get(HOOKS, {}).values():
         key, value = hook(key, value)
@@ -134,10 +134,10 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Implement transformers' attention interface: (S, H, T, d) each, mask (S, 1, T, T) bool or None -> (S, T, H, d).
 
-    `position_bias` (1, H, T, T) is added to the scores, as in T5; that of keys put before the text is 0.
+    `position_bias` (1, H, T, T) is added to the scores, as in T5; it is 0 for keys that hooks add.
 
-    Keys and values first pass the hooks of `register_key_hook`; where they have fewer heads than the queries, each
-    serves as many queries side by side (Ainslie et al. 2023, arXiv:2305.13245). No weights are returned. Accelerators
+    Keys and values first pass the hooks of `register_key_hook`; if they have fewer heads than the queries, each serves
+    a group of adjacent query heads (Ainslie et al. 2023, arXiv:2305.13245). No weights are returned. Accelerators
     use torch's kernel; on a CPU it is slower than plain products at the lengths of a text. Masks that differ between
     queries (left-to-right and windowed networks) use a plain softmax.
     """

@@ -1,4 +1,4 @@
-"""The linear maps of a network that adapters attach to."""
+"""Size, weight and bias of a site: a linear layer of a network that adapters attach to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 def site_size(site: nn.Module) -> tuple[int, int]:
-    """Return (in, out) of a linear map: `nn.Linear` or GPT-2's `Conv1D`, whose weight is transposed."""
+    """Return (in, out) of `nn.Linear` or GPT-2's `Conv1D`, whose weight is transposed. Raises `TypeError`."""
     if isinstance(site, nn.Linear):
         return site.in_features, site.out_features
     from transformers.pytorch_utils import Conv1D
@@ -17,7 +17,7 @@ def site_size(site: nn.Module) -> tuple[int, int]:
 
 
 def map_weight(site: nn.Module) -> Tensor:
-    """Return the weight of a linear map as (out, in): a view, so that a change of it changes the map."""
+    """Return the weight of a linear layer as (out, in): a view, so that changing it changes the layer."""
     site_size(site)
     weight = site.weight
     assert isinstance(weight, Tensor)
@@ -25,6 +25,6 @@ def map_weight(site: nn.Module) -> Tensor:
 
 
 def bias_of(site: nn.Module) -> Tensor | None:
-    """Return the bias of a linear map or norm, None without one: a view, so that a change of it changes the site."""
-    bias = getattr(site, "bias", None)  # RMS norms and the linear maps of some families have none
+    """Return the bias of a linear layer or norm, None without one: a view, so that changing it changes the site."""
+    bias = getattr(site, "bias", None)  # RMS norms and the linear layers of some families have none
     return bias.detach() if isinstance(bias, Tensor) else None

@@ -1,7 +1,7 @@
-"""Losses towards the probabilities that a teacher gives (Hinton et al. 2015, arXiv:1503.02531).
+"""Distillation losses: divergence from the probabilities of a teacher (Hinton et al. 2015, arXiv:1503.02531).
 
-Both are 0 where the logits are the teacher's, and scaled by the square of the temperature, so that it leaves the size
-of the gradient alone.
+Both are 0 if the logits equal the teacher's. They are scaled by the squared temperature, so that the size of the
+gradient does not depend on it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from torch.nn.functional import kl_div, log_softmax, logsigmoid
 
 
 def softmax_divergence(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Return KL(teacher || student) of softmaxes over (B, C) logits at a temperature, the mean over B; 0 for none."""
+    """Return KL(teacher || student) of softmaxes over (B, C) logits at a temperature, mean over B; 0 for no rows."""
     if not len(logits):
         return logits.sum()
     ours, theirs = (log_softmax(one / temperature, dim=-1) for one in (logits, teacher))
@@ -19,7 +19,7 @@ def softmax_divergence(logits: Tensor, teacher: Tensor, temperature: float) -> T
 
 
 def sigmoid_divergence(logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """Return KL(teacher || student) of the yes-or-no answers of (B, C) logits; the mean over both, 0 for no rows."""
+    """Return KL(teacher || student) of binary predictions from (B, C) logits, mean over B and C; 0 for no rows."""
     if not len(logits):
         return logits.sum()
     ours, theirs = logits / temperature, teacher / temperature

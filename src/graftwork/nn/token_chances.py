@@ -1,8 +1,7 @@
 """Log-probabilities of given tokens, computed in parts: over a large vocabulary logits are most of a step's memory.
 
-PyTorch's cross entropy keeps the logits, their copy in fp32 and all log-probabilities for the gradient: with those of
-the gradient, 16 bytes for each number of the vocabulary and each position in bf16. Here it is 4: the logits, and the
-gradient.
+PyTorch's cross entropy keeps the logits, a copy in fp32 and all log-probabilities for the backward pass: with the
+gradient, 16 bytes per position and token of the vocabulary in bf16. Here it is 4: the logits and their gradient.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ ROWS_AT_ONCE = 128  # positions whose logits are in fp32 at a time
 
 
 def token_chances(logits: Tensor, tokens: Tensor, nothing: int) -> Tensor:
-    """Return (N,) fp32: the log-probability of each of `tokens` (N,) by its logits (N, V); 0 where it is `nothing`."""
+    """Return (N,) fp32: the log-probability of each of `tokens` (N,) by its logits (N, V); 0 for the id `nothing`."""
     found: Tensor = _TokenChances.apply(logits, tokens, nothing)  # type: ignore[no-untyped-call]
     return found
 

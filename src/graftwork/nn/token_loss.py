@@ -1,8 +1,8 @@
-"""Cross entropy of a linear map into a vocabulary, computed in chunks of tokens: a batch's logits are never held.
+"""Cross entropy of a linear layer over a vocabulary, computed in chunks of tokens to hold few logits at a time.
 
 Logits are the largest tensor of a language model's step: (tokens, vocabulary), and as much again for the softmax, for
 its gradient and for every cast. Allocating such memory takes as long as filling it. Here the gradient is computed with
-the loss, while a chunk's logits are at hand.
+the loss, while a chunk's logits are in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class TokenLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, learns: bool) -> Tensor:
-        """Map (N, D), (V, D), (V,) and (N,) to () in fp32; gradients are computed only if it `learns`."""
+        """Map (N, D), (V, D), (V,) and (N,) to () in fp32; gradients are computed only if `learns`."""
         inner, shift = weight.to(x.dtype), bias.float()
         total = x.new_zeros((), dtype=torch.float32)
         of_x = torch.empty_like(x) if learns else None

@@ -1,4 +1,4 @@
-"""Tracing of a network into a graph that other libraries run: plain operators only, and no branch on what is read."""
+"""Tracing of a network into a graph that other libraries run: plain operators, no branch on values of inputs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _TRACED: ContextVar[bool] = ContextVar("traced", default=False)
 
 
 def being_traced() -> bool:
-    """Return whether a network is being traced in this thread, so that no value of a tensor may be looked at."""
+    """Return whether a network is being traced in this thread, so that code must not branch on values of tensors."""
     return _TRACED.get()
 
 
 @contextmanager
 def tracing_context() -> Iterator[None]:
-    """Let `being_traced` be true in this context."""
+    """Let `being_traced` return True in this context."""
     token = _TRACED.set(True)
     try:
         yield

@@ -9,7 +9,7 @@ COVERAGE = 0.9999  # share of a corpus's characters that the alphabet covers
 
 
 def alphabet(texts: Iterable[str], normalised: Callable[[str], str], most: int) -> list[str]:
-    """Return the fewest characters, at most `most`, that make up `COVERAGE` of the texts, in Unicode order."""
+    """Return the fewest characters, at most `most`, that cover `COVERAGE` of all but white space, sorted."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(normalised(text))

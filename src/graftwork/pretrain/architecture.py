@@ -32,9 +32,10 @@ POSITIONS = ("learned", "sinusoidal")
 def fresh_config(
     size: Mapping[str, Any], architecture: str, known: Collection[str], vocabulary: Vocabulary, length: int
 ) -> PreTrainedConfig:
-    """Return the configuration of a fresh network; `size` has the fields of a transformers config, incl. "model_type".
+    """Return the configuration of a fresh network for rows of up to `length` tokens.
 
-    Raises `UnknownName` for an architecture or field that does not exist, `ConfigError` for a bad value.
+    `size` has fields of a transformers config; its "model_type" replaces the default `architecture`. Raises
+    `UnknownName` for an architecture not in `known` or a field that does not exist, `ConfigError` for a bad value.
     """
     fields = {**size}
     architecture = fields.pop("model_type", architecture)
@@ -46,7 +47,7 @@ def fresh_config(
     for field in fields:
         if field not in plain.to_dict() and field not in plain.attribute_map:
             raise UnknownName(f"field of a {architecture} configuration", field, plain.to_dict())
-    places = next((name for name in PLACES if name in plain.to_dict()), None)  # None: relative ones (T5)
+    places = next((name for name in PLACES if name in plain.to_dict()), None)  # None: relative positions (T5)
     first = layout_of(architecture).first_position(vocabulary.pad)
     try:
         room = {places: first + length} if places else {}
@@ -136,7 +137,7 @@ def with_sinusoids(network: PreTrainedModel, table: str, opened: Path | None = N
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """Return (T, D): sin in even columns, cos in odd ones, scaled to the size of the embeddings they are added to."""
+    """Return the position table (T, D): sin in even columns, cos in odd ones; root mean square 0.02, as embeddings."""
     places = torch.arange(length, dtype=torch.float64)[:, None]
     turns = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
     table = torch.zeros(length, width, dtype=torch.float64)
@@ -159,7 +160,7 @@ def save(network: nn.Module, vocabulary: Vocabulary, folder: Path, pooling: str,
 
 
 def read_as(source: Path, folder: Path) -> None:
-    """Copy the pooling of the backbone in `source` into config.json of `folder`, if that records a pooling."""
+    """Copy the pooling of the backbone in `source` into config.json of `folder`, if that file records a pooling."""
     path = folder / "config.json"
     content = read_json(path)
     if "graftwork" in content:

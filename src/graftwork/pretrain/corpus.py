@@ -29,8 +29,8 @@ class Document:
 
     text: str
     split: str  # "train" or "validation"
-    key: int  # 64-bit hash of the text (equal texts have equal keys); all parts of a document have its first part's,
-    # and the two documents of a pair are hashed with each other
+    key: int  # 64-bit hash of the text, equal for equal texts; all parts of a document have the key of its first part,
+    # and the key of a text of a pair is a hash of both texts
     continues: bool = False  # True if the previous part belongs to the same document
 
 
@@ -41,15 +41,16 @@ class Corpus:
     files: tuple[Path, ...]
     skipped: tuple[SkippedFile, ...] = ()
     validation: float = VALIDATION  # share of the documents in the validation split
-    unit: str = "line"  # of a text file: "line", "paragraph" (separated by blank lines) or "file"; "pair": two columns
-    field: str = "text"  # of a JSONL object that holds the text; of a table of pairs, two columns: "source,target"
+    unit: str = "line"  # what is a document: "line", "paragraph" (between blank lines), "file" or "pair" (two texts)
+    field: str = "text"  # the JSONL field with the text; for a table of pairs, its two columns: "source,target"
     encoding: str = "utf-8"
 
     def documents(self, split: str | None = None) -> Iterator[Document]:
         """Yield every non-empty document of one split or of both, one in memory at a time.
 
-        The split of a document depends on its text alone, not on a seed, the order or its neighbours, so equal texts
-        are never in both. Raises `DataError`, also at the end of a corpus without text, and `StorageError`.
+        The split of a document depends on its text alone (of parallel text, on both texts of the pair), not on a seed,
+        the order or its neighbours, so equal documents or pairs are never in both. Raises `DataError` for bad text and
+        at the end of a corpus without text, and `StorageError`.
         """
         empty = True
         for document in self._pairs() if self.unit == PAIR else self._texts():

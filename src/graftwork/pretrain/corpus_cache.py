@@ -28,7 +28,7 @@ class CachedCorpus:
 
 
 def corpora_folder(cache: str | Path | None = None) -> Path:
-    """Return the folder of these entries below `cache`, or below the default cache."""
+    """Return the folder of the corpus entries below `cache`, or below the default cache."""
     return cache_folder(cache).parent / "corpora"
 
 
@@ -59,8 +59,8 @@ def clear(root: Path, unused_seconds: float = 0.0) -> list[CachedCorpus]:
 
 
 def _remove(path: Path) -> bool:
-    """Remove an entry, renamed before so that none is ever found half removed; return False if it is gone."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")  # what is left of it, `sweep` removes
+    """Remove an entry; return False if it is gone. It is renamed first, so that no process finds half an entry."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")  # `sweep` removes it if this process is killed
     try:
         path.rename(part)
     except FileNotFoundError:

@@ -39,19 +39,19 @@ class Extent:
                 raise ConfigError(f"--{name} must be at least 1", got=str(value))
 
     def as_json(self) -> dict[str, int | str]:
-        """Return its part of a run's identity."""
+        """Return the given field as JSON for a run's identity; `{"passes": 1}` if none is given."""
         return {name: value for name, value in asdict(self).items() if value is not None} or {"passes": 1}
 
 
 def steps_of(recipe: PretrainingRecipe, tokens: float) -> int:
-    """Return the number of steps that have that many positions."""
+    """Return the number of steps that together have at least `tokens` positions."""
     return max(
         1, math.ceil(tokens / mean_step(recipe, recipe.batch * recipe.short_length, recipe.batch * recipe.length))
     )
 
 
 def mean_step(recipe: PretrainingRecipe, short: float, long: float) -> float:
-    """Return the mean per step, from the value of a step of short rows and that of a step of long rows."""
+    """Return the mean over all steps of a quantity that is `short` in a step of short rows and `long` in the others."""
     share = recipe.short_share if recipe.short_length else 0.0
     return share * short + (1 - share) * long
 
@@ -66,7 +66,7 @@ def flop_of(words: str) -> float | None:
 
 
 def paid_by(flop: float, each: float, before: float = 0.0) -> int:
-    """Return how many steps, or tokens, of `each` FLOP fit into `flop` - `before`. Raises `ConfigError` for none."""
+    """Return how many steps, or tokens, of `each` FLOP `flop` - `before` pays for. Raises `ConfigError` for none."""
     if flop < before + each:
         raise ConfigError(
             "the budget does not pay for the first step",

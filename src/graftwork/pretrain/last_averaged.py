@@ -17,8 +17,8 @@ RECENT = 0.1  # share of the steps so far that is averaged over: earlier weights
 class AveragingOptimiser:
     """Implements `Optimiser` and `Averages`, around the optimiser that takes the steps.
 
-    The answer is the mean of the weights now and those at the last validations, `count` in all, as far as they are of
-    the last tenth of the steps so far. Each copy is as large as the network.
+    The resulting weights are the mean of at most `count` copies: the current weights, and those at the last validations
+    within the last tenth of the steps so far. Each copy is as large as the network.
     """
 
     def __init__(self, inner: Optimiser, parameters: Mapping[str, nn.Parameter], count: int):
@@ -68,7 +68,7 @@ class AveragingOptimiser:
         self.steps = int(tensors[STEPS])
 
     def _averaged(self) -> dict[int, dict[str, Tensor]]:
-        """Return the weights that are averaged, those of now last."""
+        """Return step -> weights of the copies that are averaged; the current weights come last."""
         own = {name: weight.detach().clone() for name, weight in self.parameters.items()}
         found = {step: weights for step, weights in self.kept.items() if step >= (1 - RECENT) * self.steps}
         found = {**found, self.steps: own}

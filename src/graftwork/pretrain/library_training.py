@@ -22,7 +22,7 @@ from graftwork.pretrained.open_backbone import PRETRAINED
 
 
 def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
-    """Let the objective train, from the last checkpoint if there is one. Raises `IncompatibleModule`."""
+    """Train an `AtOnce` objective, from the last checkpoint if any. Raises `IncompatibleModule` for another run's."""
     objective = cast(AtOnce, order.learner.objective)
     loading, filling = order.session.watch.read(), filling_of(order, folder)
     found = filling.resume()

@@ -66,10 +66,10 @@ def nearest_in_context(
     depth: int | None = None,
     same_word: bool = False,
 ) -> list[Occurrence]:
-    """Return the `count` words of `sentences` whose states after `depth` blocks (default: all) are nearest by cosine.
+    """Return the `count` words of `sentences` nearest to `word` by cosine after `depth` blocks (default: all).
 
-    With `same_word` only occurrences of that word, ignoring case. Raises `ConfigError` for a word that is not in its
-    sentence, and for a depth that the backbone does not have.
+    With `same_word`, only occurrences of `word` itself are compared, ignoring case. Raises `ConfigError` if `word` is
+    not in `sentence`, and for a depth that the backbone does not have.
     """
     own, depth = cut_words(sentence), backbone.card.blocks if depth is None else depth
     if not 0 <= depth <= backbone.card.blocks:

@@ -17,8 +17,8 @@ AVERAGE = "average."
 class NtAsgd:
     """Implements `Optimiser` and `Averages`. Plain SGD, global gradient norm clipped at `clip`, decay on all weights.
 
-    Averaging starts at the first validation that is worse than the best of those more than `PATIENCE` before it; the
-    answer is then the mean of the weights since. `rates` maps parameter names to factors on the learning rate.
+    Averaging starts at the first validation that is worse than the best one more than `PATIENCE` validations earlier;
+    the result is then the mean of the weights since. `rates` maps parameter names to factors on the learning rate.
     """
 
     def __init__(

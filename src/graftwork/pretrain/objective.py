@@ -37,7 +37,7 @@ class PretrainingRecipe:
     schedule: str = "linear"  # or "cosine", both down to 0; "constant"; "inverse_sqrt"; "slanted" (ULMFiT)
     weight_decay: float = 0.01
     clip: float = 1.0  # largest gradient norm
-    head_steps: int = 200  # steps before the first that train only the heads a backbone lacked
+    head_steps: int = 200  # steps, before the first one, on only the heads that the backbone lacked
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class InOrder(Rows, Protocol):
 
 @runtime_checkable
 class VariedRows(Rows, Protocol):
-    """Rows of varied lengths: a step has as many of them as there is room for in `batch` rows of full length."""
+    """Rows of varied lengths: a step has as many of them as fit into the positions of `batch` rows of full length."""
 
     @property
     def left_out(self) -> int:
@@ -120,10 +120,10 @@ class VariedRows(Rows, Protocol):
         """Return the number of steps of an epoch."""
 
     def ids(self, batch: int) -> float:
-        """Return the mean ids of the corpus that a step goes through."""
+        """Return the mean number of corpus ids per step."""
 
     def typical(self, seed: int, batch: int) -> Sequence[int]:
-        """Return a few steps, the mean cost of which is that of all."""
+        """Return the numbers of a few steps whose mean cost is about the mean cost of all steps."""
 
 
 class Optimiser(Protocol):
@@ -133,7 +133,7 @@ class Optimiser(Protocol):
         """Update at `rate` x the learning rate from the current gradients; return their norm before clipping."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return all state that its next step depends on, other than the weights; numbers are tensors () too."""
+        """Return all state that its next step depends on, other than the weights; scalars are tensors () too."""
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Resume from the state returned by `tensors`."""
@@ -147,20 +147,20 @@ class Averages(Protocol):
         """Record the mean validation loss per prediction; called after every validation."""
 
     def answering(self) -> AbstractContextManager[None]:
-        """Use the resulting weights within the block: to read, validate or save them."""
+        """Put the resulting weights into the network within the block, for validation, sampling or saving."""
 
 
 class ByGradient(Protocol):
     """An objective trained by the pre-training loop; a frozen dataclass.
 
-    It may use torch's global generator for the dropout of a pass only, which the loop seeds by (seed, step, pass).
+    It may use torch's global generator for dropout only; the loop seeds that generator by (seed, step, pass).
     """
 
     VERSION: ClassVar[int]  # incremented when the same options would give another result
     recipe: ClassVar[PretrainingRecipe]
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]]  # "tiny", "small", "base" -> the `size` of `network`
     tokenizer: ClassVar[str]  # default registered tokenizer
-    scores_of: ClassVar[str]  # tokens that perplexity is taken over, in words; empty: every token of a text
+    scores_of: ClassVar[str]  # description of the tokens that perplexity is taken over; empty: all tokens
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a network, weights drawn from `seed`, for rows of up to `length` positions. Raises `ConfigError`."""
@@ -194,10 +194,10 @@ class Continues(Protocol):
 
 @runtime_checkable
 class OwnVocabulary(Protocol):
-    """An objective that trains with special tokens of its own, or frames a text otherwise than the tokenizer does."""
+    """An objective with special tokens of its own, or with other tokens around a text than the tokenizer adds."""
 
     def extended(self, learned: Vocabulary) -> Vocabulary:
-        """Return the vocabulary to train with, made of the one that the tokenizer learned."""
+        """Return the vocabulary to train with, derived from the one that the tokenizer learned."""
 
 
 @runtime_checkable
@@ -209,9 +209,9 @@ class ReadsPairs(Protocol):
 
 @runtime_checkable
 class ValidatesOften(Protocol):
-    """An objective whose result depends on the validations of a run, of which it wants another number than others."""
+    """An objective whose result depends on how often a run is validated, and which sets that number itself."""
 
-    validations: ClassVar[int]  # most of a run, unless an interval is given
+    validations: ClassVar[int]  # most validations of a run, unless an interval is given
 
 
 @runtime_checkable
@@ -220,7 +220,7 @@ class Crosses(Protocol):
 
     @property
     def fewest(self) -> int:
-        """The fewest rows of a pass that it needs."""
+        """The smallest number of rows that a pass may have."""
 
 
 @runtime_checkable

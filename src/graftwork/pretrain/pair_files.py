@@ -1,4 +1,4 @@
-"""Reading of parallel text: a table with two columns, or two files whose lines belong together."""
+"""Reading of parallel text: a table with two columns, or two files whose lines are aligned."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ COLUMNS = ("source", "target")  # unless others are named
 
 
 class TextPair(NamedTuple):
-    """A text and what it becomes, in another language say."""
+    """A source text and its target, such as its translation."""
 
     source: str
     target: str
 
 
 def columns_of(field: str) -> tuple[str, str]:
-    """Return the two columns that `field` names, "de,en" say; "text", which names one, stands for `COLUMNS`."""
+    """Return the two columns named in `field`, as in "de,en"; "text" stands for `COLUMNS`. Raises `ConfigError`."""
     names = [name.strip() for name in field.split(",")]
     if field == "text":
         return COLUMNS
@@ -37,9 +37,9 @@ def columns_of(field: str) -> tuple[str, str]:
 def text_pairs(files: Sequence[Path], field: str, encoding: str) -> Iterator[TextPair]:
     """Yield the pairs of all files in order, both texts stripped; one with an empty text is left out.
 
-    Tables are read one by one: .tsv, .csv, .jsonl and .parquet, in UTF-8. Other files are two and two: line for line,
-    what the first holds belongs to what the second holds. Raises `DataError` for a bad row, a column that is missing
-    and lines without a partner, `StorageError` for a file that can't be read.
+    A table (.tsv, .csv, .jsonl, .parquet; in UTF-8) holds both texts. Other files come in twos, sources before targets,
+    aligned line by line. Raises `DataError` for a bad row, a missing column or a line without a partner, `StorageError`
+    for a file that can't be read.
     """
     columns, first = columns_of(field), None
     for path in files:

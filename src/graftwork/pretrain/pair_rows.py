@@ -1,4 +1,4 @@
-"""Rows of pairs of texts, batched by tokens: pairs of near-equal lengths together, as many as a step has room for."""
+"""Pairs of texts, batched by tokens: pairs of near-equal lengths together, as many as fit into a step."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from graftwork.pretrain.corpus_tokens import SplitTokens
 from graftwork.pretrain.packing import shuffled
 from graftwork.train.seeds import derive
 
-TYPICAL = 8  # steps that stand for an epoch's
+TYPICAL = 8  # most steps that represent an epoch in an estimate of its cost
 
 
 @dataclass(frozen=True)
 class PairRows:
-    """The pairs of a split whose documents are source and target in turn; an instance of `VariedRows`.
+    """The pairs of a split whose documents are source and target in turn. Implements `VariedRows`.
 
-    A pair of which one side is longer than `length` ids, its end token included, is left out. In every epoch the pairs
-    are in order of their lengths, those of equal lengths in a drawn order, and are cut into steps of at most
-    `batch` x `length` ids of the longer side, padding included; the steps then come in a drawn order.
+    Pairs with a side of more than `length` ids, end token included, are left out. In every epoch the pairs are sorted
+    by length, ties in random order, and cut into steps whose sources, and whose targets, have at most
+    `batch` x `length` positions, padding included; the steps are then shuffled.
     """
 
     tokens: SplitTokens
     length: int  # T
     pad: int
-    _plans: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False, repr=False)  # by batch
-    _orders: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False, repr=False)  # of the last epoch
+    _plans: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False, repr=False)  # batch -> cuts
+    _orders: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False, repr=False)  # seed -> order
 
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:
-        """(N, 3): lengths of source and target, and the number of the pair, of all that are short enough, by length."""
+        """(N, 3): source length, target length and index of every pair that is short enough, sorted by length."""
         sizes = np.diff(np.asarray(self.tokens.starts)).reshape(-1, 2)
         found = np.column_stack([sizes, np.arange(len(sizes))])[(sizes <= self.length).all(axis=1)]
         return found[np.lexsort((found[:, 0], found[:, 1]))]
 
     @property
     def content(self) -> int:
-        """The mean ids of a pair."""
+        """The mean number of ids of a pair, both sides together."""
         return round(float(self._sizes[:, :2].sum()) / max(1, len(self)))
 
     @property
@@ -58,11 +58,11 @@ class PairRows:
         return len(self._cuts(batch)) - 1
 
     def ids(self, batch: int) -> float:
-        """Return the mean ids of the corpus that a step goes through; those of pairs that are left out count too."""
+        """Return the mean number of corpus ids per step; those of pairs that are left out count too."""
         return len(self.tokens.ids) / self.steps(batch)
 
     def typical(self, seed: int, batch: int) -> list[int]:
-        """Return steps from the shortest pairs to the longest: their mean cost is that of all."""
+        """Return the numbers of steps from the shortest pairs to the longest; their mean cost is about that of all."""
         count = self.steps(batch)
         wanted = sorted({int((part + 0.5) * count / TYPICAL) for part in range(TYPICAL)})
         places = np.argsort(shuffled(np.arange(count), count, derive(seed, "steps 0")))
@@ -83,7 +83,7 @@ class PairRows:
         return torch.from_numpy(out)
 
     def _cuts(self, batch: int) -> NDArray[np.int64]:
-        """Return where steps begin among the pairs in order, and their number last; the same in every epoch."""
+        """Return the place of each step's first pair in sorted order, then the number of pairs; equal in all epochs."""
         if batch not in self._plans:
             cuts, room = [0], batch * self.length
             widest = 0
@@ -96,7 +96,7 @@ class PairRows:
         return self._plans[batch]
 
     def _order(self, seed: int) -> NDArray[np.int64]:
-        """Return the numbers of the pairs in order of their lengths, equal ones as drawn."""
+        """Return the indices of the pairs, sorted by length, ties in an order drawn from `seed`."""
         if seed not in self._orders:
             self._orders.clear()
             drawn = np.random.default_rng(seed).random(len(self))

@@ -79,7 +79,7 @@ class JointWatch:
 
 @contextmanager
 def peers() -> Iterator[Peers]:
-    """The group of processes that torchrun started (its variables RANK and WORLD_SIZE), else this process alone."""
+    """Join the processes that torchrun started (its variables RANK and WORLD_SIZE), else yield this process alone."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield ALONE

@@ -67,7 +67,7 @@ class LoopHooks:
         [PretrainProgress, Callable[[], Mapping[str, Tensor]], bool], None
     ]  # writes one if due, or if True
     tell: Callable[[PretrainProgress, float], None]  # emits progress, with the loss
-    spent: Callable[[], bool]  # True if the budget is spent; a collective call with one answer for all processes
+    spent: Callable[[], bool]  # True if the budget is spent; a collective call with one result for all processes
 
 
 class PretrainState:
@@ -132,7 +132,7 @@ class PretrainState:
         return line | {name: float(term) for name, term in terms.items()}
 
     def _goes_on(self, step: int, steps: int) -> bool:
-        """Return whether its rows continue those of the previous step, which needs rows of the same length."""
+        """Return whether the rows of `step` continue those of the previous step, which must be equally long."""
         recipe, length = self.course.recipe, length_at(self.course.recipe, step, steps)
         rows = self.course.train[length]
         in_order = isinstance(rows, InOrder) and not rows.begins(step, recipe.batch)
@@ -156,7 +156,7 @@ class PretrainState:
     def count(self, step: int, steps: int) -> tuple[float, float]:
         """Return a step's FLOP and its passes' seconds in this process, from two passes with discarded gradients.
 
-        Of rows of varied lengths it is the mean of typical steps.
+        For rows of varied lengths, both are means over a few typical steps.
         """
         rows = self._rows(step, steps)
         if not isinstance(rows, VariedRows):

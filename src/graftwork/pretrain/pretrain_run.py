@@ -146,7 +146,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
 
 
 def _pass_of(recipe: PretrainingRecipe) -> tuple[str, str]:
-    """Return what of a step is in memory at once, and what makes it smaller."""
+    """Return, in words for an error, what a step holds in memory at once and how to make it smaller."""
     what = f"a pass over {recipe.rows_at_once or recipe.batch} rows of {recipe.length} tokens"
     return what, "pass fewer rows at once with --rows-at-once, or take shorter rows or a smaller network"
 
@@ -256,7 +256,7 @@ def _plan(
     if allowance is not None:
         step = mean_step(recipe, pilot.short[1], pilot.long[1])
         count = VALIDATIONS
-        if isinstance(course.objective, ValidatesOften):  # a short run has fewer than it may have
+        if isinstance(course.objective, ValidatesOften):  # a short run has fewer than the maximum
             count = _validations(course, allowance.steps(step, _validating_seconds(course, pilot, 0)))
         planned = allowance.steps(step, _validating_seconds(course, pilot, count))
         progress.steps = int(order.session.peers.broadcast(planned))
@@ -311,7 +311,7 @@ def _keeping(order: PretrainOrder, filling: Filling, allowance: Allowance | None
 
 
 def _save(objective: ByGradient, training: PretrainState, order: PretrainOrder, folder: Path) -> None:
-    """Write `backbone/`, with the source's files that define how it is read, so that it is read as before."""
+    """Write `backbone/`, with the source's tokenizer and pooling files, so that it encodes inputs as before."""
     with placed(folder / PRETRAINED) as part:
         objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
         source = order.learner.source

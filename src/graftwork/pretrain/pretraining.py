@@ -117,7 +117,7 @@ def pretrain(
 
 
 def _unit(unit: str, objective: Objective) -> str:
-    """Return what a document is; of an objective that learns from pairs, a text of a pair."""
+    """Return the unit of documents: `PAIR` if the objective learns from pairs. Raises `ConfigError` for other units."""
     if not isinstance(objective, ReadsPairs):
         return unit
     if unit not in (UNITS[0], PAIR):
@@ -126,10 +126,9 @@ def _unit(unit: str, objective: Objective) -> str:
 
 
 def _computed_in(precision: str, device: str, objective: Objective, group: Peers) -> dict[str, Any]:
-    """Return the numerics with the leading process's precision; each process may find another one faster.
+    """Return the numerics, with the leading process's precision: each process may find another one faster.
 
-    Of several processes, each computes on a card of its own as far as there are as many. A library that trains `AtOnce`
-    knows no card.
+    Several processes take one GPU each, and share GPUs if there are fewer. An `AtOnce` objective runs on the CPU.
     """
     resolve_device(device)
     at_once = isinstance(objective, AtOnce)

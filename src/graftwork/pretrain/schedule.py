@@ -46,6 +46,6 @@ def positions(recipe: PretrainingRecipe, step: int, steps: int) -> int:
 
 
 def parts(recipe: PretrainingRecipe, rows: int) -> list[tuple[int, int]]:
-    """Return the row range (start, stop) of every pass of a step; of other `rows` than the recipe's, as many."""
+    """Return the row range (start, stop) of every pass of a step; no more passes than for `recipe.batch` rows."""
     size = -(-rows * (recipe.rows_at_once or recipe.batch) // recipe.batch)
     return [(start, min(start + size, rows)) for start in range(0, rows, size)]

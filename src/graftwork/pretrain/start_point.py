@@ -42,7 +42,7 @@ def parse_objective(words: str) -> NamedObjective:
 def size_of(objective: Objective, words: str) -> Mapping[str, Any]:
     """Return the objective's size of that name, or read one from a TOML or JSON file.
 
-    Raises `UnknownName`, or `StorageError` for a file that can't be read.
+    Raises `UnknownName`, `ConfigError` for a file without a table, `StorageError` for one that can't be read.
     """
     sizes = objective.sizes
     if words in sizes:

@@ -14,7 +14,7 @@ from graftwork.io.gzip_files import FORMATS, open_unpacked
 LONGEST = 1 << 18  # most characters of a document held at once
 LONGEST_OBJECT = 1 << 26  # most characters of a line of JSONL, which can only be parsed whole
 BLOCK = 1 << 18  # bytes read at once
-PAIR = "pair"  # the unit of parallel text: two documents, a text and what it becomes
+PAIR = "pair"  # the unit of parallel text: two documents, a source and its target
 UNITS = ("line", "paragraph", "file", PAIR)  # document units of a text file
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -100,7 +100,7 @@ def _text_of(line: str, field: str, where: str) -> str:
 
 
 def text_in(row: Mapping[str, Any], field: str, where: str) -> str:
-    """Return the text in a field of a JSON object that has it. Raises `DataError` if it is none."""
+    """Return the text in a field of a JSON object that has it. Raises `DataError` for another type."""
     if not isinstance(row[field], str):
         raise DataError(
             f"the field {field!r} is no text",

@@ -36,7 +36,7 @@ class HeldOut:
         return max(1, wanted // self.batch)
 
     def as_json(self) -> dict[str, int]:
-        """Return the numbers that determine its rows and masks; `InOrder` rows are cut into streams by them."""
+        """Return the row length, rows per pass and passes, which determine the rows and masks of a validation."""
         return {"length": self.length, "rows": self.batch, "passes": self.steps}
 
 

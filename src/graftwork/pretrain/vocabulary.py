@@ -227,8 +227,7 @@ def with_frame_tokens(tokenizer: Tokenizer, specials: Specials) -> Vocabulary:
 def with_end_token(learned: Vocabulary, extra: Sequence[str] = ()) -> Vocabulary:
     """Return a copy with the special tokens `extra`; its tokenizer, on request, adds the end token alone to a text.
 
-    Encoder-decoders such as T5 and Marian read no start token. What begins a text for the decoder is in their
-    configuration.
+    Encoder-decoders such as T5 and Marian have no start token; their configuration says which token starts the decoder.
     """
     tokenizer, own = Tokenizer.from_str(learned.tokenizer.to_str()), learned.specials
     tokenizer.add_special_tokens(list(extra))

@@ -1,4 +1,4 @@
-"""Common parts of the objectives of encoder-decoders: padded rows, the loss of the written tokens, the folder."""
+"""Common parts of the encoder-decoder objectives: padding, the loss over the targets, loading and saving."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graftwork.pretrain.vocabulary import Vocabulary
 
 
 def halves(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
-    """Return a size of the networks like BART and Marian: encoder and decoder alike, MLPs of 4x the width."""
+    """Return a size of a network like BART or Marian: encoder and decoder of equal size, MLPs of 4x the width."""
     both = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
     sizes = {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in both.items()}
     return {"d_model": width, **sizes, "dropout": dropout, "forced_eos_token_id": None}
@@ -35,7 +35,8 @@ def require_spans(share: float, span: float) -> None:
 
 
 def load_writer(folder: Path, architecture_name: str, seed: int) -> ContinuedNetwork:
-    """Load an encoder-decoder of this architecture, whole. Raises as `architecture.opened`."""
+    """Load an encoder-decoder of this architecture. Raises as `architecture.load_network`, or `IncompatibleModule`
+    if tensors are missing."""
     network, missing = architecture.load_network(AutoModelForSeq2SeqLM, folder, (architecture_name,), seed)
     architecture.require_heads_only(missing, (), folder)
     vocabulary, config = Vocabulary.open(folder), network.config
@@ -45,7 +46,7 @@ def load_writer(folder: Path, architecture_name: str, seed: int) -> ContinuedNet
 
 
 def padded(rows: Sequence[Tensor], value: int, width: int = 0) -> Tensor:
-    """Return rows of ids, each (T,), as one tensor (B, T) of the longest of them, or of `width` where that is more."""
+    """Return rows of ids, each (T,), as one tensor padded with `value` to the longest of them, but at least `width`."""
     made = torch.full((len(rows), max(width, *(len(row) for row in rows))), value, dtype=torch.int64)
     for place, row in enumerate(rows):
         made[place, : len(row)] = row
@@ -53,16 +54,16 @@ def padded(rows: Sequence[Tensor], value: int, width: int = 0) -> Tensor:
 
 
 def padded_batch(ids: Tensor, labels: Tensor, vocabulary: Vocabulary) -> Batch:
-    """Return the batch of padded ids (B, S) that are read and labels (B, T) that are written."""
+    """Return the batch of padded encoder inputs (B, S) and target labels (B, T), with the attention mask."""
     tensors = {"ids": ids, "mask": (ids != vocabulary.pad).long(), "labels": labels}
     return Batch(tensors, predicted=int((labels != IGNORED).sum()), rows=len(ids))
 
 
 def writing_loss(network: nn.Module, batch: Batch, smoothing: float = 0.0) -> Loss:
-    """Return the loss over the labels, each predicted from what is read and from the labels before it.
+    """Return the loss over the labels, each predicted from the encoder's input and the labels before it.
 
     With label smoothing (Szegedy et al. 2016) a share `smoothing` of the target is spread evenly over all tokens; the
-    nats are those of the labels alone.
+    nats are always without it.
     """
     own: Any = network
     labels = batch.tensors["labels"]
@@ -80,7 +81,7 @@ def writing_loss(network: nn.Module, batch: Batch, smoothing: float = 0.0) -> Lo
 
 
 def ready(network: PreTrainedModel, vocabulary: Vocabulary, start: int) -> PreTrainedModel:
-    """Return the network with the token that begins what it writes in its configuration, and torch's own attention."""
+    """Configure `start` as the decoder's first token, and torch's own attention; return the network."""
     network.set_attn_implementation("sdpa")
     network.config.decoder_start_token_id = start
     network.generation_config = GenerationConfig(
@@ -90,5 +91,5 @@ def ready(network: PreTrainedModel, vocabulary: Vocabulary, start: int) -> PreTr
 
 
 def save(network: nn.Module, vocabulary: Vocabulary, folder: Path, length: int) -> None:
-    """Write a transformers folder; as a backbone, its encoder is pooled by the mean: no token stands for a text."""
+    """Write a transformers folder; as a backbone, its encoder is pooled by the mean: no token represents a text."""
     architecture.save(network, vocabulary, folder, "mean", length)

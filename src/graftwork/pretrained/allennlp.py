@@ -70,9 +70,9 @@ def read_published(options: Path, weights: Path) -> BiLM:
 
 
 def read_options(path: Path, stored: int | None) -> BiLMShape:
-    """Read the sizes in options.json, or in our config.json, for `stored` numbers; None: for fresh weights.
+    """Read the network's sizes from AllenNLP's options.json or from our config.json.
 
-    Raises `ConfigError`, and `StorageError` for sizes that are absurd or far larger than `stored`.
+    Raises `ConfigError`, and `StorageError` for absurd sizes or far more than `stored` weights (None: fresh weights).
     """
     content = checked_json(path)
     require_modest({part: content[part] for part in ("char_cnn", "lstm") if part in content}, path)
@@ -94,7 +94,7 @@ def _opened(weights: Path) -> h5py.File:
 
 
 def _tensors(network: BiLM, file: h5py.File, where: Path) -> Iterator[tuple[str, Tensor]]:
-    """Yield (name in our network, tensor). TensorFlow's linear maps are (in, out)."""
+    """Yield (name in our network, tensor). TensorFlow stores the weights of linear layers as (in, out)."""
 
     def read(path: str) -> NDArray[np.float32]:
         values: NDArray[np.float32] = np.asarray(_own(file, path, where)[...], dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Attention weights of a block over the tokens of a text, and over its words: of one head, or of all."""
+"""Attention weights of a block, for one head or all heads: between the tokens of a text, or between its words."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ class AttentionWeights:
     weights: NDArray[np.float32]  # (T, T), or (H, T, T): attention of token i to token j; rows sum to 1
     blocks: int
     heads: int  # of this block
-    cut: bool  # the text is longer than the backbone's maximum: only its beginning was read
+    cut: bool  # the text is longer than the backbone's maximum: only its beginning was encoded
 
     def of_words(self) -> NDArray[np.float32]:
-        """Return (words, words), or (H, words, words): the sum over tokens attended to, the mean over attending ones.
+        """Return the weights between words: (words, words), or (H, words, words).
 
-        Rows sum to 1. As in Clark et al. 2019 (arXiv:1906.04341).
+        Weights are summed over the tokens of the attended word, and averaged over those of the attending word, so that
+        rows sum to 1 (Clark et al. 2019, arXiv:1906.04341).
         """
         part = np.zeros((len(self.words), len(self.tokens)), dtype=np.float32)
         part[list(self.word_of), range(len(self.tokens))] = 1
@@ -43,11 +44,11 @@ class AttentionWeights:
 def attention_weights(
     backbone: TransformerBackbone, text: str, block: int, head: int | None, *, most_words: int | None = None
 ) -> AttentionWeights:
-    """Return the weights of head `head` of block `block`, both counted from 0; with None of all its heads.
+    """Return the attention weights of one head of one block, both counted from 0; `head` None: of all its heads.
 
-    They equal transformers' `output_attentions`, computed on a twin: other users of the backbone's weights are not
-    affected. Raises `ConfigError` for a block or head that does not exist, a text without tokens or, before anything is
-    computed, of more than `most_words`, and a network that does not return attention weights.
+    They equal transformers' `output_attentions`, and are computed on a twin, so that other users of the backbone's
+    weights are not affected. Raises `ConfigError` for a block or head that does not exist, for a text without tokens or
+    (before the network runs) with more than `most_words` words, and for a network that returns no attention weights.
     """
     encoded = backbone.encode([Example("text", {"text": text})])
     encoding = backbone.tokenizer.encode(text)

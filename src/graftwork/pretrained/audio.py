@@ -17,7 +17,7 @@ from graftwork.pretrained.media_files import KeptArrays, decode_sound
 
 FRAME, HOP = 400, 160  # samples of a spectrogram frame, and between frame starts
 ALIKE = "input_values"  # what most networks call their input
-MOST_SECONDS = 30  # read of a recording: attention cost grows with the square
+MOST_SECONDS = 30  # longest part of a recording that is encoded: the cost of attention grows with its square
 
 
 @dataclass
@@ -82,7 +82,7 @@ class WaveReader:
 
 @dataclass
 class SpectrogramReader:
-    """A `Reader` for networks that take a spectrogram of a fixed number of frames; what is shorter ends in silence."""
+    """A `Reader` for networks that take a spectrogram of a fixed length; shorter recordings are padded with silence."""
 
     extractor: Any  # a transformers feature extractor
     positions: int  # T of a recording
@@ -109,7 +109,7 @@ class SpectrogramReader:
         return Encoded(ids=[row] * len(media), types=[row] * len(media), towers=1, cut=cut, media=media)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Return the input, (S, frames, bands) or, of Whisper, (S, bands, frames)."""
+        """Return the spectrograms (S, frames, bands), or (S, bands, frames) for Whisper."""
         assert encoded.media is not None
         frames = [self._frames(encoded.media[row]) for row in sequences]
         return {

@@ -20,7 +20,7 @@ from graftwork.pretrained.transformer import TransformerBackbone
 if TYPE_CHECKING:
     from graftwork.pretrained.transformer_reader import HeadPlace
 
-UNUSED = ("pooler", "masked_spec_embed", "decoder.project_out")  # next-sentence prediction; sounds; OPT's words
+UNUSED = ("pooler", "masked_spec_embed", "decoder.project_out")  # next-sentence head, audio masking, OPT's word output
 UNSTATED_LENGTH = 512  # tokens, if neither network nor tokenizer states a limit (XLNet)
 NO_LENGTH = 10**9  # a tokenizer without a limit states at least this
 
@@ -38,9 +38,10 @@ def assemble(
     head: HeadPlace | None = None,
     int8: bool = False,
 ) -> TransformerBackbone:
-    """Freeze a network and write its card; `identity` is JSON that identifies tokenizer, architecture and weights.
+    """Freeze a network and return it as a backbone with its card, which describes sizes and settings.
 
-    `head` is where the head of a language model is found; with `int8` linear maps multiply in int8.
+    `identity` is JSON that identifies tokenizer, architecture and weights; `head` is the place of a language-model
+    head. With `int8`, linear layers multiply in int8. Raises `ConfigError` or `IncompatibleModule`.
     """
     config = module.config
     _require_rows(tokenizer, config.vocab_size, name)
@@ -76,7 +77,7 @@ def assemble(
 
 
 def _require_rows(tokenizer: Tokenizer, rows: int, name: str) -> None:
-    """Raise `IncompatibleModule` if a token's number is not one of the `rows` of the network's embedding."""
+    """Raise `IncompatibleModule` unless every token id is below `rows`, the rows of the network's embedding."""
     token, number = max(tokenizer.get_vocab().items(), key=lambda item: item[1], default=("", -1))
     if number >= rows:
         raise IncompatibleModule(
@@ -88,7 +89,7 @@ def _require_rows(tokenizer: Tokenizer, rows: int, name: str) -> None:
 
 
 def drop_unused(module: nn.Module) -> None:
-    """Remove the parts of a network that are unused here."""
+    """Remove the modules that `UNUSED` names from a network."""
     for path in UNUSED:
         inside, _, name = path.rpartition(".")
         owner = getattr(module, inside, None) if inside else module
@@ -99,7 +100,7 @@ def drop_unused(module: nn.Module) -> None:
 def _positions(config: Any, layout: Layout, name: str) -> int | None:
     """Return the number of positions of the network, None if it has no limit.
 
-    Raises `ConfigError` if their first index is not stated.
+    Raises `ConfigError` if positions begin after the padding id and config.json states none.
     """
     positions: int = getattr(config, "max_position_embeddings", -1)
     if positions <= 0:

@@ -1,4 +1,4 @@
-"""ByT5's tokenizer, whose tokens are the bytes of a text (Xue et al. 2022, arXiv:2105.13626), as a fast one."""
+"""ByT5's tokenizer, whose tokens are the bytes of a text (Xue et al. 2022, arXiv:2105.13626), as a fast tokenizer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ READ = 1024  # bytes that the networks of the paper were trained to read at once
 
 
 def fast_bytes(slow: ByT5Tokenizer) -> PreTrainedTokenizerFast:
-    """Return a fast tokenizer with the tokens of `slow`; where no limit is stated, it states `READ`.
+    """Return a fast tokenizer with the tokens and maximum length of `slow`; without a maximum, it is `READ`.
 
-    Bytes that are no text are left out when tokens are decoded, as in `slow`.
+    Decoding leaves out bytes that are not valid UTF-8, as `slow` does.
     """
     letters = _letters()
     tokenizer = Tokenizer(BPE({letters[byte]: byte + slow.offset for byte in range(BYTES)} | _named(slow), merges=[]))

@@ -35,7 +35,7 @@ class Architecture:
 
     unroll: Callable[[Any], Chain]  # a network without a head -> its chain
     embedding: str  # path of the module that computes the input of block 0
-    roles: Mapping[str, str]  # role -> path inside a block, for the roles that are linear maps
+    roles: Mapping[str, str]  # role -> path inside a block, for roles that are linear layers
     pooling: str  # as `BackboneCard.pooling`
     splits_rows: bool = False  # blocks run sequences of different lengths separately
 
@@ -47,7 +47,7 @@ class Reader(Protocol):
         """Tokenise, or decode the files. Raises `DataError` for a file that can't be decoded."""
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Return inputs on the CPU, real numbers in fp32, and `attention_mask` (S, T)."""
+        """Return inputs on the CPU, floating-point ones in fp32, and `attention_mask` (S, T)."""
 
 
 @runtime_checkable
@@ -71,7 +71,7 @@ class ChainedBackbone:
 
     @property
     def rows_apart(self) -> bool:
-        """False where blocks split rows by length; an image's windows and positions come after the row dimension."""
+        """False if blocks split rows by length; else the first dimension of every site is that of the sequences."""
         return not self.architecture.splits_rows
 
     @property
@@ -172,7 +172,7 @@ def as_sequence(maps: Tensor) -> Tensor:
 
 
 def as_maps(sequence: Tensor) -> Tensor:
-    """Unflatten a sequence: (S, T, D) -> (S, D, H, W), H and W the root of T: images are square here."""
+    """Unflatten a sequence: (S, T, D) -> (S, D, H, W), H = W = √T, as images are square here."""
     side = round(sequence.shape[1] ** 0.5)
     return sequence.transpose(1, 2).view(*sequence.shape[::2], side, side)
 

@@ -28,11 +28,11 @@ from graftwork.pretrained.windows import Windowing
 WORD = r"\w+(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\d+(?:[.,]\d+)*|\w+|[^\w\s]"
 START, END = -1, -2  # ids of <S> and </S>, never a word's
 BOUNDARIES = {"<S>": START, "</S>": END}
-TOWERS = 2  # sequences that a pair becomes: the network never reads two texts as one
+TOWERS = 2  # sequences per pair: the network never encodes two texts as one
 
 
 def number_of(word: str) -> int:
-    """Encode a word as one number: its bytes after a 1, which preserves leading zeros.
+    """Encode a word as one integer: its bytes after a leading byte 1, which preserves leading zeros.
 
     Two words have the same number only if no network can distinguish them.
     """
@@ -56,7 +56,7 @@ class Cutting:
     """The segmentation of a text into words."""
 
     pieces: PreTokenizer
-    normalizer: Normalizer | None = None  # also applied to words given as such
+    normalizer: Normalizer | None = None  # also applied to the words of pre-segmented texts
 
     @classmethod
     def treebank(cls) -> Cutting:
@@ -88,7 +88,7 @@ class SpelledReader:
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Encode one position per word; each text of a pair is a sequence. A text that is too long is cut.
 
-        In examples with words only a question is cut: their texts have windows.
+        Examples with words are split into windows instead, and only a long question is cut.
         """
         given = examples[0].inputs if examples else {}
         if "words" in given:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ClassifierLayers:
-    """A head of first token, hidden layer, activation, output; the paths are those in the whole model."""
+    """A head on the first token: hidden layer, activation, output layer; the paths start at the whole model."""
 
     hidden: str
     activation: str

@@ -1,4 +1,4 @@
-"""A file of a model's folder, which no link may lead out of."""
+"""Paths of the files in a model's folder, checked against links that lead out of it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from graftwork.io.plain_files import inside
 
 
 def model_file(folder: Path, name: str, told_by: Path | None = None) -> Path:
-    """Return the path of `name` in a model's folder, which may not exist. Raises `StorageError` for a link out of it.
+    """Return the path of `name` in a model's folder; the file need not exist. `told_by`, for messages, names it.
 
-    The deduplicating links of the hub's cache are followed.
+    Raises `StorageError` for a link out of the folder, except the links of the hub's cache to its own blobs.
     """
     path = folder / name
     if path.is_symlink() and folder.parent.name == "snapshots":

@@ -1,6 +1,6 @@
-"""GGUF files, llama.cpp's: unpacked once into a transformers folder, which is then read like any other.
+"""GGUF files, the format of llama.cpp: each is unpacked once into a transformers folder, opened like any other.
 
-The header is held against limits before a library reads it: its counts are loops and sizes there.
+The header is checked against limits before a library reads it, because libraries allocate and loop by its counts.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from graftwork.io.files import file_digest, read_json, storage_errors, write_jso
 from graftwork.io.json_limits import TOKENIZER, BeyondLimits
 
 SUFFIX, MAGIC, VERSIONS = ".gguf", b"GGUF", (2, 3)
-TEXT, LIST = 8, 9  # types of entries
+TEXT, LIST = 8, 9  # numbers of the value types string and list
 WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # type of a number -> bytes
 MOST_ENTRIES, MOST_TENSORS, MOST_ITEMS, MOST_DIMENSIONS = 4096, 65_536, 2_000_000, 4
 LONGEST = 1 << 24  # bytes of a text
-MOST_PER_BYTE = 8  # weights
+MOST_PER_BYTE = 8  # weights per byte of the file
 
 
 def gguf_in(source: Path) -> Path | None:
-    """Return the file that `source` is or, where it has no config.json, the only one in that folder; else None."""
+    """Return `source` if it is a GGUF file, or the only one in a folder without config.json; else None.
+
+    Raises `StorageError` for several of them.
+    """
     if source.is_file():
         return source if source.suffix == SUFFIX else None
     if not source.is_dir() or (source / "config.json").exists():
@@ -45,9 +48,9 @@ def gguf_in(source: Path) -> Path | None:
 
 
 def unpacked_folder(file: Path) -> Path:
-    """Return the transformers folder, in fp32, that a GGUF file is unpacked into, beside the cache of hidden states.
+    """Unpack a GGUF file once into a transformers folder with fp32 weights, beside the cache of hidden states.
 
-    Raises `StorageError` for a damaged file and an architecture that is not known, `MissingExtra`.
+    Returns that folder. Raises `StorageError` for a damaged file or an unknown architecture, and `MissingExtra`.
     """
     with storage_errors(file):
         place = cache_folder().parent / "gguf" / file_digest(file)
@@ -63,7 +66,7 @@ def unpacked_folder(file: Path) -> Path:
         try:
             os.rename(Path(made) / "network", place)
         except OSError:
-            if not place.is_dir():  # another process was not just faster
+            if not place.is_dir():  # the reason is not that another process was faster
                 raise
     return place
 
@@ -85,13 +88,13 @@ def _unpack(file: Path, numbers: int, folder: Path) -> None:
             beside, gguf_file="network.gguf", dtype=torch.float32, local_files_only=True
         )
         tensors = {tensor.data_ptr(): (name, tensor) for name, tensor in reversed(read.state_dict().items())}
-        write_tensors(folder / "model.safetensors", dict(tensors.values()))  # a tied head is its table
+        write_tensors(folder / "model.safetensors", dict(tensors.values()))  # tied tensors are stored once
         tokenizer = AutoTokenizer.from_pretrained(beside, gguf_file="network.gguf", local_files_only=True)
         _save_tokenizer(tokenizer, read.config.vocab_size, folder)
 
 
 def _save_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
-    """Save a tokenizer without what transformers adds beyond the network's rows: a token for unknown text."""
+    """Save a tokenizer without the token for unknown text that transformers adds beyond the network's `rows`."""
     if tokenizer.unk_token_id is not None and tokenizer.unk_token_id >= rows:
         tokenizer.unk_token = None
     tokenizer.save_pretrained(folder)
@@ -101,7 +104,7 @@ def _save_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
 
 
 def _checked(file: Path) -> int:
-    """Return how many weights a file says that it has. Raises `StorageError` for a header beyond the limits."""
+    """Return the number of weights that the header states. Raises `StorageError` for a header beyond the limits."""
     with file.open("rb") as stream:
         try:
             return _Header(stream, file.stat().st_size).numbers()
@@ -112,13 +115,13 @@ def _checked(file: Path) -> int:
 
 
 class _Header:
-    """A header that is walked through, with nothing of it kept."""
+    """A reader that checks a header and keeps nothing of it. Its methods raise `BeyondLimits`."""
 
     def __init__(self, stream: BinaryIO, size: int):
         self.stream, self.size = stream, size
 
     def numbers(self) -> int:
-        """Walk to the end of the header, and return the sum of the tensors' sizes."""
+        """Check the whole header, and return the number of weights in all tensors."""
         if self.stream.read(len(MAGIC)) != MAGIC or self.number("<I") not in VERSIONS:
             raise BeyondLimits("it does not begin as one of version 2 or 3")
         tensors, entries = self.number("<Q", MOST_TENSORS), self.number("<Q", MOST_ENTRIES)
@@ -128,7 +131,7 @@ class _Header:
         return sum(self.tensor() for _ in range(tensors))
 
     def number(self, form: str, most: int | None = None) -> int:
-        """Read a whole number, at most `most`."""
+        """Read an integer, at most `most`, in a format of `struct`."""
         read = self.stream.read(struct.calcsize(form))
         if len(read) < struct.calcsize(form):
             raise BeyondLimits("it ends inside its header")
@@ -138,17 +141,17 @@ class _Header:
         return int(found)
 
     def skip(self, many: int) -> None:
-        """Pass over bytes that must be there."""
+        """Skip `many` bytes, which the file must have."""
         if self.stream.tell() + many > self.size:
             raise BeyondLimits("it ends inside its header")
         self.stream.seek(many, os.SEEK_CUR)
 
     def text(self) -> None:
-        """Pass over a text."""
+        """Skip a string."""
         self.skip(self.number("<Q", LONGEST))
 
     def entry(self, kind: int) -> None:
-        """Pass over the value of an entry: a number, a text or a list of either."""
+        """Skip the value of a metadata entry of type `kind`: a number, a string or a list of either."""
         many = 1
         if kind == LIST:
             kind, many = self.number("<I"), self.number("<Q", MOST_ITEMS)
@@ -161,7 +164,7 @@ class _Header:
             raise BeyondLimits(f"an entry of the unknown type {kind}")
 
     def tensor(self) -> int:
-        """Pass over what is said of a tensor, and return its size."""
+        """Skip the description of a tensor, and return its number of weights."""
         self.text()
         size = 1
         for _ in range(self.number("<I", MOST_DIMENSIONS)):

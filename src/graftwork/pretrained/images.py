@@ -28,7 +28,7 @@ AREA, RATIO = (0.5, 1.0), (3 / 4, 4 / 3)  # of a random crop: share of the image
 PREPARED = "preprocessor_config.json"
 LARGEST_SIDE = 2048  # maximum side in pixels of a resized image
 MOST_RESIZED = 1 << 25  # maximum pixels after the shorter side was resized
-PATCH = 16  # pixels: if maps shrink between blocks, T counts patches of this size
+PATCH = 16  # pixels: if feature maps shrink between blocks, T is the number of patches of this size
 
 
 @dataclass(frozen=True)

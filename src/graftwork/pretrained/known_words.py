@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from graftwork.targets.words import APART, apart
 
-Way = tuple[int, int, int, int | None]  # characters known, minus words, next piece, row of the word or None
+Way = tuple[int, int, int, int | None]  # known characters, minus words, next piece, row or None
 LONGEST = 8  # pieces of one word: "state-of-the-art" has seven
 LONGEST_UNSPACED = 16  # if letters of unspaced scripts are pieces: a Thai word may have thirteen
 CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
@@ -31,7 +31,7 @@ class KnownWords:
     """A segmenter by vocabulary: between spaces, the fewest known words that cover the most characters."""
 
     vocabulary: Mapping[str, int]  # word -> row
-    unspaced_apart: bool = True  # True: look for words within runs of an unspaced script
+    unspaced_apart: bool = True  # True: look for words within runs of an unspaced script (Chinese, Thai, …)
     _chunks: dict[str, KnownText] = field(default_factory=dict)  # cache of chunks, since words repeat
 
     def read(self, text: str) -> KnownText:

@@ -1,7 +1,7 @@
-"""Language tags: the tokens that tell a multilingual translator which language it reads, and which it is to write.
+"""Language tags: the tokens that state the languages of a multilingual translator's source and target.
 
-The source has its tag where the tokenizer's template puts one: before the text (mBART-50, M2M100, NLLB) or after it
-(mBART). The target begins with its own; where the decoder is started by a tag (mBART), it takes that one's place.
+The tokenizer's template puts the tag of the source before the text (mBART-50, M2M100, NLLB) or after it (mBART). The
+tag of the target is its first token or, if the decoder's start token is a tag (mBART), replaces that start token.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ NEAREST = 3  # tags that a message suggests
 class LanguageTags:
     """The language tags of a tokenizer."""
 
-    numbers: Mapping[str, int]  # tag -> token
-    source: str  # that of what is read, by the tokenizer's template
+    numbers: Mapping[str, int]  # tag -> token id
+    source: str  # the source tag in the tokenizer's template
 
     def known(self, name: str, language: str, backbone: str) -> str:
-        """Return the tag of a language: itself, or `__en__` of `en`. Raises `ConfigError` where there is none."""
+        """Return the tag of a language: `language` itself, or `__en__` for `en`. Raises `ConfigError` if unknown."""
         found = language if language in self.numbers else f"__{language}__"
         if found not in self.numbers:
             raise unknown_language(name, language, self.numbers, backbone)
@@ -44,7 +44,7 @@ class LanguageTags:
 
 
 def tags_of(tokenizer: Tokenizer) -> LanguageTags | None:
-    """Return the language tags of a tokenizer; None unless its template has one, in which no tag can be put."""
+    """Return the language tags of a tokenizer; None if its template has no tag, so that none can be replaced."""
     added = tokenizer.get_added_tokens_decoder()
     numbers = {one.content: number for number, one in sorted(added.items()) if TAG.fullmatch(one.content)}
     if not isinstance(tokenizer.post_processor, TemplateProcessing):
@@ -55,7 +55,7 @@ def tags_of(tokenizer: Tokenizer) -> LanguageTags | None:
 
 
 def read_in(tokenizer: Tokenizer, tags: LanguageTags, tag: str) -> Tokenizer:
-    """Return a tokenizer whose template has `tag` in place of its own."""
+    """Return a copy of a tokenizer whose template has `tag` in place of its own source tag."""
     template = _template(tokenizer)
     for form in ("single", "pair"):
         for piece in template[form]:
@@ -77,9 +77,9 @@ def _template(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBackbone:
-    """Return a network that reads texts, told its languages and what is before every text.
+    """Return a backbone of texts with the languages and source prefix of `given`, over the same modules.
 
-    Raises `ConfigError` for languages that it has no tags of, and where it has to be told them.
+    Raises `ConfigError` for a language without a tag, and if the backbone needs languages that are not given.
     """
     reading, tags = backbone.reading, tags_of(backbone.tokenizer)
     assert isinstance(reading, TransformerBackbone)
@@ -99,7 +99,7 @@ def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBa
     read_as = {"revision": reading.card.revision, "source": source, "before": given.source_prefix}
     told = replace(
         reading,
-        card=replace(reading.card, revision=digest(read_as)),  # what is read is kept by it
+        card=replace(reading.card, revision=digest(read_as)),  # the cache key of states
         tokenizer=cutting,
         before=given.source_prefix or "",
     )
@@ -107,14 +107,14 @@ def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBa
 
 
 def as_encoder(opened: TransformerBackbone, module: Any) -> TransformerBackbone:
-    """Return another network that is read as `opened` is."""
+    """Return a backbone like `opened` with the encoder `module`."""
     return replace(opened, module=module, head=None)
 
 
 def _both(
     tags: LanguageTags, given: Instruction, special: SpecialTokens, backbone: str
 ) -> tuple[str | None, str | None]:
-    """Return the tags of source and target; None where that of the folder holds."""
+    """Return the tags of source and target; None where the folder's own tag is kept."""
     asked = {"source_language": given.source_language, "target_language": given.target_language}
     found = {name: one and tags.known(name, one, backbone) for name, one in asked.items()}
     source, target = found.values()
@@ -133,7 +133,7 @@ def _written_in(special: SpecialTokens, tags: LanguageTags, target: str) -> Spec
 
 
 def half_told(given: Instruction, expected: str, example: str, backbone: str) -> ConfigError:
-    """Return the error of a backbone that has to be told the languages of source and target, and was not told both."""
+    """Return the error for a backbone that needs the languages of source and target, and was not given both."""
     lacking = "target_language" if given.target_language is None else "source_language"
     return ConfigError(
         "this backbone needs the language tags of source and target",
@@ -145,7 +145,7 @@ def half_told(given: Instruction, expected: str, example: str, backbone: str) ->
 
 
 def unknown_language(name: str, language: str, known: Iterable[str], backbone: str) -> ConfigError:
-    """Return the error of a language, given as the setting `name`, that none of the `known` tags stands for."""
+    """Return the error for a language, given as the setting `name`, that has none of the `known` tags."""
     listed = list(known)
     begun = [tag for tag in listed if tag.strip("_").lower().startswith(language[:2].lower())]
     by_lower = {tag.lower(): tag for tag in listed}

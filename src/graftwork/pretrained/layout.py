@@ -16,24 +16,24 @@ class Layout:
 
     blocks: str  # path of every block: "encoder.layer.*"
     embedding: str  # path of the token embedding
-    roles: Mapping[str, str]  # role -> path inside a block, for linear maps, norms after a sum, attention by `attend`
+    roles: Mapping[str, str]  # role -> path inside a block: linear layers, norms after a sum, attention by `attend`
     skipped: tuple[str, ...] = ("embeddings",)  # modules not needed once block 0 is skipped
     pooling: str = "first"  # "mean", "first" or "last"
     towers: int = 1  # sequences that a pair becomes
     lower_case: bool = False  # lower-case texts, whatever the tokenizer does
     token_types: bool = False  # the network distinguishes the texts of a pair by `token_type_ids`
-    positions_after_padding: bool = False  # positions count from pad_token_id + 1 (RoBERTa's inheritance)
+    positions_after_padding: bool = False  # positions count from pad_token_id + 1, as in RoBERTa
     separate_by_end: bool = False  # no template of its own: a pair is joined by the end-of-text token
-    most_tokens: int | None = None  # texts are cut here, where the network states more positions
+    most_tokens: int | None = None  # maximum length, if the network states more positions
     tuple_blocks: bool = False  # blocks return a tuple whose first item is the hidden states
     time_first: bool = False  # inside, hidden states are (T, S, D)
     shared_blocks: bool = False  # every block has the same weights
-    mixes_rows: bool = False  # some map's input is not per sequence (DeBERTa's relative positions)
-    head: str = ""  # of a left-to-right language model: the name of its head beside the network, "lm_head"
+    mixes_rows: bool = False  # a linear layer's input is not per sequence (DeBERTa's relative positions)
+    head: str = ""  # name of a left-to-right language model's head, which is outside the network: "lm_head"
     options: Mapping[str, bool] = field(default_factory=dict)  # further arguments of its forward
     learns_like: Mapping[str, str] = field(
         default_factory=dict
-    )  # as `PlacesParts.learns_like`, for modules a network may have; like `blocks`: like the highest of them
+    )  # as `PlacesParts.learns_like`, for optional modules; the value of `blocks` means the highest block
 
     def first_position(self, pad: int) -> int:
         """Return the position of the first token, where `pad` is the padding token's id."""
@@ -86,7 +86,7 @@ MBART_ROLES: Mapping[str, str] = {
     "mlp.up": "fc1",
     "mlp.down": "fc2",
 }
-WHISPER_ROLES = {  # its attention is transformers' own, which takes no further keys
+WHISPER_ROLES = {  # its attention is transformers' own, which takes no additional keys
     role: path for role, path in MBART_ROLES.items() if role != "attention"
 }
 BERT = Layout("encoder.layer.*", "embeddings.word_embeddings", BERT_ROLES, token_types=True)
@@ -112,7 +112,7 @@ BART = replace(MBART, roles={**MBART.roles, "attention.norm": "self_attn_layer_n
 def sites_of(
     network: nn.Module, role: str, embedding: str, blocks: Iterable[str], roles: Mapping[str, str]
 ) -> dict[str, nn.Module]:
-    """Map qualified names to submodules of a role, in network order; `roles` are paths in a block. Else empty."""
+    """Map qualified names to submodules of a role, in network order. `roles`: role -> path in a block; else empty."""
     from torch.nn import LayerNorm
 
     if role == "embedding":

@@ -70,7 +70,7 @@ def open_folder(folder: Path, name: str, layout: Layout, *, random_seed: int | N
     with transformers_errors(folder):
         config = configuration(folder)
         if has_decoder(config):
-            config.decoder_layers = 0  # BART's is built beside the encoder
+            config.decoder_layers = 0  # BART's class would build a decoder too
         require_modest({"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}, folder / "config.json")
         tokenizer, pad_id, tokenizer_length = tokenizer_of(folder, layout)
         if random_seed is None:
@@ -98,13 +98,13 @@ def has_decoder(config: PreTrainedConfig) -> bool:
 
 
 def auto_class(config: PreTrainedConfig) -> Any:
-    """Return transformers' Auto class of a network without a head; where it has a class of encoders alone, that."""
+    """Return transformers' Auto class for a network without a head, or for its encoder alone if there is one."""
     alone = has_decoder(config) and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING
     return AutoModelForTextEncoding if alone else AutoModel
 
 
 def encoder_of(network: Any) -> PreTrainedModel:
-    """Return the encoder of an encoder-decoder, without the token table that only a decoder would read."""
+    """Return the encoder of an encoder-decoder, without the token embedding that only a decoder would use."""
     network.shared = None
     encoder: PreTrainedModel = network.encoder if hasattr(network, "decoder") else network
     return encoder
@@ -189,7 +189,7 @@ def load_weights(
             output_loading_info=True,
         )
     computed = {name for name, part in module.named_modules() if hasattr(part, "create_weight")}  # tables of sinusoids
-    for name in computed:  # they are not stored, and loading makes parameters of them that learn
+    for name in computed:  # they are not stored, and loading makes them trainable
         module.get_submodule(name).requires_grad_(False)
     return module, sorted(set(report["missing_keys"]) - {f"{name}.weight" for name in computed})
 

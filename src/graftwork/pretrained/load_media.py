@@ -81,12 +81,12 @@ class ReadNetwork:
 def open_network(
     source: str, architectures: Mapping[str, Architecture], random_seed: int | None, bf16: bool
 ) -> ReadNetwork:
-    """Load config and weights; frozen, in eval mode, batch norms in fp32 whatever the other weights' dtype."""
+    """Load configuration and weights, frozen and in eval mode; with `bf16` all but batch norms are cast to bf16."""
     folder = locate(source)
     with transformers_errors(folder):
         config = configuration(folder)
         if has_decoder(config):
-            config.decoder_layers = 0  # Whisper's is built beside the encoder
+            config.decoder_layers = 0  # Whisper's class would build a decoder too
         if random_seed is None:
             module = pretrained(folder, config, bf16=False)
         else:
@@ -161,7 +161,7 @@ class SoundFamily:
 
 
 def of_whisper(opened: ReadNetwork) -> ChainedBackbone:
-    """Return the encoder of a Whisper as a backbone: it reads log-mel frames of 30 seconds, silence included."""
+    """Return the encoder of a Whisper as a backbone: it takes log-mel frames of 30 seconds, silence included."""
     extractor = _extractor(opened.folder)
     use_linear_maps(opened.module)
     frames = torch.zeros(

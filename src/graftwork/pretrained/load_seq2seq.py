@@ -84,7 +84,7 @@ class Seq2SeqFamily:
 def whole_network(
     loader: Any, folder: Path, config: PreTrainedConfig, random_seed: int | None, bf16: bool
 ) -> PreTrainedModel:
-    """Return the network that `loader`, a class of transformers, makes of a folder, or with fresh weights by a seed.
+    """Load a folder with `loader`, one of transformers' Auto classes, or with `random_seed` draw fresh weights.
 
     Raises `IncompatibleModule` where the folder lacks some of its weights.
     """
@@ -104,7 +104,10 @@ def writing_backbone(
     special: SpecialTokens,
     instruct: Callable[[Seq2SeqBackbone, Instruction], Seq2SeqBackbone],
 ) -> Seq2SeqBackbone:
-    """Freeze a network whose encoder is a backbone already, and write its card; `read_by` makes one of its copies."""
+    """Freeze a network whose encoder is already a backbone, and return it as a backbone with its card.
+
+    `read_by` makes a backbone of the encoder of a copy; `instruct` sets languages and prefix.
+    """
     use_linear_maps(module)
     module.eval().requires_grad_(False)
     config = module.config
@@ -124,7 +127,7 @@ def writing_backbone(
 
 
 def _configuration(folder: Path) -> PreTrainedConfig:
-    """Return the configuration; T5's head is scaled where config.json says that it is the embedding."""
+    """Return the configuration; T5's head is scaled if it is tied to the embedding. Raises `ConfigError`."""
     config = modest_configuration(folder)
     content = checked_json(model_file(folder, "config.json"))
     if hasattr(config, "scale_decoder_outputs"):
@@ -154,7 +157,7 @@ def _decoder_blocks(config: Any) -> int:
 
 
 def stated_of(folder: Path) -> dict[str, Any]:
-    """Return what config.json says, and above it what generation_config.json says."""
+    """Return the entries of config.json, overridden by those of generation_config.json."""
     stated = checked_json(model_file(folder, "config.json"))
     if (path := model_file(folder, GENERATION)).is_file():
         stated |= {name: value for name, value in checked_json(path).items() if value is not None}
@@ -162,9 +165,9 @@ def stated_of(folder: Path) -> dict[str, Any]:
 
 
 def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer, pad: int) -> SpecialTokens:
-    """Return what texts begin and end with, by generation_config.json, else config.json, else the architecture.
+    """Return the tokens that begin and end texts, from generation_config.json, else config.json, else the architecture.
 
-    Raises `ConfigError` where none says it, or it is no token.
+    Raises `ConfigError` if a required one is stated nowhere, or is not a token id.
     """
     stated = stated_of(folder)
 
@@ -196,7 +199,7 @@ def special_tokens(folder: Path, config: PreTrainedConfig, tokenizer: Tokenizer,
 
 
 def _sequences(stated: Any, size: int, folder: Path) -> tuple[tuple[int, ...], ...]:
-    """Return the sequences of tokens that are never written. Raises `ConfigError` for anything else."""
+    """Return `bad_words_ids`, token sequences that are never written. Raises `ConfigError` for anything else."""
     found = [tuple(one) if isinstance(one, list) else () for one in stated] if isinstance(stated, list) else [()]
     if not all(one and all(type(token) is int and 0 <= token < size for token in one) for one in found):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Loading of a frozen Whisper with its decoder: a sound in, its words out."""
+"""Loading of a frozen Whisper with its decoder, which transcribes or translates recordings."""
 
 from __future__ import annotations
 
@@ -67,26 +67,26 @@ class WhisperFamily:
 
 
 def _as_encoder(opened: ChainedBackbone, module: nn.Module) -> ChainedBackbone:
-    """Return another network that is read as `opened` is."""
+    """Return a backbone like `opened` with the encoder `module`."""
     return ChainedBackbone(opened.card, module, opened.reader, opened.architecture)
 
 
 @dataclass(frozen=True)
 class Speaks:
-    """The tokens by which Whisper is told the language of a sound and whether to translate it."""
+    """The tokens that set the language of a recording for Whisper, and whether to transcribe or translate it."""
 
-    special: SpecialTokens  # without them
+    special: SpecialTokens  # without those tokens
     folder: Path
     vocabulary: int
 
     def special_tokens(self, language: str | None = None, task: str | None = None) -> SpecialTokens:
-        """Return the special tokens for this language and task; without them as the folder says."""
+        """Return the special tokens for this language and task, by default for those that the folder states."""
         return spoken_tokens(self.special, self.folder, self.vocabulary, language, task)
 
     def instructed(self, backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBackbone:
-        """Return the network told the language that is spoken; to translate, where English is to be written of another.
+        """Return the backbone set to the spoken language; it translates if the target is English and the source is not.
 
-        Raises `ConfigError` for a prefix, and for languages that it does not know or write.
+        Raises `ConfigError` for a source prefix, an unknown language, or a target language that Whisper can't write.
         """
         name = backbone.card.id
         if given.source_prefix:
@@ -124,11 +124,11 @@ class Speaks:
 def spoken_tokens(
     special: SpecialTokens, folder: Path, vocabulary: int, language: str | None = None, task: str | None = None
 ) -> SpecialTokens:
-    """Return the tokens with those that say Whisper what to do: the language, to transcribe, and no times.
+    """Return `special` with start tokens that set language and task, and turn timestamps off.
 
-    As transformers' `generate`: a given language and task, else `language` and `task` of generation_config.json, else
-    its `forced_decoder_ids`, else the language that is the likeliest of a sound. Raises `ConfigError` for what are no
-    tokens.
+    The order of precedence is that of transformers' `generate`: the given language and task, `language` and `task` of
+    generation_config.json, its `forced_decoder_ids`, and last the likeliest language of each recording. Raises
+    `ConfigError` for values that are not token ids.
     """
     stated = stated_of(folder)
 
@@ -161,7 +161,7 @@ def spoken_tokens(
 
 
 def _code(language: object) -> str:
-    """Return the code of a language: `en` of `English`, `en` and `<|en|>`."""
+    """Return the code of a language: `en` for `English`, `en` and `<|en|>`."""
     name = str(language).lower().removeprefix("<|").removesuffix("|>")
     return str(TO_LANGUAGE_CODE.get(name, name))
 

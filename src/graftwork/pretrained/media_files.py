@@ -69,7 +69,7 @@ class KeptArrays:
 
 
 def decoders() -> dict[str, str]:
-    """Return the versions of the decoding, resampling and spectrogram libraries, which affect the numbers."""
+    """Return the versions of the decoding, resampling and spectrogram libraries, which affect the decoded values."""
     optional = ("torchaudio",) if find_spec("torchaudio") else ()  # transformers uses it if installed
     found = {name: version(name) for name in ("pillow", "soundfile", "scipy", *optional)}
     return {name: known for name, known in found.items() if known is not None}
@@ -88,11 +88,11 @@ def identify(path: Path, role: str) -> Media:
 
 
 def decode_image(path: Path | str, roughly: bool = False) -> Image:
-    """Decode an image to RGB, on white if it is transparent, rotated by its EXIF orientation; of frames only the first.
+    """Decode the first frame of an image to RGB, upright by its EXIF orientation, with white behind transparent parts.
 
-    With `roughly` a JPEG is decoded to the end, but kept at an eighth of its size only.
-    Of 16 bits a channel the upper 8 are read. Raises `DataError` for a file that is not an image, damaged, too large,
-    or whose greys have no range that 8 bits can hold.
+    16-bit greys keep their upper 8 bits. With `roughly` a JPEG is decoded to its end, but at an eighth of its size.
+    Raises `DataError` for a file that is not an image, damaged or too large, or with greys that are of neither 8 nor 16
+    bits.
     """
     path = Path(path)
     with extra("images", "reading images", where=str(path)):
@@ -123,9 +123,9 @@ def decode_image(path: Path | str, roughly: bool = False) -> Image:
 
 
 def decode_sound(path: Path | str, rate: int) -> NDArray[np.float32]:
-    """Decode samples (T,) in -1 … 1 at `rate` per second, of one channel (`_mixed`), resampled (polyphase) if needed.
+    """Decode a recording to one channel (`_mono`): samples (T,) in -1 … 1 at `rate` per second, resampled if needed.
 
-    Raises `DataError` for a file that is not a sound, damaged, empty, or at a rate that resampling has no memory for.
+    Raises `DataError` for a file that is not a sound, damaged, empty or too long, or at a rate that can't be resampled.
     """
     from scipy.signal import resample_poly
 
@@ -261,7 +261,7 @@ def _refuse_cut(path: Path, told: int, there: int, what: str) -> None:
 
 
 def _told_bytes(head: bytes) -> int:
-    """Return the length of the file as its head (20 bytes) states it, in bytes; 0 if it does not."""
+    """Return the length of the file as its head (28 bytes) states it, in bytes; 0 if it does not."""
     if head[:4] == b"RIFF":
         return int.from_bytes(head[4:8], "little")
     if head[:4] == b"RF64":
@@ -272,9 +272,9 @@ def _told_bytes(head: bytes) -> int:
 
 
 def _counts_samples(stream: BufferedReader, head: bytes) -> bool:
-    """Return whether the length of a sound is known without decoding: of an MP3 only where its first frame states it.
+    """Return whether the first frame of an MP3 states its number of samples.
 
-    libsndfile estimates it otherwise, and of a variable bit rate it may say five times too much.
+    If not, libsndfile estimates it, up to five times too high for a variable bit rate.
     """
     sizes = head[6:10]
     start = 10 + sum(size << 7 * place for place, size in enumerate(reversed(sizes))) if head[:3] == b"ID3" else 0

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 SENTENCE_TOWERS = 2  # sentence embedding networks encode each text of a pair separately
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-NO_WEIGHT = ".masked_bias"  # what stood for minus infinity in Pythia and older GPTs, infinite in fp16
+NO_WEIGHT = ".masked_bias"  # constant for minus infinity in Pythia and older GPTs; infinite in fp16
 MODULES = "modules.json"
-OWN_SETTINGS = "graftwork"  # key of config.json: how a network that was written here reads texts
-GENERATION = "generation_config.json"  # what a network that writes begins and ends texts with
+OWN_SETTINGS = "graftwork"  # key of config.json: text settings of a network that this package wrote
+GENERATION = "generation_config.json"  # tokens that begin and end the texts that a network writes
 MOST_SHARDS = 1_000
 MOST_BYTES = 64 << 20  # of a file other than weights
 SENTENCE_SETTINGS = tuple(  # older sentence-transformers names; the first one present is used
@@ -51,8 +51,8 @@ SENTENCE_POOLINGS = {
 def locate(source: str) -> Path:
     """Return the folder `source`, or the local copy of the hub's repository of that name.
 
-    A GGUF file, or a folder that has nothing else, is the folder that it is unpacked into. The network is used only for
-    a hub name that has no local copy. Raises `StorageError`.
+    For a GGUF file, or a folder with one and no config.json, return the folder that the file is unpacked into. Only a
+    hub name without a local copy is downloaded. Raises `StorageError`.
     """
     folder = Path(source).expanduser()
     if (packed := gguf_in(folder)) is not None:
@@ -132,12 +132,12 @@ def stored_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def stored_numbers(folder: Path) -> int:
-    """Count the numbers in the weight files from their headers. Raises `StorageError`."""
+    """Count the parameters in the weight files by their headers. Raises `StorageError`."""
     return sum(sum(header_of(path).numbers.values()) for path in weight_files(folder))
 
 
 def holds_decoder(folder: Path) -> bool:
-    """Return whether the weights have a decoder's: an encoder-decoder may be saved without. Raises `StorageError`."""
+    """Return whether the weights include a decoder; an encoder-decoder may lack it. Raises `StorageError`."""
     names = (name for path in weight_files(folder) for name in header_of(path).numbers)
     return any("decoder" in name.split(".")[:2] for name in names)
 
@@ -171,9 +171,9 @@ def reading_files(folder: Path) -> dict[str, str]:
 
 
 def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
-    """Return the layout with a sentence-transformers folder's pooling and case, and its length limit if any.
+    """Return the layout with the folder's own pooling, sequences per pair and case, and its maximum length, if any.
 
-    For a network that was pre-trained or written here, config.json states them.
+    They are stated by sentence-transformers or, for a network that this package wrote, by config.json.
     """
     own = own_settings(folder)
     layout = replace(layout, pooling=own["pooling"]) if own.get("pooling") in [*POOLINGS] else layout
@@ -207,7 +207,7 @@ def read_as_trained(folder: Path, layout: Layout) -> tuple[Layout, int | None]:
 
 
 def own_settings(folder: Path) -> dict[str, Any]:
-    """Return what config.json states of a network that was pre-trained or written here; empty for another."""
+    """Return the settings that this package wrote into config.json; empty for a network from elsewhere."""
     own = checked_json(model_file(folder, "config.json")).get(OWN_SETTINGS)
     return own if isinstance(own, dict) else {}
 

@@ -32,13 +32,13 @@ REPEATED = (  # repetition counts: building a million empty layers takes hours
 )  # fmt: skip
 MOST_REPEATED = 1024
 LARGEST = 1 << 24  # maximum size: the largest vocabularies are below 2^20
-WAVES = ("rope_theta", "rotary_emb_base", "rope_local_base_freq")  # of rotary positions: no size
+WAVES = ("rope_theta", "rotary_emb_base", "rope_local_base_freq")  # bases of rotary positions, which are no sizes
 LONGEST_WAVE = 10**12
 LONGEST_TEXT, LONGEST_LIST = 1_000, 1_024
 
 
 def checked_sizes(path: Path) -> dict[str, Any]:
-    """Read a file of network sizes; it must name no code and no absurd number. Raises `StorageError`."""
+    """Read a JSON object, checked by `checked_json` and `require_modest`. Raises `StorageError`."""
     content = checked_json(path)
     require_modest(content, path)
     return content
@@ -72,9 +72,9 @@ def checked_json(path: Path) -> dict[str, Any]:
 
 
 def _was_gguf(stated: Any) -> bool:
-    """Return whether a network was read from a GGUF file: it was saved with plain weights, and nothing of it is used.
+    """Return whether a `quantization_config` is only the trace of a GGUF file, left by transformers in config.json.
 
-    transformers leaves the entry in the config.json that it writes.
+    Such a network is saved with plain weights, so that the entry has no effect.
     """
     return isinstance(stated, dict) and stated.get("quant_method") == "gguf"
 

@@ -25,8 +25,8 @@ NOT_TAKEN = {  # listed fields for heads and other purposes
     "dtype", "torch_dtype", "id2label", "label2id", "num_labels", "problem_type", "output_hidden_states",
     "output_attentions", "return_dict", "transformers_version",
 }  # fmt: skip
-SLACK = 1 << 25  # numbers of parts that weight files may lack, such as a head
-MOST_FRESH = 1 << 31  # maximum numbers to draw
+SLACK = 1 << 25  # parameters of parts that weight files may lack, such as a head
+MOST_FRESH = 1 << 31  # maximum number of parameters to draw
 
 
 def configuration(folder: Path) -> PreTrainedConfig:
@@ -41,9 +41,9 @@ def configuration(folder: Path) -> PreTrainedConfig:
 
 
 def require_room(build: Callable[[], nn.Module], stored: int | None, where: Path) -> nn.Module:
-    """Return the network of `build` on the meta device; `where` is the file that states its sizes.
+    """Build the network on the meta device, without memory; `where` is the file that states its sizes.
 
-    Raises `StorageError` if it is far larger than the `stored` numbers or, for None, too large to be drawn.
+    Raises `StorageError` if it has far more than the `stored` parameters or, for None, too many to draw at random.
     """
     with torch.device("meta"):
         network = build()

@@ -26,9 +26,9 @@ def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int =
 
     The folder of a finished pre-training (`runs/<id>`) names its backbone, and `random:runs/<id>` its architecture
     and tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json.
-    `precision` ("bf16" or "fp32") is that of the frozen weights, `device` ("cpu" or "cuda") is their device and that of
-    everything built on them; `seed` is for fresh weights. With `writes`, for a task whose answers are texts, an
-    encoder-decoder is opened with its decoder and language-model head; any other network as without.
+    `precision` ("bf16" or "fp32") is the precision of the frozen weights, `device` ("cpu" or "cuda") the device of them
+    and of everything built on them; `seed` draws fresh weights. With `writes`, for tasks whose outputs are texts, an
+    encoder-decoder is opened with its decoder and language-model head; other networks do not differ.
     Raises `UnknownName`, `ConfigError`, `StorageError`, `IncompatibleModule` or `OutOfMemory`.
     """
     if precision not in PRECISIONS:
@@ -133,7 +133,7 @@ def _advice(name: str) -> str:
 
 
 def _family_of(architecture: str, source: str, writes: bool) -> BackboneFamily:
-    """Return the family of an architecture, one that writes only if that is wanted. Likely ones are imported first."""
+    """Return the family of an architecture; with `writes` one that writes, if any. Likely ones are imported first."""
     families: list[BackboneFamily] = []
     writing: BackboneFamily | None = None
     for part in sorted(backbones.names(), key=lambda part: (part != architecture, not part.startswith("hf_"))):

@@ -31,20 +31,20 @@ from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.transformer import TransformerBackbone
 
 TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
-POSITIONS_AT_ONCE = 1024  # of log-probabilities without a gradient: each has a logit for every token there is
-WAS_TOLD = ("start", "first", "ends", "pad", "banned")  # fields of special tokens that revisions always hold
-Reading = TransformerBackbone | ChainedBackbone  # an encoder as a backbone of its own: of texts, or of sounds
+POSITIONS_AT_ONCE = 1024  # scored at once without a gradient: each has a logit per token of the vocabulary
+WAS_TOLD = ("start", "first", "ends", "pad", "banned")  # fields of `SpecialTokens` that every revision includes
+Reading = TransformerBackbone | ChainedBackbone  # an encoder as a backbone by itself, for texts or sounds
 
 
 @dataclass(frozen=True)
 class Seq2SeqLayout:
-    """One row of a family's table: where encoder and decoder are, and the parts of each."""
+    """One row of a family's table: the paths of encoder and decoder, and of the parts of each."""
 
     encoder: str  # path of the encoder in the network
     decoder: str
     embedding: str  # path of the token embedding
-    writing: Layout  # of the decoder's own attention and feed-forward maps
-    crossing: Layout  # of the decoder's attention to what was read: it has the roles of attention too
+    writing: Layout  # of the decoder's self-attention and feed-forward layers
+    crossing: Layout  # of the decoder's cross-attention, which has the roles of attention too
     learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`
 
 
@@ -53,17 +53,17 @@ class SpecialTokens:
     """The tokens with which a decoder begins and ends texts."""
 
     start: tuple[int, ...]  # enter the decoder before the first token of a text, one or more
-    first: tuple[int, ...]  # begin every text, none or one: the start of a sentence, or a language
-    ends: tuple[int, ...]  # end a text; the first of them ends those trained on
+    first: tuple[int, ...]  # none or one, the first of every text: a start of sentence, or a language tag
+    ends: tuple[int, ...]  # each ends a text; the first of them ends the targets of training
     pad: int
     banned: tuple[tuple[int, ...], ...] = ()  # sequences of tokens that are never written
     banned_first: tuple[int, ...] = ()  # tokens that no text begins with
-    languages: tuple[int, ...] = ()  # the likeliest of them enters after the first of `start`, for each sequence
-    lead: str = ""  # is before every text in tokens, and is no part of it: a space
+    languages: tuple[int, ...] = ()  # to detect: the likeliest enters after the first of `start`, for each sequence
+    lead: str = ""  # put before every text when it is tokenised, removed when decoded: a space
 
     @property
     def identity(self) -> str:
-        """What stands for them in a backbone's revision, which a field that is added with a default does not change."""
+        """The text that identifies them in a backbone's revision; new fields with default values do not change it."""
         told: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         told["start"] = self.start[0] if len(self.start) == 1 else self.start
         defaults = {one.name: one.default for one in fields(self) if one.default is not MISSING}
@@ -72,15 +72,15 @@ class SpecialTokens:
 
 
 class KeysOfInput(DynamicCache):
-    """Keys and values of what was read, computed once: all beams of a text have the same, whichever go on."""
+    """A cache of cross-attention keys and values, which are the same for all beams of a text."""
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Do nothing: to copy them at every step would take a sixth of the time of a search by four beams."""
+        """Do nothing: copying them at every step would take a sixth of the time of a search with four beams."""
 
 
 @dataclass
 class TokenStreamer:
-    """Receiver of the tokens of S texts as `generate` chooses them: it passes on each text that has grown."""
+    """A streamer for transformers' `generate`: it calls `tell` with each of S texts that has a new token."""
 
     tell: TellTokens
     ends: tuple[int, ...]
@@ -88,7 +88,7 @@ class TokenStreamer:
     over: set[int] = field(default_factory=set)
 
     def put(self, tokens: Tensor) -> None:
-        """Take what enters the decoder at first, (S, K), which is no part of the texts; then a token (S,) each time."""
+        """Receive the start tokens (S, K), which are no part of the texts, and then one token (S,) per step."""
         if tokens.dim() > 1:
             return
         for row, token in enumerate(tokens.tolist()):
@@ -99,7 +99,7 @@ class TokenStreamer:
                 self.tell(row, self.written[row])
 
     def end(self) -> None:
-        """Do nothing: all has been told."""
+        """Do nothing: every token has been passed on."""
 
 
 @dataclass
@@ -108,15 +108,15 @@ class Seq2SeqBackbone:
 
     card: BackboneCard
     module: PreTrainedModel  # with its language-model head
-    read_by: Callable[[Any], Reading]  # the encoder -> it as a backbone of its own
-    tokenizer: Tokenizer  # cuts nothing
+    read_by: Callable[[Any], Reading]  # encoder module -> the encoder as a backbone
+    tokenizer: Tokenizer  # without truncation
     layout: Seq2SeqLayout
     special: SpecialTokens
     most: int | None  # maximum number of tokens of a text; None: no limit
-    instruct: Callable[[Seq2SeqBackbone, Instruction], Seq2SeqBackbone]  # it, told nothing -> it, told this
-    untold: Seq2SeqBackbone | None = None  # it, told nothing; None: this is
+    instruct: Callable[[Seq2SeqBackbone, Instruction], Seq2SeqBackbone]  # with no instruction -> with this one
+    untold: Seq2SeqBackbone | None = None  # this backbone with no instruction; None: itself
     by_language: dict[str, tuple[Tokenizer, Tokenizer]] = field(default_factory=dict)
-    # tag of what is read -> the tokenizer that cuts, and the one that cuts nothing; made once for all that are told it
+    # source tag -> tokenizers with and without truncation; shared by all instructed backbones
 
     def __post_init__(self) -> None:
         self.learns_like = {path: like for path, like in self.layout.learns_like.items() if _has(self.module, path)}
@@ -127,17 +127,17 @@ class Seq2SeqBackbone:
         return False
 
     def instructed(self, given: Instruction) -> Seq2SeqBackbone:
-        """Return it over the same modules, told this. Raises `ConfigError` for what it can't be told."""
+        """Return the backbone with these languages and this prefix, over the same modules. Raises `ConfigError`."""
         return self.instruct(self.untold or self, given)
 
     @cached_property
     def reading(self) -> Reading:
-        """The encoder as a backbone of its own, whose parts have the names that they have where it is opened alone."""
+        """The encoder as a backbone; its parts have the same names as when it is opened without the decoder."""
         return self.read_by(encoder_alone(self.module, self.layout.encoder))
 
     @cached_property
     def _views(self) -> list[tuple[str, Reading]]:
-        """What is before the names of parts, with what finds the parts by their roles."""
+        """Pairs (name prefix, backbone that finds parts by role): encoder, decoder, cross-attention."""
         layout = self.layout
         decoder, encoder = self.module.get_submodule(layout.decoder), self.module.get_submodule(layout.encoder)
         parts = (
@@ -149,24 +149,24 @@ class Seq2SeqBackbone:
 
     @property
     def below_top(self) -> Mapping[str, int]:
-        """Path of a block -> the number of blocks above it in its stack: each stack decays from its own top."""
+        """Path of a block -> the number of blocks above it in its stack: rates decay from the top of each stack."""
         stacks = [[f"{path}{name}" for name in view.sites("block")] for path, view in self._views[:2]]
         return {path: len(stack) - 1 - place for stack in stacks for place, path in enumerate(stack)}
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Encode what is read, as the encoder by itself does."""
+        """Tokenise the encoder's inputs."""
         return self.reading.encode(examples)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Collate what is read, as the encoder by itself does."""
+        """Collate a batch of the encoder's inputs."""
         return self.reading.collate(encoded, sequences)
 
     def states(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        """Return the states (S, T, D) of the encoder."""
+        """Return the encoder's states, (S, T, D) each: the input of every block, then the output."""
         return self.reading.states(inputs)
 
     def features(self, inputs: Inputs, start: int = 0, entering: Tensor | None = None) -> Features:
-        """Run the encoder from block `start` on."""
+        """Run the encoder from block `start` on the states `entering` (S, T, D)."""
         return self.reading.features(inputs, start, entering)
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
@@ -174,7 +174,7 @@ class Seq2SeqBackbone:
         return self.reading.pool(sequence, mask, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
-        """Map qualified names to submodules: the encoder's, then the decoder's, whose attention to the input counts."""
+        """Map qualified names to submodules: the encoder's, then the decoder's with its cross-attention."""
         if role == "embedding":
             return {self.layout.embedding: self.module.get_submodule(self.layout.embedding)}
         found = {f"{path}{name}": site for path, view in self._views for name, site in view.sites(role).items()}
@@ -191,7 +191,7 @@ class Seq2SeqBackbone:
         return replace(self, module=copy.deepcopy(self.module, shared))
 
     def encode_texts(self, texts: Sequence[str], longest: int) -> tuple[list[list[int]], int]:
-        """Tokenise texts to be written, the end's token included; also count those cut, which have no end."""
+        """Tokenise target texts with their end tokens; also return how many are cut and so lack an end."""
         limit = min(longest, self.most or longest)
         found: list[list[int]] = []
         for start in range(0, len(texts), TEXTS_AT_ONCE):
@@ -201,8 +201,8 @@ class Seq2SeqBackbone:
         return [tokens[:limit] for tokens in found], sum(len(tokens) > limit for tokens in found)
 
     def log_probabilities(self, states: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
-        """Return (S, U) fp32: of each of `tokens` (S, U), given the ones before it; 0 where it is `NOTHING`."""
-        if not torch.is_grad_enabled():  # nothing is kept, so that the logits of a few sequences at a time are enough
+        """Return (S, U) fp32: the log-probability of each of `tokens` (S, U) after those before it; 0 at `NOTHING`."""
+        if not torch.is_grad_enabled():  # a few sequences at a time, to hold fewer logits
             size = max(1, POSITIONS_AT_ONCE // max(1, tokens.shape[1]))
             parts = zip(states.split(size), mask.split(size), tokens.split(size), strict=True)
             return torch.cat([self._chances(*part) for part in parts])
@@ -227,7 +227,7 @@ class Seq2SeqBackbone:
         return torch.cat([begun[:, :1], spoken[:, None], begun[:, 1:]], dim=1)
 
     def _logits(self, states: Tensor, mask: Tensor, entering: Tensor) -> Tensor:
-        """Return (S, U, V) after each of the tokens `entering` (S, U) the decoder."""
+        """Return the logits (S, U, V) after each of the decoder's input tokens `entering` (S, U)."""
         logits: Tensor = self.module(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
@@ -249,7 +249,7 @@ class Seq2SeqBackbone:
             attention_mask=mask,
             decoder_input_ids=begun,
             streamer=None if tell is None or search.beams > 1 else TokenStreamer(tell, special.ends),
-            past_key_values=EncoderDecoderCache(DynamicCache(), KeysOfInput()),  # by itself T5 counts encoder blocks
+            past_key_values=EncoderDecoderCache(DynamicCache(), KeysOfInput()),  # T5's default counts encoder blocks
             generation_config=GenerationConfig(
                 do_sample=False,
                 num_beams=search.beams,
@@ -272,7 +272,7 @@ class Seq2SeqBackbone:
         ]
 
     def _up_to_end(self, row: list[int]) -> WrittenTokens:
-        """Return tokens up to the first that ends a text, which is left in."""
+        """Return the tokens up to and including the first that ends a text."""
         before = list(takewhile(lambda token: token not in self.special.ends, row))
         return WrittenTokens(row[: len(before) + 1], ended=len(before) < len(row))
 
@@ -282,7 +282,7 @@ class Seq2SeqBackbone:
 
 
 def encoder_alone(network: PreTrainedModel, path: str) -> nn.Module:
-    """Return the encoder at `path`, the same modules, as it is in a network of the encoder alone."""
+    """Return the encoder at `path`, the same modules, in transformers' class for the encoder alone, if any."""
     encoder = network.get_submodule(path)
     alone: Any = MODEL_FOR_TEXT_ENCODING_MAPPING.get(type(network.config), None)
     if alone is None:

@@ -1,4 +1,4 @@
-"""An encoder-decoder as a language model that is asked: the prompt is in its encoder, the answer in its decoder."""
+"""An encoder-decoder as a prompted language model: the encoder takes the prompt, the decoder the answer."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class Seq2SeqReader:
         return self.backbone.special.ends
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of each text as the encoder reads them, special ones included; nothing is cut."""
+        """Return the encoder's tokens of each text, special ones included, without truncation."""
         return [list(encoding.ids) for encoding in self.backbone.tokenizer.encode_batch_fast(list(texts))]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return first character and end of each token of a text, without special ones."""
+        """Return the first and end character of each token of a text, without special ones."""
         return list(self.backbone.tokenizer.encode(text, add_special_tokens=False).offsets)
 
     def answers(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of texts to be written, without the end's; blanks in front are left out."""
+        """Return the decoder's tokens of texts, without the end token; leading blanks are removed."""
         found = self.backbone.tokenizer.encode_batch_fast([text.lstrip() for text in texts], add_special_tokens=False)
         return [[*self.backbone.special.first, *encoding.ids] for encoding in found]
 
     def read(self, rows: Sequence[Sequence[int]]) -> ReadPrompts:
-        """Read B prompts with the encoder, and begin the decoder."""
+        """Run the encoder on B tokenised prompts, and the decoder on its start token."""
         encoded = Encoded([list(row) for row in rows], [[0] * len(row) for row in rows], towers=1, cut=0)
         inputs = self.backbone.collate(encoded, range(len(rows)))
         states, mask = self.backbone.features(inputs).sequence, inputs["attention_mask"]
@@ -64,14 +64,14 @@ class Seq2SeqReader:
         )
 
     def follow(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, U, V) fp32: the logits after each of these tokens; the start before them was read."""
+        """Return (n, U, V) fp32: the logits after each token of `rows`; row i answers prompt `owners[i]`."""
         chosen = list(owners)
         cache = EncoderDecoderCache(_cache_of(read.begun, chosen), _cache_of(read.crossing, chosen))
         tokens = self._padded(rows, self.backbone.special.pad).to(read.states.device)  # (n, U)
         return self._decoded(read.states[chosen], read.mask[chosen], cache, tokens)
 
     def next_logits(self, read: ReadPrompts, owners: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token that follows these tokens, maybe none, of an answer."""
+        """Return (n, V) fp32: the logits of the next token after `rows`, beginnings of answers that may be empty."""
         found = read.first[list(owners)]
         begun = [place for place, row in enumerate(rows) if row]
         if begun:
@@ -117,7 +117,7 @@ def _kept(cache: DynamicCache) -> tuple[tuple[Tensor, Tensor], ...]:
 
 
 def _cache_of(kept: Sequence[tuple[Tensor, Tensor]], rows: list[int]) -> DynamicCache:
-    """Return a cache of its own with these rows of what is kept."""
+    """Return a new cache with these rows of the kept keys and values."""
     layers: list[Any] = []
     for keys, values in kept:
         layer: Any = DynamicLayer()

@@ -1,8 +1,8 @@
-"""A tokenizer with fewer tokens, which reads the texts whose tokens it keeps as before.
+"""Tokenizers with a smaller vocabulary; a text whose tokens are all kept is tokenised as before.
 
-Of the four models of tokenizers: WordPiece takes the longest piece that it has, so that pieces which a text does not
-use change nothing in it. BPE merges pairs; every merge that can lead to a kept token is kept, with both its parts.
-Unigram takes the likeliest of all cuts; that one is still among the fewer that are left. WordLevel looks words up.
+This holds for the four models of tokenizers. WordPiece takes the longest piece that it has, so that unused pieces have
+no effect. BPE merges pairs, and every merge that can lead to a kept token is kept, with both its parts. Unigram takes
+the likeliest segmentation, which is still among the fewer that are left. WordLevel looks words up.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # the pieces that a text is cut into where there is no other
+BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # byte pieces, the fallback for unknown characters
 CONTINUES = ("##", "\u2581", "\u0120", "@@")  # marks before or after a piece, which are no characters of it
 
 
 def fewer_tokens(tokenizer: Tokenizer, used: Iterable[int]) -> tuple[Tokenizer, list[int]]:
-    """Return the tokenizer of the `used` tokens and of those that it can't do without, and their old ids, in order.
+    """Return a tokenizer with the `used` tokens and those that it can't do without, and the old ids of all, in order.
 
-    The new id of a token is its place in that list. Kept besides: added and special tokens, single characters and
-    bytes, which any other word is cut into, and what leads to a kept token. Raises `ValueError` for an unknown model.
+    The new id of a token is its index in that list. It can't do without added and special tokens, single characters and
+    bytes, into which unknown words are cut, and the parts of kept tokens. Raises `ValueError` for an unknown model.
     """
     told = json.loads(tokenizer.to_str())
     model = told["model"]
@@ -33,7 +33,7 @@ def fewer_tokens(tokenizer: Tokenizer, used: Iterable[int]) -> tuple[Tokenizer, 
     if model["type"] == "Unigram":
         scores = [score for _, score in model["vocab"]]
         kept |= {model["unk_id"]} if model.get("unk_id") is not None else set()
-        kept.add(scores.index(min(scores)))  # an unknown character counts as less likely than it
+        kept.add(scores.index(min(scores)))  # the score of unknown characters is derived from it
     elif model["type"] == "BPE":
         kept |= _built_from(model, ids, kept)
     elif model["type"] not in ("WordPiece", "WordLevel"):
@@ -43,7 +43,7 @@ def fewer_tokens(tokenizer: Tokenizer, used: Iterable[int]) -> tuple[Tokenizer, 
 
 
 def _single(token: str) -> bool:
-    """Return whether a piece is one character or byte, whatever mark is beside it."""
+    """Return whether a piece is one character or byte, apart from a mark of `CONTINUES`."""
     bare = token
     for mark in CONTINUES:
         bare = bare.removeprefix(mark).removesuffix(mark)
@@ -63,7 +63,7 @@ def _result(model: Mapping[str, Any], left: str, right: str) -> str:
 
 
 def _built_from(model: Mapping[str, Any], ids: Mapping[str, int], kept: set[int]) -> set[int]:
-    """Return the ids of all parts of kept tokens, and of the parts of these."""
+    """Return the ids of the kept tokens and of all parts that BPE merges them from, recursively."""
     parts: dict[str, set[str]] = {}
     for left, right in _merges(model):
         parts.setdefault(_result(model, left, right), set()).update((left, right))

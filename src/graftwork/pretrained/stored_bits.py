@@ -11,13 +11,13 @@ from graftwork.errors import StorageError, clip
 if TYPE_CHECKING:
     from torch import Tensor
 
-BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}  # how weights are stored -> bits of a number
+BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}  # storage format -> bits per weight
 STORED_AS = "stored_as"  # key of config.json's own settings
 SCALES = ".row_scales"  # after the name of a matrix of int8: (rows,) fp32
 
 
 def to_stored(tensors: dict[str, Tensor], how: str, matrices: Collection[str]) -> dict[str, Tensor]:
-    """Return the tensors as they are to be stored. As "int8", only `matrices`, each row with a scale of its own."""
+    """Convert tensors to the format `how`, a key of `BITS`; "int8" converts only `matrices`, with a scale per row."""
     import torch
 
     from graftwork.nn.int8_linear import quantised
@@ -33,7 +33,7 @@ def to_stored(tensors: dict[str, Tensor], how: str, matrices: Collection[str]) -
 
 
 def from_stored(tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a weights file with matrices of int8 in fp32 again; a file without any is unchanged.
+    """Convert the int8 matrices of a weights file back to fp32; other tensors are unchanged.
 
     Raises `StorageError` for scales that belong to no matrix of int8.
     """

@@ -24,14 +24,14 @@ TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memo
 
 @dataclass
 class TextReader:
-    """A `Reader` of texts. The tokenizer must cut at `max_length` and pad nothing."""
+    """A `Reader` of texts. The tokenizer must truncate at `max_length` and not pad."""
 
     tokenizer: Tokenizer
     pad_id: int
     max_length: int  # T at most, special tokens included
     towers: int = 1  # sequences that a pair becomes
     token_types: bool = False  # True if the network takes `token_type_ids`
-    before: str = ""  # is before the first text of every example without words
+    before: str = ""  # prefix of the first text of every example without words
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TextReader:
         """Return itself: it has no state to train."""
@@ -40,7 +40,7 @@ class TextReader:
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Tokenise. A pair is `towers` sequences, a single text one; each of `choices` forms a pair with the text.
 
-        Words are read in as many windows as the text needs.
+        An example with words becomes as many windows as its text needs.
         """
         if examples and "words" in examples[0].inputs:
             return self._encode_words(examples)
@@ -103,13 +103,13 @@ class TextReader:
         return Windowing.of(self.tokenizer, self.max_length, question=True)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
+        """Return a batch as tensors (S, T), padded on the right, so that positions do not depend on the batch."""
         import torch
 
         return {name: torch.from_numpy(rows) for name, rows in self.arrays(encoded, sequences).items()}
 
     def arrays(self, encoded: Encoded, sequences: Sequence[int]) -> dict[str, NDArray[Any]]:
-        """As `collate`, without torch: each (S, T)."""
+        """As `collate`, in arrays (S, T), without torch."""
         real = real_tokens(encoded, sequences)
         inputs = {"input_ids": padded_rows([encoded.ids[i] for i in sequences], real, self.pad_id)}
         if self.token_types:

@@ -71,7 +71,7 @@ def open_tokenizer(folder: Path) -> Any:
         reader = PreTrainedTokenizerFast if _as_it_is(copy) else AutoTokenizer
         try:
             outer = reader.from_pretrained(copy, use_fast=True, local_files_only=True, trust_remote_code=False)
-        except ImportError:  # a class that is not fast, whose library is not here
+        except ImportError:  # a slow tokenizer whose library is not installed
             raise _not_fast(folder) from None
     if isinstance(outer, ByT5Tokenizer):
         return fast_bytes(outer)
@@ -90,7 +90,7 @@ def _not_fast(folder: Path) -> ConfigError:
 
 
 def _as_it_is(copy: Path) -> bool:
-    """Return whether tokenizer.json says it all; of some architectures (Qwen2) transformers would build its own."""
+    """Return whether tokenizer.json is opened as it is; for some networks (Qwen2) transformers would build another."""
     path = copy / "tokenizer_config.json"
     stated = checked_json(path).get("tokenizer_class") if path.is_file() else None
     return stated in AS_IT_IS and (copy / TOKENIZER).is_file()

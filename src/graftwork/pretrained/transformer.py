@@ -32,7 +32,7 @@ RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' cl
 class TransformerBackbone:
     """Implements `Backbone`, `PlacesParts` and `ContinuesTexts`.
 
-    The tokenizer must cut at `card.max_length` and pad nothing.
+    The tokenizer must truncate at `card.max_length` and not pad.
     """
 
     card: BackboneCard
@@ -40,8 +40,8 @@ class TransformerBackbone:
     tokenizer: Tokenizer
     pad_id: int
     layout: Layout
-    head: HeadPlace | None = None  # where the head of a language model is found
-    before: str = ""  # is before every text that is read
+    head: HeadPlace | None = None  # the place of its language-model head
+    before: str = ""  # prefix of every text
 
     def __post_init__(self) -> None:
         pattern = re.compile(self.layout.blocks.replace(".", r"\.").replace("*", r"\d+"))
@@ -63,7 +63,7 @@ class TransformerBackbone:
 
     @property
     def rows_apart(self) -> bool:
-        """False where time is the first dimension, or a map's input is not per sequence."""
+        """False if time is the first dimension, or if a linear layer's input is not per sequence."""
         return not (self.layout.time_first or self.layout.mixes_rows)
 
     @cached_property
@@ -81,7 +81,7 @@ class TransformerBackbone:
         return self.reader.encode(examples)
 
     def collate(self, encoded: Encoded, sequences: Sequence[int]) -> Inputs:
-        """Pad on the right, so that positions count from the first real token whatever the batch: each (S, T)."""
+        """Return a batch as tensors (S, T), padded on the right, so that positions do not depend on the batch."""
         device = device_of(self.module)
         return {name: rows.to(device) for name, rows in self.reader.collate(encoded, sequences).items()}
 
@@ -126,7 +126,7 @@ class TransformerBackbone:
         return Features(sequence, mask, self.pool(sequence, mask, words))
 
     def pool(self, sequence: Tensor, mask: Tensor, words: Tensor | None = None) -> Tensor:
-        """Pool (S, T, D), (S, T) to (S, D) fp32: mean of, first or last real token; with `words` to (W, D)."""
+        """Pool (S, T, D), mask (S, T), to (S, D) fp32 by the layout's pooling; with `words` (S, T) to (W, D)."""
         return pool_states(sequence, mask, self.layout.pooling, words)
 
     def sites(self, role: str) -> dict[str, nn.Module]:
@@ -187,7 +187,7 @@ class TransformerBackbone:
         return with_modules(self.module, stand_ins)
 
     def _position_bias(self, length: int) -> Tensor | None:
-        """Return what block 0 adds to the attention scores of all blocks, frozen, (1, H, T, T); None if it does not."""
+        """Return the position bias (1, H, T, T) that block 0 computes for all blocks, frozen; None if there is none."""
         if self._biased_path is None:
             return None
         attention: Any = self.module.get_submodule(self._biased_path)

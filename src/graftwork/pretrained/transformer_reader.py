@@ -1,4 +1,4 @@
-"""A transformers decoder as a language model: it reads after what was read before, and has its head."""
+"""A transformers decoder with its language-model head; it continues from cached keys and values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from graftwork.pretrained.tokenising import padded
 
 @dataclass(frozen=True)
 class Head:
-    """The map from states to the logits of the next token."""
+    """The projection from states to the logits of the next token."""
 
     weight: Tensor  # (V, D)
     bias: Tensor | None = None  # (V,)
@@ -59,9 +59,9 @@ class HeadPlace:
 
 
 def head_place(folder: Path, name: str, config: Any, fresh_weights: bool) -> HeadPlace | None:
-    """Return the place of the head `name`; None for a network without one: no decoder, or saved or drawn alone."""
+    """Return the place of the head `name`; None if it is no decoder, or its head is neither tied nor stored."""
     if not name or getattr(config, "word_embed_proj_dim", config.hidden_size) != config.hidden_size:
-        return None  # where its embedding is narrower (OPT-350m), the map between them is not among what is opened
+        return None  # a narrower embedding (OPT-350m) needs a projection, which is not loaded
     after = getattr(config, "logits_scaling", 1.0), getattr(config, "final_logit_softcapping", None)
     if getattr(config, "tie_word_embeddings", True):
         return HeadPlace(None, name, *after)
@@ -71,7 +71,7 @@ def head_place(folder: Path, name: str, config: Any, fresh_weights: bool) -> Hea
 
 
 class AfterPieces(DynamicLayer):
-    """The cache of one block: what was read before is joined to new keys while they are used, and never changed."""
+    """The key-value cache of one block: earlier keys and values, never changed, to which a pass appends new ones."""
 
     def __init__(self, before: Sequence[tuple[Tensor, Tensor]]):
         super().__init__()  # type: ignore[no-untyped-call]
@@ -79,7 +79,7 @@ class AfterPieces(DynamicLayer):
         self.new: tuple[Tensor, Tensor]  # (S, H, T, d) each
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Note new keys and values (S, H, T, d), and return them after those read before."""
+        """Record new keys and values (S, H, T, d), and return them appended to the earlier ones."""
         self.new = key_states, value_states
         rows = len(key_states)
         keys = [key.expand(rows, -1, -1, -1) for key, _ in self.before]
@@ -87,7 +87,7 @@ class AfterPieces(DynamicLayer):
         return torch.cat([*keys, key_states], dim=2), torch.cat([*values, value_states], dim=2)
 
     def get_seq_length(self) -> int:
-        """Return the number of tokens read before."""
+        """Return the number of cached tokens."""
         return sum(key.shape[2] for key, _ in self.before)
 
 
@@ -98,14 +98,14 @@ class TransformerReader:
     name: str
     module: nn.Module  # a transformers decoder without a head
     head: Head
-    tokenizer: Tokenizer  # that of the backbone, which cuts
+    tokenizer: Tokenizer  # of the backbone, with truncation
     pad_id: int
     context: int
     options: Mapping[str, bool]  # further arguments of the network
 
     @cached_property
     def _whole(self) -> Tokenizer:
-        """A tokenizer that cuts nothing."""
+        """The tokenizer without truncation."""
         tokenizer = copy.deepcopy(self.tokenizer)
         tokenizer.no_truncation()
         return tokenizer
@@ -120,22 +120,22 @@ class TransformerReader:
 
     @property
     def is_local(self) -> bool:
-        """Whether the tokens of an end depend on what is near alone: a Unigram model weighs all of a text."""
+        """True if the last tokens of a text depend only on the text near them; Unigram models weigh the whole text."""
         return not isinstance(self._whole.model, Unigram)
 
     @cached_property
     def _front(self) -> list[int]:
-        """The special tokens before every text; those after one are left out: the text goes on."""
+        """The special tokens before every text; those after it are left out, since the text is continued."""
         plain, marked = (self._whole.encode("a", add_special_tokens=special).ids for special in (False, True))
         return list(marked[: marked.index(plain[0])]) if plain and plain[0] in marked else []
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of each text, after the special tokens in front; nothing is cut."""
+        """Tokenise each text, with the special tokens in front and without truncation."""
         found = self._whole.encode_batch_fast(list(texts), add_special_tokens=False)
         return [self._front + encoding.ids for encoding in found]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return first character and end of each token of a text; of special tokens (0, 0)."""
+        """Return the first and end character of each token of a text; (0, 0) for special tokens."""
         return [(0, 0)] * len(self._front) + list(self._whole.encode(text, add_special_tokens=False).offsets)
 
     def text_of(self, tokens: Sequence[int]) -> str:
@@ -150,7 +150,7 @@ class TransformerReader:
         return padded([list(row) for row in rows], real, self.pad_id).to(device), torch.from_numpy(real).to(device)
 
     def read(self, ids: Tensor, real: Tensor, after: Earlier | None = None) -> tuple[Tensor, Earlier]:
-        """Read tokens (S, T), padded on the right; return outputs (S, T, D) and all that has been read."""
+        """Run tokens (S, T), padded on the right, after the cache; return states (S, T, D) and the longer cache."""
         pieces = after.pieces if after else ()
         begin = after.positions[:, None] if after else torch.zeros((1, 1), dtype=torch.int64, device=ids.device)
         seen = [piece.real.expand(len(ids), -1) for piece in pieces]
@@ -159,7 +159,7 @@ class TransformerReader:
         return states, Earlier((*pieces, KeptKeys(*keys, real)))
 
     def read_trees(self, trees: Sequence[TokenTree], after: Earlier) -> Tensor:
-        """Return outputs (n, D) at the nodes of all trees, which are a row each where the attention takes any mask."""
+        """Return the states (n, D) at the nodes of all trees; each tree is one row if the attention takes any mask."""
         config: Any = self.module.config
         if config._attn_implementation != NAME:
             return self._paths(trees, after)
@@ -175,7 +175,7 @@ class TransformerReader:
         return self._states(ids, mask, positions, after.pieces)[0][real]
 
     def _paths(self, trees: Sequence[TokenTree], after: Earlier) -> Tensor:
-        """Return what `read_trees` does, with a row for each path."""
+        """Compute `read_trees` with one row per path from a root to a leaf."""
         paths = [(row, path) for row, tree in enumerate(trees) for path in tree.paths]
         ids, real = self.padded([[trees[row].tokens[node - 1] for node in path] for row, path in paths])
         states, _ = self.read(ids, real, after.some([row for row, _ in paths]))
@@ -186,7 +186,7 @@ class TransformerReader:
     def _states(
         self, ids: Tensor, mask: Tensor, positions: Tensor, pieces: Sequence[KeptKeys]
     ) -> tuple[Tensor, tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
-        """Return outputs (S, T, D) and, per block, new keys and values; the mask is (S, K) or (S, 1, T, K)."""
+        """Return states (S, T, D) and, per block, new keys and values; the mask is (S, K) or (S, 1, T, K)."""
         config: Any = self.module.config
         layers = [
             AfterPieces([(piece.keys[number], piece.values[number]) for piece in pieces])

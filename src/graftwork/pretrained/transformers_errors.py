@@ -1,4 +1,4 @@
-"""Errors of transformers for a bad folder or file, as ours."""
+"""Conversion of the errors that transformers raises for a bad folder or file."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def whisper_encoder(network: Any) -> Chain:
 
 
 def _from_frames(network: Any, inputs: Inputs) -> Tensor:
-    """Return (S, T, D) of log-mel frames (S, bands, 2 T)."""
+    """Compute the embedding (S, T, D) of log-mel frames (S, bands, 2 T)."""
     heard = gelu(network.conv2(gelu(network.conv1(inputs["input_features"])))).transpose(1, 2)
     embedded: Tensor = heard + network.embed_positions.weight
     return embedded

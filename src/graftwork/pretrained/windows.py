@@ -1,7 +1,8 @@
-"""Tokenised words, each read at its first token; long texts are cut into overlapping windows.
+"""Tokenisation of texts that are given as words; long texts are cut into overlapping windows.
 
-A text longer than the backbone's maximum becomes several sequences; with a question, each begins with it (Devlin et al.
-2019, arXiv:1810.04805, section 4.2). A word is read in one of them: where its narrower side has the most context.
+A text longer than the backbone's maximum becomes several sequences, each behind the question, if there is one (Devlin
+et al. 2019, arXiv:1810.04805, section 4.2). The state of a word is that of its first token, in the window where the
+shorter of its two contexts is longest.
 """
 
 from __future__ import annotations
@@ -79,9 +80,10 @@ class Windowing:
         return question if len(tokens.ids) <= limit else question[: tokens.offsets[limit - 1][1]]
 
     def _read_words(self, windows: Sequence[Encoding]) -> list[dict[int, int]]:
-        """Return, per window of one example, a map position -> row of the rows read there.
+        """Return, per window of one example, token position -> row, for the rows whose state is taken there.
 
-        Without a question a row is a word. With one, row 0 is "no answer", read at the first token of the first window.
+        Without a question row i is word i. With one it is word i - 1, and row 0 is "no answer", whose state is that of
+        the first token of the first window.
         """
         starts = [self._words_of(window) for window in windows]
         kept: list[dict[int, int]] = [{} for _ in windows]
@@ -90,7 +92,7 @@ class Windowing:
         if len(windows) == 1:
             kept[0] |= {position: word + self.question for word, (position, _) in starts[0].items()}
             return kept
-        best: dict[int, tuple[int, int]] = {}  # word -> (room on its narrower side, minus the window)
+        best: dict[int, tuple[int, int]] = {}  # word -> (tokens on its shorter side, minus the window)
         for number, words in enumerate(starts):
             for word, (_, room) in words.items():
                 best[word] = max(best.get(word, (-1, 0)), (room, -number))
@@ -99,7 +101,7 @@ class Windowing:
         return [dict(sorted(rows.items())) for rows in kept]
 
     def _words_of(self, window: Encoding) -> dict[int, tuple[int, int]]:
-        """Map each word to its first token's position in the window and the tokens on its narrower side."""
+        """Map each word to its first token's position in the window and the number of tokens on its shorter side."""
         part = int(self.question)
         own = [place for place, sequence in enumerate(window.sequence_ids) if sequence == part]
         found: dict[int, tuple[int, int]] = {}

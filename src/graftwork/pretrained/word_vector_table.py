@@ -18,7 +18,7 @@ NEAR_AMONG = 50_000  # first words of the table, the frequent ones, compared wit
 
 @dataclass(frozen=True)
 class WordVectors:
-    """A table of V words, D numbers each. A word is looked up as written, then in lower case."""
+    """A table of V words with vectors of width D. A word is looked up as written, then in lower case."""
 
     words: Sequence[str]  # V of them, all different
     table: NDArray[np.float32]  # (V, D)
@@ -46,7 +46,7 @@ class WordVectors:
         return find(self.rows, word)
 
     def row_of(self, word: str) -> int:
-        """Return `row` of a word that must be known. Raises `DataError`."""
+        """Return the row of a word as `row` does. Raises `DataError` for an unknown word."""
         found = self.row(word)
         if found is None:
             near = nearest(word, self.words[:NEAR_AMONG])
@@ -71,7 +71,7 @@ class WordVectors:
     def neighbours(self, plus: Sequence[str], minus: Sequence[str] = (), count: int = 10) -> list[tuple[str, float]]:
         """Return the `count` nearest words by cosine to the sum of the directions of `plus` less those of `minus`.
 
-        The query words are excluded. With two and one it is 3CosAdd: king, woman less man (Mikolov et al. 2013,
+        The query words are excluded. Two words less one is 3CosAdd: king + woman - man (Mikolov et al. 2013,
         "Linguistic Regularities in Continuous Space Word Representations"). Raises `DataError`.
         """
         asked = [self.row_of(word) for word in (*plus, *minus)]

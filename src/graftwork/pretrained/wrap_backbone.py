@@ -28,7 +28,7 @@ from graftwork.registry import backbones
 NETWORK = "network"
 POOLINGS = ("mean", "first", "last")
 TORCH_ROLES: Mapping[str, str] = {"mlp.up": "linear1", "mlp.down": "linear2"}  # nn.TransformerEncoderLayer
-KNOWN_ROLES = (BERT_ROLES, LLAMA_ROLES, MBART_ROLES, TORCH_ROLES)  # the paths that roles are found by
+KNOWN_ROLES = (BERT_ROLES, LLAMA_ROLES, MBART_ROLES, TORCH_ROLES)  # common names of parts, role -> path
 
 
 def wrap_backbone(
@@ -49,12 +49,12 @@ def wrap_backbone(
     depend on the real tokens only. `tokenizer` is one of the library tokenizers, or a fast one of transformers.
 
     `blocks` is the path of its blocks, "encoder.layers.*": each takes states (S, T, D) first and returns the next ones,
-    which enter the next block. By default it is the longest list of modules of one class. `roles` maps roles
-    (`attention.query`, `mlp.down`, …) to paths inside a block, where adapters attach; by default usual names are found.
-    `embedding` is the path of the token embedding; by default the first one. `pad_id` is by default that of "[PAD]" or
-    "<pad>". Its identity is a hash of weights, tokenizer and structure.
+    which enter the next block. By default it is the longest `ModuleList` of one class. `roles` maps roles
+    (`attention.query`, `mlp.down`, …) to paths inside a block, where adapters attach; by default it finds common names.
+    `embedding` is the path of the token embedding; by default the first. `pad_id` is by default the id of "[PAD]" or
+    "<pad>". The backbone is identified by a hash of weights, tokenizer and structure.
 
-    Raises `ConfigError` for what can't be found, and for a name of this package's backbones.
+    Raises `ConfigError` for parts that can't be found, and for the name of a backbone of this package.
     """
     if pooling not in POOLINGS:
         raise ConfigError("unknown pooling", got=repr(pooling), expected=", ".join(POOLINGS))
@@ -80,7 +80,7 @@ def wrap_backbone(
     )
     _require_paths(layout, listed, roles or {})
     for part in network.modules():
-        if isinstance(part, nn.TransformerEncoder):  # it would ask blocks that are replaced, and cut the padding off
+        if isinstance(part, nn.TransformerEncoder):  # its fast path needs the original blocks and cuts padding off
             part.enable_nested_tensor = part.use_nested_tensor = False
     backbones.register_own(name, WrappedFamily(name, network, words.to_str(), layout, max_length, padding[0]))
     return name
@@ -100,7 +100,7 @@ class WrappedFamily:
     model_types: tuple[str, ...] = ()
 
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> TransformerBackbone:
-        """Return it with weights of its own. Raises `ConfigError` where fresh weights can't be drawn."""
+        """Open a copy of the network. Raises `ConfigError` if fresh weights are wanted and can't be drawn."""
         network = copy.deepcopy(self.network)
         if random_seed is not None:
             _draw_anew(network, random_seed, self.name)
@@ -129,14 +129,14 @@ class WrappedFamily:
 
 
 class WrappedNetwork(nn.Module):
-    """A network with the face of one of transformers."""
+    """A wrapped network with the interface of a transformers model."""
 
     def __init__(self, network: nn.Module, config: SimpleNamespace, blocks: str):
         super().__init__()
         self.network, self.config, self.blocks = network, config, blocks
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, output_hidden_states: bool = False) -> SimpleNamespace:
-        """(S, T), (S, T) -> the last states (S, T, D) and, if asked, those that enter every block, with the last."""
+        """(S, T), (S, T) -> the last states (S, T, D) and, on request, those that enter each block, then the last."""
         if not output_hidden_states:
             return SimpleNamespace(last_hidden_state=self.network(input_ids, attention_mask))
         entering: list[Tensor] = []
@@ -147,7 +147,7 @@ class WrappedNetwork(nn.Module):
 
 
 def _bits(tensor: Tensor) -> str:
-    """Return the sha256 of a tensor's numbers."""
+    """Return the sha256 of a tensor's bytes."""
     return hashlib.sha256(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
 
 
@@ -190,7 +190,7 @@ def _first_embedding(network: nn.Module) -> str:
 
 
 def _found_roles(blocks: list[nn.Module]) -> dict[str, str]:
-    """Return role -> path of the linear maps of usual names that every block has."""
+    """Return role -> path of the linear layers with common names that every block has."""
     found: dict[str, str] = {}
     for known in KNOWN_ROLES:
         for role, path in known.items():
@@ -208,7 +208,7 @@ def _linear(block: nn.Module, path: str) -> bool:
 
 
 def _require_paths(layout: Layout, blocks: list[nn.Module], roles: Mapping[str, str]) -> None:
-    """Raise `ConfigError` for roles that do not exist, or that are at no linear map of every block."""
+    """Raise `ConfigError` for an unknown role, or if its path is not a linear layer in every block."""
     for role, path in roles.items():
         if role not in ROLES or not all(_linear(block, path) for block in blocks):
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Writing of an open text backbone as a transformers folder, which `hf:FOLDER` opens with the same answers."""
+"""Writing of an open text backbone as a transformers folder, which `hf:FOLDER` opens with the same outputs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from graftwork.pretrained.model_folder import OWN_SETTINGS, WEIGHTS
 from graftwork.pretrained.stored_bits import STORED_AS, to_stored
 from graftwork.pretrained.transformer import TransformerBackbone
 
-ENCODER = "encoder."  # of an encoder-decoder, whose encoder alone is open: the name of it in the whole network
-ARCHITECTURES = {"bert": "BertModel"}  # of networks of our own, whose configuration does not name it
+ENCODER = "encoder."  # prefix of tensor names if only the encoder of an encoder-decoder is open
+ARCHITECTURES = {"bert": "BertModel"}  # of our own networks, whose configurations do not name a class
 
 
 def as_transformer(backbone: Backbone | None) -> TransformerBackbone:
-    """Return a backbone that can be written. Raises `ConfigError` for one of images or sounds, or one that writes."""
+    """Return `backbone` if it can be saved. Raises `ConfigError` for images, sounds, None, or one that writes."""
     if isinstance(backbone, TransformerBackbone) and not backbone.card.writes:
         return backbone
     named = "a module without a backbone" if backbone is None else f"backbone {backbone.card.id!r}"
@@ -40,7 +40,7 @@ def write_backbone(backbone: Backbone, folder: Path, *, stored_as: str | None = 
     Weights are `stored_as` "fp32", "fp16", "bf16" or "int8" (matrices only), by default in the dtype they have.
     config.json states that, and how texts are read: pooling, sequences per pair, length.
 
-    Raises `ConfigError` for a backbone of another sort, `StorageError`.
+    Raises `ConfigError` as `as_transformer` does, and `StorageError`.
     """
     opened = as_transformer(backbone)
     card, tensors = opened.card, tensors_of(opened)
@@ -53,7 +53,7 @@ def write_backbone(backbone: Backbone, folder: Path, *, stored_as: str | None = 
 
 
 def matrices_of(backbone: TransformerBackbone) -> list[str]:
-    """Return the names, as in `tensors_of`, of the weights of linear maps and embedding tables."""
+    """Return the names, as in `tensors_of`, of the weights of linear layers and embedding tables."""
     kinds, before = (nn.Linear, nn.Embedding), _before(backbone)
     return [f"{before}{path}.weight" for path, part in backbone.module.named_modules() if isinstance(part, kinds)]
 
@@ -65,7 +65,7 @@ def tensors_of(backbone: TransformerBackbone) -> dict[str, Tensor]:
 
 
 def _before(backbone: TransformerBackbone) -> str:
-    """Return what is before the names of an encoder's tensors in its encoder-decoder."""
+    """Return `ENCODER` for the encoder of an encoder-decoder, else ""."""
     module: Any = backbone.module
     inner = getattr(module.config, "is_encoder_decoder", False) or type(module).__name__.endswith("Encoder")
     return ENCODER if inner and not hasattr(module, "encoder") else ""
@@ -80,7 +80,7 @@ def config_of(backbone: TransformerBackbone) -> dict[str, Any]:
 
 
 def write_tokenizer(backbone: TransformerBackbone, folder: Path) -> None:
-    """Write tokenizer.json, which neither cuts nor pads, and what transformers needs to open it."""
+    """Write tokenizer.json, without truncation and padding, and the settings that transformers needs to open it."""
     tokenizer = copy.deepcopy(backbone.tokenizer)
     tokenizer.no_truncation()
     tokenizer.no_padding()

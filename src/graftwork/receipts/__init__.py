@@ -1,1 +1,1 @@
-"""Receipts of finished runs: verification, comparison and a checklist for papers."""
+"""Receipts (records of all that decides and describes a run): verification, comparison, a checklist for papers."""

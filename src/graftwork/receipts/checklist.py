@@ -45,7 +45,7 @@ class RunGroup:
 
     @property
     def positive(self) -> str | None:
-        """The class that f1 is of."""
+        """The class that f1 is computed for; None if there is none."""
         found: str | None = self.first["method"]["question"].get("positive")
         return found
 
@@ -123,7 +123,7 @@ def _data(receipt: Receipt) -> str:
 
 
 def _name(file: Mapping[str, Any]) -> str:
-    """Return a file's name without local folders, size and hash; for a hub data set its path and commit."""
+    """Format a file's name (without its folder), size and hash; for a hub data set, its path and commit."""
     if file["sha256"] is None:
         return f"{file['path']}{', commit ' + file['commit'] if 'commit' in file else ''}"
     return f"{file['path'].rpartition('/')[2]} ({number(file['bytes'])} bytes), sha256 {file['sha256']}"
@@ -146,7 +146,7 @@ def _splits(receipt: Receipt) -> str:
 
 
 def _drawn_splits(data: Mapping[str, Any]) -> list[str]:
-    """Return the splits that were drawn; a hub set's own splits have no file in older receipts, but are in the rule."""
+    """Return the drawn splits. In older receipts, a hub set's own splits have no file, but the rule mentions them."""
     rule, named = data["split_rule"], data["files"]
     found = {name for name, split in data["splits"].items() if f"{name} {split['rows']:,} rows from " in rule["made"]}
     return [] if rule["seed"] is None else sorted(set(data["splits"]) - set(named) - found)
@@ -162,7 +162,7 @@ def _settings(receipt: Receipt) -> str:
 
 
 def _chosen(row: RunGroup) -> str:
-    """List numbers and strings among the facts of the successful runs; equal values once."""
+    """List the numbers and strings that runs recorded as facts and that are no settings; equal values once."""
     told: dict[str, list[str]] = {}
     for receipt in row.finished:
         given = receipt["method"]["recipe"] | receipt["method"]["config"]

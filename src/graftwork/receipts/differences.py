@@ -166,7 +166,7 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 
 def _short_of_memory(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """Return the cuts due to low memory that only the second execution made, so that its batches round differently."""
+    """Return the splits of batches, due to low memory, that only the second execution made: they change rounding."""
     return [
         Difference("memory", SURROUNDINGS, _plain(old.get(name, "whole batches")), f"{name} {_plain(new[name])}")
         for name in (*IN_PARTS, "cuts")
@@ -202,8 +202,8 @@ def outcome_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
 
 
 def may_round(old: Mapping[str, Any], found: Sequence[Difference]) -> bool:
-    """Return whether different bits are legitimate: the surroundings differ, a GPU adds in any order, or memory ran
-    out in a frozen pass or in prediction. Data files with the same rows in other bytes don't count."""
+    """Return whether different bits are legitimate: the surroundings differ, a GPU adds in varying order, or low memory
+    split a frozen pass or a prediction. Data files with the same rows in other bytes don't count."""
     around = [one for one in found if one.group == SURROUNDINGS and not one.about.startswith(DATA_FILE)]
     numerics = numerics_of(old)
     return bool(around) or numerics["device"] != "cpu" or any(name in numerics for name in IN_PARTS)

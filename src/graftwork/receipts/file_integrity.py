@@ -141,7 +141,7 @@ def losses_of(folder: Path) -> list[float]:
 
 
 def predictions_of(folder: Path) -> dict[str, tuple[Any, list[float]]]:
-    """Return split and example id -> prediction and flat logits, or the numbers among other outputs.
+    """Return "SPLIT ID" of each example -> its prediction and its flat logits, or the numbers in other outputs.
 
     Raises `StorageError`.
     """
@@ -167,7 +167,7 @@ def first_other_step(folder: Path, again: Path) -> list[Difference]:
 def compared_predictions(folder: Path, again: Path, kind: str) -> dict[str, Any]:
     """Return the number of equal predictions, and the largest logit difference (None if the rows don't match).
 
-    With "numbers", if the outputs of the kind are no logits: then it is that of a number among these.
+    If the kind's outputs are not logits, the difference is that of the numbers in them, and the key "numbers" says so.
     """
     stored, found = predictions_of(folder) if (folder / "predictions.jsonl").is_file() else {}, predictions_of(again)
     same = sum(key in stored and stored[key][0] == prediction for key, (prediction, _) in found.items())

@@ -17,7 +17,7 @@ from graftwork.run.store import RunStore, read_result
 FEWEST_RUNS = 5  # minimum number of runs for a band
 COVERAGE = 0.95
 ROUNDING = 1e-12  # smaller differences of scores count as equal
-TOLERANCE = 0.01  # of a score without a band: a typical effect of the seed (Reimers & Gurevych 2017, D17-1035)
+TOLERANCE = 0.01  # for a score without a band: a typical effect of the seed (Reimers & Gurevych 2017, D17-1035)
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,17 @@ def row_of(root: Path, spec: RunSpec) -> list[tuple[Path, RunResult]]:
 
 
 def _is_in_row(own: RunSpec, spec: RunSpec) -> bool:
-    """Return whether `own` differs from `spec` at most in the seed. Seed 0 belongs to rows with any `held`."""
+    """Return whether `own` differs from `spec` at most in the seed. A run of seed 0 is in rows with any `held`."""
     alike = replace(own, seed=spec.seed, held=spec.held) == spec
     return alike and (own.held == spec.held or own.seed == 0)
 
 
 def held_against(others: list[float], recorded: float, found: float) -> tuple[Band, bool]:
-    """Return the band that decides whether a run's recorded score and that of its re-execution are consistent with the
-    `others` of its row, and the decision.
+    """Test whether a run's recorded score and that of its re-execution are consistent with `others`, the scores of the
+    other runs of its row; return the band that decides, and the result.
 
-    Each of the two must lie in the band of the others with the other one: a false score widens only the band that it is
-    part of, not the one that it is tested against.
+    Each of the two scores must lie in the band of the others and the other score. So a false score widens only the band
+    that it belongs to, not the one that it is tested against.
     """
     band, again = band_of([*others, recorded], recorded), band_of([*others, found], found)
     if band.holds(found) and not again.holds(recorded):

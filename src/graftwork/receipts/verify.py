@@ -381,7 +381,7 @@ def _threads(receipt: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:
-    """Report more threads than cores, with which the run is executed nevertheless, only slower."""
+    """Report a run with more threads than this machine has cores; it is still executed with them, only more slowly."""
     cores, threads = usable_cores() or 0, receipt["numerics"]["threads"]
     if threads <= cores:
         return []

@@ -46,7 +46,7 @@ def data_report(task: Any, *, backbone: str | None = None) -> dict[str, Any]:
     from graftwork.train.frozen_pass import FrozenStore
 
     told = Instruction.of(task)
-    told = None if told == Instruction() else told  # by itself an encoder reads as it does before its decoder
+    told = None if told == Instruction() else told  # without languages and a prefix the encoder alone is enough
     opened = reading_part(with_instruction(open_backbone(backbone, precision="fp32", writes=told is not None), told))
     require_reads(opened, dataset.task)
     return ShownJson({"task": described, **as_read_by(dataset, opened, FrozenStore())}, lines_in_python)

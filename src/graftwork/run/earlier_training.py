@@ -1,4 +1,4 @@
-"""The training of a stored run, for a method that is made of the trainings of another one."""
+"""Reuse of the training of a stored run by a method that combines trainings of another method."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from graftwork.train.wrapper_method import starts_alike
 
 
 def earlier_training(session: Session, spec: RunSpec, words: str, number: int) -> Training | None:
-    """Return the training of the run of the method `words` that is as `spec` but for its seed, higher by `number`.
+    """Return the training of the stored run like `spec`, but with the method `words` and a seed higher by `number`.
 
-    None if the session's store has no such run with its module, or if what it started from depends on its seed. The
-    time that it shared with other runs is not counted again, except for number 0.
+    None if the session's store has no such run with its module, or if its initial weights depend on the seed. Time of
+    work that it shared with other runs is counted for number 0 only.
     """
     method = parse_method(words)
     if spec.held or not starts_alike(method.method, session.backbone.card if session.backbone else None):
@@ -36,7 +36,7 @@ def earlier_training(session: Session, spec: RunSpec, words: str, number: int) -
 
 
 def began_alike(session: Session, run: RunResult) -> bool:
-    """Return whether a run of a method whose runs start alike did so: its head was fitted first, or it has none."""
+    """Return whether a run started from seed-independent weights: its head was fitted first, or it has none."""
     if isinstance(kinds.get(session.dataset.task.kind), WritesTexts):
         return True
     return bool(run.facts.get("head_start", {}).get("used", False))

@@ -52,7 +52,7 @@ class Evidence:
 class RowTally:
     """Per-example statistics (N, K) as distinct rows and indices, so that a draw of examples reduces to counts.
 
-    For right and wrong there are two distinct rows, whatever N.
+    An accuracy has two distinct rows, right and wrong, whatever N is.
     """
 
     rows: NDArray[np.float64]  # (U, K)

@@ -57,7 +57,7 @@ class Session:
     prices: Prices
     opened_by: OpenedBy | None = None
     max_memory: int | None = None  # memory limit of training, in bytes
-    cuts: Sequence[Cut] = ()  # cuts of batches, of the run that is repeated
+    cuts: Sequence[Cut] = ()  # cuts of batches that the run to be repeated has recorded
     runs_at_once: int = 1  # number of concurrent runs
     done: MemoEntry = field(default_factory=MemoEntry)  # seed-independent results
     tested: PooledOnce | None = None  # pooled test features, for runs over several data sets with one test split

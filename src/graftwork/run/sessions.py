@@ -1,4 +1,4 @@
-"""Sessions over all rows of the data or over those of a draw, on one backbone or several."""
+"""Sessions over all rows of the data, or over a draw (a part of the training rows), on one or several backbones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The store of runs: `runs/<id>/`, complete whenever it exists, because it is renamed into place last.
 
 Runs in progress have hidden entries beside it: `.<id>.claim`, a file locked by the process that executes the run, and
-the folder that it fills, with its heartbeat. The next process to lock the claim removes what a killed process left
-after: a folder whose heartbeat stopped, as some shared file systems grant a lock to everybody.
+the folder that it fills, with its heartbeat. The next process to lock the claim removes the folder of a killed process,
+but only if its heartbeat has stopped: some shared file systems grant a lock to every process.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RunStore:
             yield ours is not False
 
     def refuse(self, run_id: str, stamp: int | None) -> None:
-        """Record that another process executes the run, and the `stamp` of its result then: a later result counts.
+        """Record that another process executes the run, and the `stamp` of its result now: only a later result counts.
 
         `stamp` comes from `refused`, here or in another process of the same command.
         """
@@ -162,7 +162,7 @@ class RunStore:
     def _clean(self, run_id: str, now: float) -> bool:
         """Remove unfinished folders of this run; restore a failed run that was about to be replaced.
 
-        Return False, and leave all as it is, where a process lives that fills such a folder; `now` as in `is_alive`.
+        Return False and change nothing if a live process fills such a folder; `now` as in `is_alive`.
         """
         found = [(path, ON_THE_WAY.fullmatch(path.name)) for path in self.root.glob(f".{run_id}.*")]
         unfinished = [(path, name[3]) for path, name in found if name is not None and name[2] != "claim"]
@@ -281,7 +281,7 @@ def write_predictions(folder: Path, splits: Sequence[tuple[Split, Logits]], deco
 
 
 def read_logits(folder: Path, split: str, kind: Kind | None = None) -> Logits:
-    """Read the stored logits of one split, or outputs of the kind's own, in the data set's order.
+    """Read the stored logits of one split, or outputs of a kind with `OwnOutputs`, in the data set's order.
 
     Raises `StorageError`.
     """

@@ -79,8 +79,9 @@ def train(
     progress: Progress | None = None,
     **given: Unpack[GivenSettings],
 ) -> Run:
-    """Fit `method` to `task`, a `Task` or what `Task.from_data` takes, once. A run that is already in `runs` is reused,
-    also one with fewer threads. Without `progress` it is shown in a notebook or on a terminal (`silent`: nothing).
+    """Train `method` once on `task`, a `Task` or what `Task.from_data` takes; a run already in `runs` is reused, also
+    one with fewer threads. `learning_rate` None is the method's default. `progress` is called with the fraction done
+    and a text; None shows a bar in a notebook or on a terminal, `silent` nothing.
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """
@@ -96,7 +97,7 @@ def train(
 
 
 def unused_settings(task: Task, result: RunResult) -> tuple[str, ...]:
-    """Return the settings of the task's kind that a fit may use or not, and that this one did not use."""
+    """Return the optional settings of the task's kind that this run did not use."""
     given = [name for name in HEEDED if getattr(task.settings, name, None) is not None]
     return tuple(name for name in given if result.status == "ok" and name not in result.facts)
 
@@ -137,7 +138,7 @@ def train_in(session: Session, method: ConfiguredMethod, recipe: Recipe, seed: i
 
 
 def _as_it_was_run(session: Session, method: ConfiguredMethod, recipe: Recipe, seed: int) -> Session:
-    """Return the session with the thread count of an existing such run, at most its own; unchanged without one."""
+    """Return the session with the thread count of a stored run of this kind, at most its own; unchanged without one."""
     most = session.numerics["threads"]
     for threads in range(most, 0, -1):
         other = replace(session, numerics={**session.numerics, "threads": threads})

@@ -1,8 +1,9 @@
 """A worker process that executes runs one by one: `python -m graftwork.run.worker`, JSON lines in and out.
 
-The first input line is an `Opening`, every further one a run. The output is progress and warnings, then `done` with the
-run's id, whose receipt is in the store; or `held`, if another process executes it, with the stamp of its result then,
-which a later request for the run passes on as `refused`. An error outside a run ends the process.
+The first input line is an `Opening`, every further one requests a run. The output for a run is progress and warnings,
+then `done` with the run's id, whose receipt is in the store; or, if another process executes the run, `held` with the
+time stamp of its stored result, which a later request for the run passes back as `refused`. An error outside a run ends
+the process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`POST /v1/attention`: the attention weights between words of one text in heads of the bank's backbone or a task's."""
+"""`POST /v1/attention`: attention weights between the words of a text, in the bank's backbone or a task's network."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Attending:
 
 
 def network_of(bank: ServedTasks, task: str | None) -> Backbone:
-    """Return the network that answers a task, with its adapters; the frozen backbone for None.
+    """Return the network of a task, with its adapters; the frozen backbone for None.
 
-    Raises `ConfigError` for a method whose network is not the backbone with what was plugged into it or trained in it.
+    Raises `ConfigError` for a method whose network is not the backbone with adapters or trained weights.
     """
     if task is None:
         return bank.open_backbone()

@@ -18,9 +18,9 @@ SHORTEST = 16
 def read_token(path: Path) -> str:
     """Read the token, the only line of a file.
 
-    Raises `ConfigError` when it is no valid token, or when the file is this user's own and others may read it. Files
-    mounted by Kubernetes, systemd or docker are another's, or on a read-only file system: their modes are not ours.
-    Windows, where `os.geteuid` is missing, has no such modes.
+    Raises `StorageError`; `ConfigError` when it is no valid token, or when the file is this user's own and others may
+    read it. Modes are not checked for files of another user or on a read-only file system, as Kubernetes, systemd and
+    docker mount them, nor on Windows, which has no such modes and no `os.geteuid`.
     """
     with storage_errors(path), path.open("rb") as stream:
         facts = os.fstat(stream.fileno())

@@ -30,7 +30,7 @@ class Ticket:
     result: asyncio.Future[Answers]  # in the order of `pieces`
     weight: int  # tokens that it counts for while queued
     arrived: float
-    tell: Callable[[str], None] | None = None  # called in the thread of batches with the text so far, of one piece
+    tell: Callable[[str], None] | None = None  # called in the batching thread with the text of the only piece so far
     started: float | None = None  # when its first rows entered a batch
     taken: int = 0
     answers: Answers = field(default_factory=list)
@@ -44,9 +44,9 @@ class Ticket:
 class Batcher:
     """A bounded queue, first come first served, except that long requests share batches with later ones.
 
-    `compute` answers rows of any tasks, in order; it is called in one thread only, with what is told a row's text while
-    it is written, if a request of the batch wants that. `observe` is called after each
-    batch with its rows, tokens and seconds.
+    `compute` predicts rows of any tasks, in order. It is called in one thread only. Its second argument is a function
+    to call with a row's text while it is written, or None if no request of the batch wants that. `observe` is called
+    after each batch with its rows, tokens and seconds.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Batcher:
     def put(self, pieces: Sequence[Piece], tell: Callable[[str], None] | None = None) -> Ticket:
         """Queue a request's rows; called in the event loop. Raises `HttpRefusal`, 429, when the queue is full.
 
-        `tell` is called in the thread of batches with the text of a single row, while it is written.
+        `tell` is called in the batching thread with the text of a single row while it is written.
         """
         tokens = sum(piece.tokens for piece in pieces)
         result: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
@@ -182,9 +182,9 @@ class Batcher:
 
 
 def _told_by(owners: Sequence[Ticket]) -> Tell | None:
-    """Return what tells a text to the request that owns its row; None where no request wants to be told.
+    """Return a function that passes a row's text to the request that owns the row; None if no request wants it.
 
-    It ends the batch by `CancelledError` as soon as nobody waits for any of it.
+    It raises `CancelledError`, which ends the batch, as soon as no request waits for any row of it.
     """
     if all(ticket.tell is None for ticket in owners):
         return None

@@ -41,7 +41,7 @@ class Door(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Accept a connection. Beyond the limit the one without a request for longest is closed; else this one."""
+        """Accept a connection. Beyond the limit, close the one idle for longest, or this one if none is idle."""
         super().connection_made(transport)
         self._asked = self.loop.time()
         self._expect_head()

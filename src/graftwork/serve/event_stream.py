@@ -1,4 +1,4 @@
-"""Server-sent events: a text that is told while it is written, as one request hears it."""
+"""Server-sent events: the text that a task writes for one request, sent to the client while it is written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import time
 from collections.abc import AsyncIterator
 
 MEDIA = "text/event-stream"
-UNBUFFERED = {"X-Accel-Buffering": "no"}  # else nginx holds the events back until there are many
-HALF_CHARACTER = "\ufffd"  # at the end of a text: a character of which tokens are missing
+UNBUFFERED = {"X-Accel-Buffering": "no"}  # without it nginx holds back events until there are many
+HALF_CHARACTER = "\ufffd"  # ends a text whose last character is incomplete, as some of its tokens are missing
 
 
 def wants_events(accept: str) -> bool:
-    """Return whether a client that sends this header `Accept` reads events, and not JSON."""
+    """Return whether a client that sends this `Accept` header wants events instead of JSON."""
     named = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     return MEDIA in named and "application/json" not in named
 
@@ -24,7 +24,7 @@ def event(name: str, content: bytes) -> bytes:
 
 
 class TextListener:
-    """The text of one request: told in the thread of batches, heard in the event loop that it was made in."""
+    """The text of one request, passed from the batching thread to the event loop in which this object was made."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -32,16 +32,16 @@ class TextListener:
         self.heard = ""
 
     def tell(self, text: str) -> None:
-        """Take the text so far; called in any thread."""
+        """Pass the text so far to the event loop; called in any thread."""
         with contextlib.suppress(RuntimeError):  # the event loop has ended: no client is waiting
             self._loop.call_soon_threadsafe(self._texts.put_nowait, text)
 
     def end(self, _done: object) -> None:
-        """Note that nothing more will be told; called in the event loop."""
+        """Mark the end of the text; called in the event loop."""
         self._texts.put_nowait(None)
 
     async def pieces(self, deadline: float) -> AsyncIterator[str]:
-        """Yield what the text grows by, until its end. Raises `TimeoutError` at the deadline, a monotonic time."""
+        """Yield each addition to the text, until its end. Raises `TimeoutError` at the deadline, a monotonic time."""
         while True:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 text = await self._texts.get()
@@ -51,7 +51,7 @@ class TextListener:
                 yield piece
 
     def piece(self, text: str) -> str:
-        """Return what a text adds to what was heard; "" where it goes on otherwise."""
+        """Return what a text adds to what was sent before; "" if it does not begin with that."""
         if not text.startswith(self.heard):
             return ""
         added, self.heard = text[len(self.heard) :], text

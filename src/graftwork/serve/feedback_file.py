@@ -46,7 +46,7 @@ class FeedbackFile:
                 expected = f"at most {self.most_bytes:,} bytes"
                 raise HttpRefusal(507, "the feedback file is full", expected=expected, do="ask for another file")
             stream.seek(max(0, size - 1))
-            torn = size > 0 and stream.read(1) != b"\n"  # by another program
+            torn = size > 0 and stream.read(1) != b"\n"  # an incomplete line of another program is at the end
             try:
                 whole = b"\n" * torn + line
                 if stream.write(whole) != len(whole):

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers as pydantic models, which check what is sent and from which the schema is made."""
+"""Bodies of requests and responses as pydantic models, which validate requests and give the schema of the API."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ManyRows(BaseModel, extra="forbid", strict=True):
 class AttentionQuestion(BaseModel, extra="forbid", strict=True):
     """A text, and the block and the head whose attention weights are asked for, both counted from 0.
 
-    Without a head, of all heads of the block; with a task, of its adapted network.
+    Without `head`, all heads of the block are meant; with `task`, the network of that task instead of the backbone.
     """
 
     text: Given
@@ -71,7 +71,7 @@ class AttentionQuestion(BaseModel, extra="forbid", strict=True):
 
 
 class Feedback(BaseModel, extra="forbid", strict=True):
-    """The text or the pair that a task of labels or numbers answered, the right answer, and what was answered."""
+    """A text or pair that a task predicted, the right label or value, and the prediction."""
 
     task: Given
     text: Given | None = None

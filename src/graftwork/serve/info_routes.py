@@ -84,7 +84,7 @@ def task(service: Service, request: Request) -> Response:
 
 
 def examples_of(task: TaskEntry) -> list[dict[str, Any]]:
-    """Return the inputs of the task's self-test as a client may send them; none where they are files or not at hand."""
+    """Return the inputs of the task's self-test as a client may send them; none if they are files or can't be read."""
     try:
         stored = stored_examples(read_self_test(task.folder), task.folder)[:EXAMPLES]
     except (GraftworkError, OSError, KeyError, TypeError, ValueError):

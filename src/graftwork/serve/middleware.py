@@ -28,7 +28,7 @@ HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-stor
 
 
 class Gate:
-    """An ASGI application that wraps another one."""
+    """The outermost ASGI application: it checks the token, logs and counts, and turns errors into responses."""
 
     def __init__(self, inner: ASGIApp, service: Service, token: str, routes: list[str]):
         """`routes` are the known paths; all others are counted together."""
@@ -138,7 +138,7 @@ class Gate:
 
 
 def _origin(scope: Scope) -> dict[str, Any]:
-    """Return what the log says of where a request comes from: its id, taken over or made, its trace and its client."""
+    """Return the log fields about a request's origin: its client, its id (the client's or a new one) and its trace."""
     given = dict(scope["headers"])
     request_id, trace = given.get(b"x-request-id", b""), given.get(b"traceparent", b"")
     return {

@@ -154,7 +154,7 @@ def page() -> str:
 
 
 def document_routes() -> list[Route]:
-    """Return the routes of both, whose contents are built once."""
+    """Return the routes of `/openapi.json` and `/docs`, whose contents are built once."""
     policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
     return [
         fixed_route("/openapi.json", to_json(openapi()), {"Content-Type": "application/json"}),

@@ -37,7 +37,7 @@ def page_routes() -> list[Route]:
 
 
 def page_files() -> list[Traversable]:
-    """Return the page's files, of which the colours and their switch are those of the report."""
+    """Return the page's files; the report has the same colours.css and colours.js."""
     colours = (files("graftwork.compare") / name for name in ("colours.css", "colours.js"))
     return [*(files("graftwork.serve") / "page").iterdir(), *colours]
 

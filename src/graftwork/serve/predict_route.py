@@ -27,7 +27,7 @@ MANY_ANSWERS = 64
 
 
 async def predict(service: Service, request: Request) -> Response:
-    """Answer the rows of a request, in order, or one of them as events.
+    """Answer a request: with the predictions of its rows as JSON, in order, or with that of a single row as events.
 
     Raises `HttpRefusal`, and `ClientDisconnect` when the client has gone.
     """
@@ -137,7 +137,7 @@ def _rows(rows: Sequence[RequestRow], answers: Answers, cut: list[bool]) -> list
 
 
 def _withheld_if_unsure(piece: Piece, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer, withheld where its row asks for that. Raises `HttpRefusal` for one without a probability."""
+    """Return a prediction, withheld if it is below its row's threshold. Raises `HttpRefusal` without a probability."""
     if piece.threshold is None:
         return answer
     try:
@@ -147,7 +147,7 @@ def _withheld_if_unsure(piece: Piece, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _as_events(service: Service, request: Request, rows: Sequence[RequestRow], deadline: float) -> Response:
-    """Answer one row of one task as events. What is refused before the first of them is refused as elsewhere."""
+    """Answer one row of one task as events. An error before the first event is answered by its HTTP status."""
     pieces = [piece for row in rows for piece in row.pieces]
     if len(pieces) > 1:
         raise HttpRefusal(

@@ -29,7 +29,7 @@ class Piece:
     task: str
     example: Example
     tokens: int  # estimate
-    threshold: Threshold | None = None  # below which its answer is withheld
+    threshold: Threshold | None = None  # below which its prediction is withheld
 
 
 @dataclass(frozen=True)

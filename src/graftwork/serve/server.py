@@ -30,10 +30,10 @@ from graftwork.serve.server_limits import ServerLimits, connections_within
 from graftwork.serve.service import ServedTasks, Service, Watcher
 
 NOTICE_SECONDS = 1.0  # between "not ready" and closing the socket, so that load balancers notice
-END_SECONDS = 5.0  # then, in total, for the running batch and a bank change being loaded
+END_SECONDS = 5.0  # after that, in total, for the running batch and for a bank change that is being loaded
 BACKLOG = 2048  # connections waiting to be accepted
-ACCEPTED = 8  # of them at once: the more, the more descriptors a flood takes before it is refused
-SAME_SECONDS = 10.0  # between two log lines of the same trouble
+ACCEPTED = 8  # connections accepted at once: the more, the more descriptors a flood takes before it is refused
+SAME_SECONDS = 10.0  # least time between two log lines of the same trouble
 KERNELS = "32"
 SWITCH_SECONDS = 0.0001  # torch releases the GIL at every operation and waits at most this long for it
 
@@ -147,7 +147,7 @@ class Server:
         await self._uvicorn.serve(sockets=[self._listener])
 
     def _log_trouble(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log what went wrong in the event loop. Without descriptors it tries again and again: logged now and then."""
+        """Log an error of the event loop, the same one at most every `SAME_SECONDS`: some are repeated all the time."""
         error, now = context.get("exception"), time.monotonic()
         why = ": ".join(str(part) for part in (context["message"], error) if part)
         if now - self._troubles.get(why, -SAME_SECONDS) >= SAME_SECONDS:
@@ -233,7 +233,7 @@ def serve_bank(
 
 
 def open_served(folder: Path, device: str) -> ServedTasks:
-    """Open what is served: a bank, an exported one, or by itself a task module, a run's or an exported task.
+    """Open what is to be served: a bank, an exported bank, or one task (a task module, a run or an exported task).
 
     Raises as `Bank.open`, and for a task as `TaskModule.load`.
     """

@@ -39,7 +39,7 @@ class ServedTasks(Protocol):
 
     @property
     def tasks(self) -> Mapping[str, TaskEntry]:
-        """The tasks that it answers, by name."""
+        """The tasks that it serves, by name."""
 
     @property
     def card(self) -> BackboneCard | None:
@@ -54,10 +54,10 @@ class ServedTasks(Protocol):
         """Every stored version as `TASK@VERSION`. Raises `StorageError`."""
 
     def answers(self, rows: Sequence[tuple[str, Example]], tell: Tell | None = None) -> list[dict[str, Any]]:
-        """Answer rows of any tasks, in order; `tell` is told the texts of rows while they are written."""
+        """Predict rows of any tasks, in order; `tell` is called with the texts of rows while they are written."""
 
     def cut(self, rows: Sequence[tuple[str, GivenInputs]]) -> list[bool]:
-        """Return, per row, whether it is truncated."""
+        """Return, per row, whether it is too long and therefore truncated."""
 
     def refresh(self) -> BankChanges:
         """Load the changes of the folder."""
@@ -69,14 +69,14 @@ class ServedTasks(Protocol):
         """Return a task on its own. Raises `UnknownName`, `IncompatibleModule`, `StorageError`."""
 
     def open_backbone(self) -> Backbone:
-        """Return the backbone. Raises `ConfigError` where there is none to look into."""
+        """Return the backbone. Raises `ConfigError` if there is none to look into."""
 
 
 @dataclass(eq=False)
 class Service:
     """The bank, its request queue, and their state and measures."""
 
-    bank: ServedTasks  # answers in the thread of batches while the watcher's thread refreshes it
+    bank: ServedTasks  # predicts in the batching thread while the watcher's thread refreshes it
     limits: ServerLimits
     records: Records
     log_texts: bool = False

@@ -1,12 +1,12 @@
 """A task module as a network with the classifier that transformers puts on its architecture, where that is possible.
 
 Our own head is linear in the pooled states *scaled to unit mean square*. The classifiers of transformers do not scale,
-so most of our modules are none of theirs. Two are:
+so they can't express most of our modules. There are two exceptions:
 
-- a module whose head is theirs: that of `peft_lora`, trained here or imported;
-- one on ModernBERT, whose classifier has a layer norm. The states after its last norm, which has a gain g and no bias,
-  lie in the plane of all x with sum(x / g) = 0. A reflection turns this plane into that of the vectors with mean 0.
-  There a layer norm does just what our scaling does, and the reflection is taken back in the output layer.
+- a module whose head has their layers: one trained by `peft_lora`, here or elsewhere;
+- a module on ModernBERT, whose classifier has a layer norm. The states after its last norm, which has a gain g and no
+  bias, lie in the hyperplane sum(x / g) = 0. A reflection maps this hyperplane to the vectors with mean 0. For these a
+  layer norm equals our scaling, and the output layer undoes the reflection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from graftwork.train.loop import FittedModel
 
 MODERNBERT = "modernbert"
 POOLINGS = {"mean": "mean", "first": "cls"}  # ours -> ModernBERT's
-LARGE = 1024.0  # the norm's input is scaled by it, which changes nothing but that its epsilon no longer counts
+LARGE = 1024.0  # factor of the norm's input: it only makes the norm's epsilon negligible
 ELSEWHERE = "sentence_transformers and onnx take it"
 
 
@@ -40,7 +40,7 @@ class ClassifierWeights:
 
     backbone: TransformerBackbone
     weights: Mapping[str, Tensor]
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the configuration
+    settings: Mapping[str, Any] = field(default_factory=dict)  # entries of the configuration
 
 
 def no_classifier(module: TaskModule) -> str:
@@ -67,9 +67,9 @@ def no_classifier(module: TaskModule) -> str:
 
 
 def classifier_of_module(module: TaskModule) -> ClassifierWeights:
-    """Return the network with what was trained in its weights, and its classifier.
+    """Return the network with the trained changes merged into its weights, and its classifier.
 
-    Raises `ConfigError` for an adapter that turns out to be no change of weights.
+    Raises `ConfigError` for an adapter that can't be merged into the weights.
     """
     fitted: Any = module.fitted
     if isinstance(fitted, FittedModel) and isinstance(fitted.head, ClassifierHead):
@@ -123,7 +123,7 @@ def _modernbert(module: TaskModule) -> ClassifierWeights:
 
 
 def reflection(gain: Tensor) -> Tensor:
-    """Return the reflection (D, D) that turns the plane sum(x / gain) = 0 into that of the vectors with mean 0.
+    """Return the reflection (D, D) that maps the hyperplane sum(x / gain) = 0 to the vectors with mean 0.
 
     It is orthogonal and its own inverse. A gain (D,) of 0 means that x is 0 there.
     """

@@ -1,4 +1,7 @@
-"""Compression of a finished module: rungs are tried one on top of the other, and kept where the loss is shown small."""
+"""Compression of a trained task module by a ladder: a sequence of rungs, each of which is one compression.
+
+A rung is applied to the result of the rungs kept before it, and is kept if its loss of score is shown to be small.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,11 @@ from graftwork.ship.runtime_rung import runtime_rungs
 from graftwork.ship.unwrapped import unwrapped
 
 AIMS = ("speed", "bytes", "joules")
-Plan = Callable[[Sequence[tuple[str, float | None]]], None]  # of each rung its name, and seconds of training
+Plan = Callable[[Sequence[tuple[str, float | None]]], None]  # takes rungs and their training seconds
 
 
 def untold(rungs: Sequence[tuple[str, float | None]]) -> None:
-    """Tell no one what will be tried."""
+    """Do nothing: the default `plan` of `compress`."""
 
 
 @told_arguments
@@ -56,19 +59,20 @@ def compress(
 ) -> dict[str, Any]:
     """Make the task module `module` (or a run's) smaller or faster, and write it to the new `folder`.
 
-    Rungs are tried in turn, each on the module that the kept ones before it have made: exact ones first. One is kept if
-    it improves the aim ("speed", "bytes" or "joules"), and if its loss on validation is shown to be at most `allow`
-    points of the headline metric: the upper end of the one-sided 95 % interval of the paired difference from the
-    original. The test split is looked at once, for the module that is written. `rungs` names compressions, as
-    "merge" or "vocabulary:common=8000"; by default all that are on the ladder. With a `runtime`
-    ("onnx"), the ladder's last rungs export what the others made, in fp32 and in 8-bit integers, and the new folder is
-    the exported one, which opens like a module; the default ladder then leaves out what only stores numbers otherwise.
-    Before the first rung, `plan` is told what will be tried, and how many seconds each is trained, about.
-    `data` is the new place of the training file, if it was moved; `texts` a file of further inputs without labels.
+    Each rung of the ladder is one compression, applied to the result of the rungs kept before it. An exact rung is kept
+    unless it makes the module slower or larger. Any other is kept if it improves the aim ("speed", "bytes" or "joules")
+    and its loss on validation is shown to be at most `allow` points of the headline metric: by the upper end of the
+    one-sided 95 % interval, from a paired bootstrap, of the difference from the original. The test split is used once,
+    for the module that is written. `rungs` names compressions, as "merge" or "vocabulary:common=8000"; the default is
+    all of the ladder, exact ones first. With a `runtime` ("onnx"), the last rungs export the module in fp32 and in
+    8-bit integers; if one is kept, the new folder is an exported one, which opens like a module. The default ladder
+    then omits compressions that only store weights in fewer bits. `plan` is called before the first rung, with the
+    rungs and their estimated seconds of training. `data` is the new place of the training file, if it was moved;
+    `texts` a file of further inputs without labels.
 
     Returns JSON: the rungs tried, the price of the search, scores on test, and "module", the folder, or None where no
-    rung was kept: then nothing is written. Raises `ConfigError` for settings and modules that do not fit, `DataError`,
-    `StorageError` for a folder that exists or can't be written.
+    rung was kept and nothing was written. Raises `ConfigError` for settings and modules that do not fit, `DataError`
+    for a bad row, `StorageError` for a folder that exists or can't be written.
     """
     target, chosen = Path(folder), ladder(rungs, runtime)
     _require_settings(target, allow, aim)
@@ -93,12 +97,10 @@ def compress(
 
 
 def ladder(rungs: str | Sequence[str], runtime: str | None = None) -> list[tuple[str, Compression]]:
-    """Return label and compression of each rung named, as "merge" or "vocabulary:common=8000"; of none, of all.
+    """Return label and compression of each named rung, as "merge" or "vocabulary:common=8000"; without names, of all.
 
-    Those of the runtime are the last ones. What is exact comes first, then what trains, the cheapest first, then on
-    what that made what drops tokens and stores numbers otherwise.
-
-    Raises `UnknownName` or `ConfigError`.
+    All rungs are ordered by `ORDER`: exact ones first, then those that train, then those that drop tokens or store
+    weights in fewer bits. The rungs of the runtime come last. Raises `UnknownName` or `ConfigError`.
     """
     named = [(words, *chosen_settings(words, compressions)) for words in split_words(rungs)]
     if not named:
@@ -173,8 +175,8 @@ def score_on_test(original: TaskModule, made: TaskModule, dataset: Dataset) -> d
 def describe(
     original: TaskModule, made: TaskModule, dataset: Dataset, report: Mapping[str, Any], costs: Mapping[str, Any]
 ) -> None:
-    """Complete the description of a compressed module: its own scores, the held-out rows that it remembers, what it is
-    of, the `report` of its search, with the rungs "kept", and its price tag `costs`."""
+    """Complete the description of a compressed module: its scores, a summary of the held-out rows, its origin, the
+    `report` of the search, which has the rungs "kept", and its price tag `costs`."""
     from graftwork.core.method import Scorer, Setting
 
     task, kind, splits = dataset.task, kinds.get(dataset.task.kind), (dataset.validation, dataset.test)
@@ -194,7 +196,7 @@ def describe(
 
 
 def _costs(search: RungSearch, seconds: float) -> dict[str, Any]:
-    """Return the price tag of the module reached, with the `seconds` of the search; {} if the original has none."""
+    """Return the price tag of the current module, with the `seconds` of the search; {} if the original has none."""
     original, stage = search.original, search.stage
     if not original.description.get("costs"):
         return {}

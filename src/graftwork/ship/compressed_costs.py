@@ -1,11 +1,11 @@
-"""The price tag of a compressed module, made of that of its run."""
+"""The price tag (costs with units and grades) of a compressed module, derived from that of its run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-UNKNOWN = ("stored_parameters", "predict_flops")  # costs that were not measured anew
+UNKNOWN = ("stored_parameters", "predict_flops")  # costs that are not measured again
 SPEEDS = ("predict_per_second", "predict_latency_seconds")
 FOLLOWING = ("energy_joules", "co2e_grams", "money")  # costs that grow with the time, at the run's mean power
 
@@ -29,10 +29,10 @@ def with_search_cost(costs: Mapping[str, Mapping[str, Any]], seconds: float) -> 
 def compressed_costs(
     of: Mapping[str, Mapping[str, Any]], seconds: float, size: int, speed: float, latency: float
 ) -> dict[str, dict[str, Any]]:
-    """Return the price tag of a compressed module: its run's, with the compression charged and its own predictions.
+    """Return the price tag of a compressed module: the run's `of`, with `seconds` of compression and `size` in bytes.
 
-    Speed and latency are those of the run times the ratio that was measured in turn with the original, so that a busy
-    machine moves neither of them against the other.
+    `speed` and `latency` are ratios to the original, measured in alternation with it, so that other load on the machine
+    affects both alike. The run's own values are multiplied by them.
     """
     costs = with_search_cost(of, seconds)
     for name, ratio in zip(SPEEDS, (speed, latency), strict=True):
@@ -43,7 +43,7 @@ def compressed_costs(
 
 
 def without_speeds(of: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a price tag without the speed of its predictions, which is that of another program."""
+    """Return a price tag without prediction speed and latency, which were measured with another program."""
     return {**of, **_unknown(of, SPEEDS)}
 
 

@@ -26,7 +26,7 @@ class CompressionData:
 
     train: Split
     validation: Split
-    unlabelled: tuple[Example, ...] = ()  # further texts without labels, which a teacher may answer
+    unlabelled: tuple[Example, ...] = ()  # more texts without labels, for a teacher to predict
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Compressed:
 class Compression(Protocol):
     """One way of making a task module smaller or faster."""
 
-    EXACT: ClassVar[bool]  # True if no answer changes but by rounding
-    STORES: ClassVar[bool]  # True if only numbers are stored otherwise: a runtime has ways of its own for that
-    ORDER: ClassVar[int]  # place on the ladder of `compress`: exact ones first, then what trains, then what stores
-    LADDER: ClassVar[Entries]  # settings tried there, gentle ones first, one after the other; () for none
+    EXACT: ClassVar[bool]  # True if predictions change by rounding at most
+    STORES: ClassVar[bool]  # True if it only stores weights in fewer bits, which runtimes do in their own way
+    ORDER: ClassVar[int]  # position on the ladder of `compress`: exact ones, then training ones, then storing ones
+    LADDER: ClassVar[Entries]  # the settings that the ladder tries, in this order; () for none
 
     def unfit(self, module: TaskModule) -> str:
         """Return why this compression does not apply to `module`, or an empty string."""
@@ -51,7 +51,7 @@ class Compression(Protocol):
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
     ) -> Compressed:
-        """Write the compressed module to the new `folder`, with a self-test of its own answers.
+        """Write the compressed module to the new `folder`, with a self-test of its own logits.
 
         Raises `GraftworkError`; the caller removes what was written then.
         """
@@ -62,7 +62,7 @@ class Trains(Protocol):
     """A compression that trains a network, which takes minutes."""
 
     def passes(self, module: TaskModule, data: CompressionData) -> float:
-        """Return what that costs, about: the number of texts that `module` answers in the same time."""
+        """Estimate the cost of training, as the number of texts that `module` could predict in the same time."""
 
 
 def require_fit(name: str, compression: Compression, module: TaskModule) -> None:

@@ -1,4 +1,4 @@
-"""Costs as straight lines: what is paid once, plus so much for each prediction; and where two of them cross.
+"""Costs as straight lines over the number of predictions: a fixed part plus a part for each; and their crossings.
 
 Everything here is arithmetic on numbers that were measured elsewhere. A value that is unknown stays unknown.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from graftwork.core.meter import GRADES
 
-# How wide the band of a value is, by how the value is known: from value / factor to value x factor.
+# The band of a value by its grade, which is how the value is known: from value / factor to value x factor.
 BANDS = {
     "meter": 1.1,  # two runs of one program on one machine differ by some percent in time
     "counter": 1.05,  # the processor's energy counters; a count of bytes is exact
@@ -22,7 +22,7 @@ BANDS = {
 
 @dataclass(frozen=True)
 class Amount:
-    """A cost with its band: it lies from `low` to `high`, as far as its grade can say."""
+    """A cost with its uncertainty band, from `low` to `high`; its grade decides how wide the band is."""
 
     value: float | None  # None: unknown
     unit: str  # "s", "J", "g", a currency
@@ -45,7 +45,7 @@ class Amount:
 
 
 def sum_amounts(amounts: Iterable[Amount]) -> Amount:
-    """Return the sum of one or more amounts of one unit, graded as the worst that is not zero; unknown if one is.
+    """Return the sum of one or more amounts in one unit, unknown if one is; its grade is the worst of nonzero parts.
 
     Lows and highs are added: the parts may all be wrong in the same direction.
     """
@@ -73,14 +73,14 @@ class CostLine:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Two lines: below `at` predictions `below` is the cheaper one, above it `above`."""
+    """The crossing of two rows' lines: `below` is cheaper for fewer than `at` predictions, `above` for more."""
 
     unit: str
     below: str
     above: str
-    at: float | None  # None: they never cross, and `below` is never the dearer one
+    at: float | None  # None: they never cross, and `below` is never more expensive
     open_from: float | None  # from here to `open_to` the bands overlap: which is cheaper is open
-    open_to: float | None  # None: without end, or, if `open_from` is None too, nowhere
+    open_to: float | None  # None: there is no upper end; if `open_from` is None too, the bands never overlap
 
 
 def crossing(one: CostLine, other: CostLine) -> Crossing | None:
@@ -114,7 +114,7 @@ def _open(below: CostLine, above: CostLine) -> tuple[float | None, float | None]
 
 
 def _gap(high: CostLine, low: CostLine) -> tuple[float, float]:
-    """Return the top of one band over the bottom of the other: at 0 predictions, and its rise with each."""
+    """Return the upper end of one band minus the lower end of the other, as a line: (value at 0, slope)."""
     return (
         float(high.fixed.high or 0.0) - float(low.fixed.low or 0.0),
         float(high.each.high or 0.0) - float(low.each.low or 0.0),

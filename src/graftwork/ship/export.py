@@ -32,7 +32,7 @@ from graftwork.ship.unwrapped import unwrapped
 CHECKED = 256  # rows at most that are compared, of the validation split and then of the training split
 ALLOWED = 1e-4  # largest difference of a logit in fp32, times the largest logit if that is above 1
 MOST_CHANGED = 0.05  # share of predictions that 8-bit integers may change
-ALIKE = 0.1  # numbers, in standard deviations of the training targets, count as unchanged within this
+ALIKE = 0.1  # regression values count as unchanged within this many standard deviations of the training targets
 
 
 @told_arguments
@@ -47,13 +47,13 @@ def export(
     """Export a task module (or the folder of one, or of a run) to the new or empty `folder`, in the format `to`.
 
     The written files are run by the other tool's library on the self-test and up to 256 rows of the data that the
-    module was made with, where those are still in place; the folder appears only if the logits are those of the module
+    module was made with, if that data is still there; the folder appears only if the logits are those of the module
     in fp32. With `int8`, weights become 8-bit integers, and the result states the share of predictions that change.
-    A folder that Graftwork runs is timed in turn with the module, on up to 32 texts, for the price tag in its
-    description: `times_as_fast`. Returns what was compared, as JSON.
+    If Graftwork can run the format (`onnx`), the folder is timed in alternation with the module, on up to 32 texts: the
+    result has the ratio, `times_as_fast`, and the folder a price tag. Returns what was compared, as JSON.
 
-    Raises `ConfigError` for a module that doesn't fit the format, `IncompatibleModule` for other logits, `MissingExtra`
-    for a library that is not installed, `StorageError`.
+    Raises `ConfigError` for a module that doesn't fit the format, `IncompatibleModule` for differing logits,
+    `MissingExtra` for a library that is not installed, `StorageError`.
     """
     began, target = time.monotonic(), Path(folder)
     opened = module if isinstance(module, TaskModule) else TaskModule.load(module, device="cpu")
@@ -68,7 +68,7 @@ def export(
 def write_export(
     opened: TaskModule, folder: Path, to: str, int8: bool, progress: Progress = silent
 ) -> tuple[dict[str, Any], list[Example]]:
-    """As `export`, without a price tag: of one that says how fast the module is in torch, nothing is kept.
+    """Export as `export` does, but without timing and with an empty price tag: the module's own is for torch.
 
     Returns what was compared, and examples of the task: rows of the module's data, or else the self-test.
     """
@@ -96,7 +96,7 @@ def write_export(
 
 def _priced(module: TaskModule, folder: Path, examples: Sequence[Example], seconds: float) -> float:
     """Add the price tag to a folder that took `seconds` to export; return its speed as a multiple of the module's."""
-    with one_thread():  # which onnxruntime keeps
+    with one_thread():  # onnxruntime keeps the number that it is opened with
         exported = TaskModule.load(folder)
     speed = pace(module, exported, examples[:BATCH]).ratio
     latency = latency_ratio(module, exported, examples[:BATCH])
@@ -125,7 +125,7 @@ def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) ->
 
 
 def rows_to_compare(module: TaskModule) -> tuple[list[Example], int]:
-    """Return what is compared, and the number of rows of the module's data at its end."""
+    """Return the examples to compare, the last of them rows of the module's data, and the number of these rows."""
     tested = module.self_test_examples()
     data, _ = reopen_data(module.description.get("data"), module.task)
     rows = (
@@ -167,7 +167,7 @@ def same_logits(module: TaskModule, found: Logits, expected: Logits, to: str) ->
 
 
 def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tuple[float, float]:
-    """Return the largest difference and the largest expected output."""
+    """Return the largest difference of a logit and the largest expected logit. Raises `IncompatibleModule`."""
     kind = kinds.get(module.task.kind)
     if isinstance(kind, OwnOutputs):
         return kind.difference(found, expected), 1.0
@@ -183,7 +183,7 @@ def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tupl
 
 
 def changes(module: TaskModule, found: Logits, expected: Logits, to: str) -> dict[str, Any]:
-    """Return the share of predictions that differ, of how many, and the largest difference of a logit, as JSON."""
+    """Return the share of changed predictions, the number of all, and the largest difference of a logit, as JSON."""
     difference, _ = _apart(module, found, expected, to)
     kind = kinds.get(module.task.kind)
     one, other = (flat(kind.predictions(logits, module.task)) for logits in (found, expected))
@@ -230,7 +230,7 @@ def _seal(
 
 
 def self_test_of(module: TaskModule, examples: Sequence[Example], logits: list[Any]) -> dict[str, Any]:
-    """Return a self-test with these logits as JSON, and where answers are labels the answers that they mean."""
+    """Return a self-test as JSON: the examples, these logits and, for kinds with labels, the predictions."""
     test: dict[str, Any] = {"inputs": [stored_inputs(example) for example in examples], "logits": logits}
     if any(example.source is not None for example in examples):
         test["sources"] = [example.source for example in examples]

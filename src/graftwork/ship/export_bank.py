@@ -44,14 +44,14 @@ def export_bank(
 ) -> dict[str, Any]:
     """Export task modules on one backbone, by name, to the new or empty `folder`: the backbone is written once.
 
-    The logits of every task's self-test are compared, all tasks in joint batches. Adapters are written in fp16, and in
-    fp32 where that would change the logits by more than rounding in fp32 may. With `tasks_as` "int8" their matrices are
-    written as 8-bit integers, but of tasks where these change too many predictions. With `int8` the backbone's weights
+    The logits of every task's self-test are compared, all tasks in joint batches. Adapters are written in fp16, or in
+    fp32 for a task whose logits fp16 changes by more than the rounding of fp32. With `tasks_as` "int8" their matrices
+    are 8-bit integers, except in tasks where that changes too many predictions. With `int8` the backbone's weights
     become 8-bit integers, and the adapters' too unless `tasks_as` is "fp16". The result states for each task the share
     of predictions that 8-bit integers change, on the rows that `export` compares.
 
-    Raises as `export`, and `ConfigError` for a task that can't share a backbone, for tasks on different ones, and for
-    none.
+    Raises as `export`, and `ConfigError` for a task that can't share a backbone, for tasks on different backbones, and
+    for no task at all.
     """
     exporter = exporters.get(to)
     if not isinstance(exporter, ExportsBanks):
@@ -82,7 +82,7 @@ class _TaskExport:
         self.modules, self.folder, self.exporter, self.to = modules, folder, exporter, to
         tests = {name: one.self_test_examples() for name, one in modules.items()}
         self.tests: tuple[Tests, Tests] = tests, {name: [long_example(own[0])] for name, own in tests.items()}
-        self.logits: list[Mapping[str, Logits]] = []  # of both, as the self-tests are to tell them
+        self.logits: list[Mapping[str, Logits]] = []  # task -> logits, for each of `tests`
 
     def compared(self) -> dict[str, Any]:
         """Write the tasks and compare their logits; return what was compared. Raises `IncompatibleModule`."""
@@ -94,7 +94,7 @@ class _TaskExport:
             for name, one in self.modules.items()
             if not all(same_logits(one, some[name], own[name], self.to) for some, own in self._pairs(found))
         ]
-        if coarse:  # 11 bits are too few for their adapters
+        if coarse:  # the 11 significant bits of fp16 are too few for their adapters
             self.exporter.write_bank(self.modules, self.folder, dict.fromkeys(coarse, "fp32"))
             found = self._found()
         apart = [
@@ -106,7 +106,7 @@ class _TaskExport:
         return {"tasks": len(self.modules), "in_fp32": coarse, "texts": texts, "largest_difference": max(apart)}
 
     def with_adapters_in_8_bits(self, in_fp32: Sequence[str]) -> dict[str, Any]:
-        """Store adapters as 8-bit integers where these change few predictions; return task -> `changes`, and which."""
+        """Store adapters as 8-bit integers in tasks where few predictions change; return changes and exceptions."""
         small = dict.fromkeys(self.modules, "int8")
         self.exporter.write_bank(self.modules, self.folder, small)
         told = self._changes()
@@ -118,18 +118,18 @@ class _TaskExport:
         return {"adapters_int8": told, "not_in_int8": kept, "in_fp32": [name for name in kept if name in in_fp32]}
 
     def quantized(self) -> dict[str, Any]:
-        """Convert the graph; return task -> `changes`. Raises `IncompatibleModule` for the task that changes most."""
+        """Convert the backbone to 8-bit integers; return task -> `changes`. Raises `IncompatibleModule`."""
         if not isinstance(self.exporter, Quantizes):
             raise ConfigError(f"{self.to} is not written in 8-bit integers", do="omit --int8")
         self.exporter.quantize(self.folder)
         told = self._changes()
         worst = max(told, key=lambda name: told[name]["changed_predictions"])
         require_few(told[worst], str(self.modules[worst].folder), task=worst)
-        self.logits = self._found(apart=True)  # its activations are scaled by the largest of a batch
+        self.logits = self._found(apart=True)  # one task per batch: int8 activations are scaled by a batch's largest
         return told
 
     def sealed(self) -> dict[str, Any]:
-        """Return the self-test of each task, without that of the overlong text."""
+        """Return each task's self-test; under `LONG` it contains the self-test of an overlong text."""
         (own, long), (of_own, of_long) = self.tests, self.logits
         return {
             name: self_test_of(one, own[name], of_own[name].tolist())

@@ -42,37 +42,37 @@ class Opens(Protocol):
         """Open the folder, whose files have their recorded hashes; `description` is the content of graftwork.json."""
 
     def parts(self, folder: Path, description: Mapping[str, Any], examples: Sequence[Example]) -> dict[str, Any]:
-        """Return what the folder is made of, as JSON; `examples` are those of its self-test."""
+        """Return digests of the folder's parts, as JSON; `examples` are those of its self-test."""
 
     def changed_part(
         self, folder: Path, description: Mapping[str, Any], recorded: Mapping[str, Any], examples: Sequence[Example]
     ) -> str:
-        """Return which of the `recorded` parts is another now, or an empty string; asked where the self-test fails."""
+        """Return which of the `recorded` parts has changed, or an empty string; called if the self-test fails."""
 
 
 @runtime_checkable
 class ExportsBanks(Protocol):
-    """An exporter that writes many tasks on one backbone, which they share."""
+    """An exporter that can write many tasks together with the one backbone that they share."""
 
     def unfit_in_bank(self, module: TaskModule) -> str:
         """Return why `module` can't share a backbone with others in this format, or an empty string."""
 
     def write_bank(self, modules: Mapping[str, TaskModule], folder: Path, stored_as: Mapping[str, str]) -> None:
-        """Write the tasks by name over what is there, as `write` does one.
+        """Write all tasks, `modules` by name, as `write` writes one; files of an earlier call are overwritten.
 
-        `stored_as` says of a task that its adapters are stored in "fp32" or "int8"; those of the others are in fp16.
+        `stored_as` maps a task to "fp32" or "int8", the type of its stored adapters; all others are stored in fp16.
         """
 
     def bank_logits(
         self, folder: Path, wanted: Mapping[str, Sequence[Example]], apart: bool = False
     ) -> Mapping[str, Logits]:
-        """Return each task's logits of its examples, run by the other tool's library.
+        """Return each task's logits for its examples, computed by the other tool's library.
 
-        Rows of all tasks share batches, unless tasks are to be answered `apart`.
+        Rows of all tasks share batches; with `apart`, each task has batches of its own.
         """
 
     def bank_parts(self, folder: Path, tests: Mapping[str, Sequence[Example]]) -> tuple[Any, Mapping[str, Any]]:
-        """Return the parts that all tasks share, and each task's own, as `Opens.parts`, given their self-tests."""
+        """Return digests of the shared parts and of each task's own parts, as `Opens.parts`; `tests`: self-tests."""
 
 
 @runtime_checkable
@@ -80,4 +80,4 @@ class Quantizes(Protocol):
     """An exporter whose folders can be converted to 8-bit integers."""
 
     def quantize(self, folder: Path) -> None:
-        """Replace the weights in the written `folder` by 8-bit integers, and mend what its README.md says of them."""
+        """Replace the weights in the written `folder` by 8-bit integers, and record that in its description."""

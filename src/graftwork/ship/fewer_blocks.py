@@ -1,4 +1,4 @@
-"""A shallower copy of a network: some of its blocks, with all else (Sanh et al. 2019, arXiv:1910.01108)."""
+"""A shallower network: it keeps some of the blocks and all other layers (Sanh et al. 2019, arXiv:1910.01108)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftwork.pretrained.transformer import TransformerBackbone
 
 
 def spread(blocks: int, kept: int) -> list[int]:
-    """Return the numbers of `kept` of `blocks` blocks at even distances, the lowest one first: 0, 2, 4 of six."""
+    """Return the indices of `kept` evenly spaced blocks out of `blocks`, from 0 upwards: [0, 2, 4] for 3 of 6."""
     return [place * blocks // kept for place in range(kept)]
 
 
@@ -39,7 +39,7 @@ def tell(network: Any, sizes: dict[str, Any]) -> None:
 
 
 def with_new_card(backbone: TransformerBackbone, how: dict[str, Any], **card: Any) -> TransformerBackbone:
-    """Return the backbone of a changed network: its card says what it has now."""
+    """Return `backbone` with a card for its changed network: the sizes in `card`, and a revision derived from `how`."""
     numbers = sum(parameter.numel() for parameter in backbone.module.parameters())
     revision = digest({"from": backbone.card.revision, **how})
     new = dataclasses.replace(backbone.card, revision=revision, parameters=numbers, **card)

@@ -1,4 +1,4 @@
-"""Feed-forward parts of fewer columns: those that the loss depends on least are removed (Michel et al. 2019,
+"""Pruning of feed-forward layers: the columns that the loss depends on least are removed (Michel et al. 2019,
 arXiv:1905.10650, there for attention heads)."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from graftwork.targets.linear_head import PooledHead
 from graftwork.train.answer_order import batches
 
 UP, DOWN = "mlp.up", "mlp.down"
-SIZES = ("intermediate_size", "hidden_dim", "d_ff", "encoder_ffn_dim")  # names of the number of columns
+SIZES = ("intermediate_size", "hidden_dim", "d_ff", "encoder_ffn_dim")  # what configurations call the number of columns
 ROWS = 512  # examples that the importance is measured on, at most
 
 
@@ -42,7 +42,7 @@ def unprunable(backbone: TransformerBackbone) -> str:
 
 
 def _maps(backbone: TransformerBackbone, role: str) -> list[Any]:
-    """Return the linear maps of a role, block by block."""
+    """Return the linear layers with a role, block by block."""
     return list(backbone.sites(role).values())
 
 
@@ -60,9 +60,10 @@ def _size_name(backbone: TransformerBackbone) -> str:
 
 
 def importance(network: FoldedNetwork, task: Task, train: Split) -> list[Tensor]:
-    """Return, per block, how much the loss of an example changes to first order without each column, (F,).
+    """Return, per block, the importance (F,) of each column: the change of the loss to first order if it is removed.
 
-    That is |sum over positions of activation x gradient|, summed over examples.
+    It is |sum over positions of activation x gradient|, summed over up to `ROWS` examples (Molchanov et al. 2017,
+    arXiv:1611.06440).
     """
     backbone, kind = network.backbone, kinds.get(task.kind)
     model = Model(backbone, kind, task, towers_of(backbone.card.towers, train.examples[0]))
@@ -72,7 +73,7 @@ def importance(network: FoldedNetwork, task: Task, train: Split) -> list[Tensor]
     encoded, targets = backbone.encode(examples), torch.from_numpy(flat(train.targets[: len(examples)]))
     downs = _maps(backbone, DOWN)
     found = [torch.zeros(down.weight.shape[1]) for down in downs]
-    first = _maps(backbone, UP)[0].requires_grad_(True)  # so that all that is after it has a gradient
+    first = _maps(backbone, UP)[0].requires_grad_(True)  # so that everything after it has a gradient
     entering: list[tuple[int, Tensor]] = []
 
     def keep(number: int, given: Sequence[Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""The network of a task module with all that was trained written into its weights, and the linear layer on top."""
+"""A task module as one plain network: trained changes are folded into the weights, and the head is one linear layer."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from graftwork.targets.linear_head import PooledHead
 from graftwork.train.loop import FittedModel
 from graftwork.train.probe import Probe
 
-ENDING_IN_BLOCKS = (  # nothing is after the last block: cut lower, their output is the states there
+ENDING_IN_BLOCKS = (  # no layer follows the last block: cut after block k, the network outputs the states of block k
     "bert", "ernie", "electra", "roberta", "xlm-roberta", "camembert", "data2vec-text", "distilbert", "mpnet",
 )  # fmt: skip
-KEPT_FACTS = ("blind", THRESHOLDS_FACT)  # of the answers, whatever method gives them
+KEPT_FACTS = ("blind", THRESHOLDS_FACT)  # facts about the predictions that hold for any method
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class FoldedNetwork:
 
 
 def elsewhere(module: TaskModule) -> str:
-    """Return "; onnx takes it" for a module that answers from the states of its network, else an empty string."""
+    """Return "; onnx takes it" if the module predicts from the states of a network, else an empty string."""
     return "; onnx takes it" if module.backbone is not None and isinstance(module.fitted, ReadsStates) else ""
 
 
 def unfoldable(module: TaskModule) -> str:
-    """Return why the module isn't a network with a linear layer on its output, or an empty string."""
+    """Return why the module can't be one network with a linear layer on its output, or an empty string."""
     fitted: Any = module.fitted
     try:
         as_transformer(module.backbone)
@@ -66,7 +66,7 @@ def unfoldable(module: TaskModule) -> str:
 
 
 def _mixing(probe: Probe, method: str) -> str:
-    """Return why the probe doesn't read the output of one network, or an empty string."""
+    """Return why the probe's input is not the output of a (possibly cut) network, or an empty string."""
     if int(probe.shares.bool().sum()) != 1 or float(probe.shares[probe.depth]) != 1.0:
         return f"its {method} reads a mix of blocks"
     card, output = probe.backbone.card, probe.shares.numel() - 1
@@ -76,7 +76,7 @@ def _mixing(probe: Probe, method: str) -> str:
 
 
 def not_mergeable(fitted: FittedModel, method: str) -> str:
-    """Return which adapters of a fitted model are no change of weights, or an empty string."""
+    """Return which adapters of a fitted model can't be folded into weights, or an empty string."""
     odd = {type(one).__name__ for one in fitted.adapters.values() if not isinstance(one, Folds)}
     return f"what {method} trained is no change of weights: {', '.join(sorted(odd))}" if odd else ""
 
@@ -85,7 +85,7 @@ def not_mergeable(fitted: FittedModel, method: str) -> str:
 def folded_network(module: TaskModule) -> FoldedNetwork:
     """Return the module's network with its adapters folded in; its logits equal the module's but for rounding.
 
-    Raises `ConfigError` for a module whose adapters are no change of weights (bottlenecks, prefixes, prompts).
+    Raises `ConfigError` for a module whose adapters can't be folded into weights (bottlenecks, prefixes, prompts).
     """
     reason = unfoldable(module)
     if reason:
@@ -108,7 +108,7 @@ def folded_network(module: TaskModule) -> FoldedNetwork:
 def merged_network(module: TaskModule, fitted: FittedModel) -> TransformerBackbone:
     """Return a copy of the network of `module`, whose fitted model is given, with its adapters in the weights.
 
-    Raises `ConfigError` for an adapter that turns out to be no change of weights.
+    Raises `ConfigError` for an adapter that can't be folded into the weights.
     """
     places: dict[str, Any] = dict(fitted.adapters)
     own = as_transformer(module.backbone if places else fitted.model.backbone).copy()  # one without hooks
@@ -122,11 +122,11 @@ def merged_network(module: TaskModule, fitted: FittedModel) -> TransformerBackbo
 
 
 def own_network(module: TaskModule) -> tuple[TransformerBackbone, LinearHead | None]:
-    """Return a copy of the module's network that may be changed, and its head; None where its delta stays as it is.
+    """Return a copy of the module's network that may be changed, and its head, or None if the delta is kept.
 
-    What can be folded in is. Else adapters, prompts or a mix of blocks stay in the delta, on a copy of the frozen
-    network: `save_standalone` without a head keeps them. Raises `ConfigError` for a network with weights of its own
-    that can't be folded.
+    A module is folded if it can be and is no probe. Otherwise its adapters, prompts or mix of blocks stay in the
+    delta, on a copy of the frozen network, and `save_standalone` is to be called without a head. Raises `ConfigError`
+    for a network with trained weights of its own that can't be folded.
     """
     fitted: Any = module.fitted
     if not unfoldable(module) and not isinstance(fitted, Probe):
@@ -139,7 +139,7 @@ def own_network(module: TaskModule) -> tuple[TransformerBackbone, LinearHead | N
 
 
 def unchangeable(module: TaskModule) -> str:
-    """Return why `own_network` has none, or an empty string."""
+    """Return why `own_network` can't return a network, or an empty string."""
     try:
         as_transformer(module.backbone)
     except ConfigError as error:

@@ -1,4 +1,5 @@
-"""Texts invented from given ones, for a teacher to answer where there are few (Tang et al. 2019, arXiv:1903.12136)."""
+"""Data augmentation for distillation: texts made from given ones, for a teacher to predict (Tang et al. 2019,
+arXiv:1903.12136)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ import numpy as np
 
 from graftwork.core.example import Example
 
-REPLACED, DROPPED, CUT = 0.15, 0.1, 0.25  # share of words replaced, and dropped; of texts cut to a stretch
-SHORTEST = 3  # words of a stretch, at least
+REPLACED, DROPPED, CUT = 0.15, 0.1, 0.25  # shares: of words replaced, of words dropped, of texts cut to a part
+SHORTEST = 3  # words of such a part, at least
 
 
 def invent_examples(examples: Sequence[Example], times: int, seed: int) -> tuple[Example, ...]:
-    """Return `times` further examples for each: words replaced by ones of other texts or dropped, or a stretch of it.
+    """Return `times` new examples for each given one: words are replaced or dropped, or a text is cut to a part.
 
-    A word replaces others as often as it occurs. Of examples with several texts each is changed by itself.
+    Replacements are drawn from the words of all examples, by frequency. Each text of an example is changed separately.
     """
     random = np.random.default_rng(seed)
     words = np.array([word for example in examples for given in example.inputs.values() for word in _words(given)])
@@ -29,7 +30,7 @@ def invent_examples(examples: Sequence[Example], times: int, seed: int) -> tuple
 
 
 def readable(inputs: Mapping[str, Any]) -> bool:
-    """Return whether every input is a text or the words of one, of which others can be invented."""
+    """Return whether every input is a text or a list of words, from which others can be made."""
     return all(isinstance(given, str | tuple) for given in inputs.values())
 
 

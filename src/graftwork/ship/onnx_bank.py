@@ -1,9 +1,9 @@
-"""Many tasks on one backbone as one ONNX graph: adapters are inputs of it, heads are beside it.
+"""Many tasks on one backbone as one ONNX graph: adapters are inputs of the graph, heads are stored outside of it.
 
-The graph takes a row of tokens, the slot of each row's task, and the stacked weights of all tasks' adapters; at an
-adapted place every row passes the weights of its own slot. It gives pooled features, or the states of words, at the
-depths that the tasks' heads read. Slot 0 has weights of zero, which change nothing. Weights are expanded to fp32 inside
-the graph, for the rows of a batch.
+The inputs of the graph are tokens, the slot of each row's task, and the stacked weights of all tasks' adapters; at each
+adapted place a row is adapted by the weights of its slot. The outputs are pooled features, or the hidden states of
+words, at the depths that the tasks' heads use. Slot 0 has weights of zero, which change nothing. Weights are expanded
+to fp32 inside the graph, for the rows of a batch.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def unfit_in_bank(module: TaskModule) -> str:
 
 @dataclass
 class ShelfPlan:
-    """The places, and the shapes and types of stored weights, that the adapters of some tasks have in common."""
+    """A shelf: tasks whose adapters have the same places, and stored weights of the same shapes and types."""
 
     number: int
     how: dict[str, type[Stacks]]  # place -> class of adapters
-    like: Arrays  # "place|weight" -> that of the first task
+    like: Arrays  # "place|weight" -> an array of this shape and type: the first task's
     tasks: list[str] = field(default_factory=list)
 
 
@@ -111,7 +111,7 @@ def shelves_of(modules: Mapping[str, TaskModule], weights: Mapping[str, Arrays])
 
 
 def head_of(module: TaskModule) -> Arrays:
-    """Return the head: weight (C, P), bias (C,), and the shares (L + 1,) of the depths it reads."""
+    """Return the head: weight (C, P), bias (C,), and the shares (L + 1,) of the depths it uses."""
     fitted, backbone = module.fitted, module.backbone
     assert backbone is not None
     if isinstance(fitted, Probe):
@@ -125,7 +125,7 @@ def head_of(module: TaskModule) -> Arrays:
 
 
 def outputs_of(modules: Mapping[str, TaskModule]) -> list[tuple[int, bool]]:
-    """Return the (depth, whether states of words) pairs that the heads read."""
+    """Return the outputs that the heads need, sorted: (depth, whether states of words or pooled features)."""
     return sorted(
         {
             (int(depth), kinds.get(module.task.kind).per_word)
@@ -136,7 +136,7 @@ def outputs_of(modules: Mapping[str, TaskModule]) -> list[tuple[int, bool]]:
 
 
 class BankNetwork(nn.Module):
-    """The backbone, with places where each row passes the adapters of its slot."""
+    """The backbone, with hooks at the adapted places that adapt each row by the weights of its slot."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class BankNetwork(nn.Module):
 
 
 class RowAdapters(nn.Module):
-    """At one place, the adapters that the rows' slots choose from a shelf that is an input of the graph."""
+    """The adapters of one place: each row's slot selects its weights from a shelf, which is an input of the graph."""
 
     def __init__(self, given: dict[str, Tensor], shelf: ShelfPlan, place: str, how: type[Stacks]):
         super().__init__()
@@ -191,9 +191,9 @@ class RowAdapters(nn.Module):
 
 
 def write_bank(modules: Mapping[str, TaskModule], folder: Path, stored_as: Mapping[str, str]) -> None:
-    """Write the graph of all tasks, the tokenizer, and of each task its description and its weights.
+    """Write the graph of all tasks, the tokenizer, and the description and the weights of each task.
 
-    Adapters are stored, and given to the graph, in fp16, but those that are `stored_as` "fp32" or "int8", by task.
+    Adapters are stored, and given to the graph, in fp16, except for tasks that `stored_as` maps to "fp32" or "int8".
     """
     first = next(iter(modules.values()))
     backbone = first.backbone

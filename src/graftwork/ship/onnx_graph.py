@@ -24,16 +24,16 @@ ROWS, LENGTH, ANSWERS = "rows", "length", "answers"  # names of the free dimensi
 
 
 class TracedTask(nn.Module):
-    """The network of a task, from its inputs in this order to logits (B, C), or (W, C) of words."""
+    """The network of a task as a function of the tensors `names`, in order: logits (B, C), or (W, C) of words."""
 
     def __init__(self, fitted: ReadsStates, backbone: Backbone, towers: int, names: Sequence[str]):
         super().__init__()
         self.fitted, self.backbone, self.towers, self.names = fitted, backbone, towers, tuple(names)
         own = [value for value in vars(fitted).values() if isinstance(value, nn.Module)]
-        self.parts = nn.ModuleList([*own, backbone.module])  # so that their weights are the graph's
+        self.parts = nn.ModuleList([*own, backbone.module])  # registered, so that their weights become the graph's
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        """Compute the logits from inputs of (S, T)."""
+        """Compute the logits from inputs (S, T)."""
         inputs = dict(zip(self.names, tensors, strict=True))
         depth = self.fitted.depth
         states = () if depth is None else states_up_to(self.backbone, inputs, depth, self.towers)
@@ -47,17 +47,17 @@ def write_graph(
     path: Path,
     others: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write `network` as a graph, traced on `inputs`: of their dimensions all but rows and length are fixed.
+    """Write `network` as an ONNX graph, traced on `inputs`, of which only the rows and the length may vary later.
 
-    `outputs` are the names of its outputs, in order, and those of their free dimensions, from the first on; `others`
-    are those of inputs that have other free dimensions than rows and length. Raises `ConfigError` where the network
-    computes something that ONNX has no operator for.
+    `outputs` maps each output, in order, to the names of its leading dimensions that may vary; `others` does so for
+    inputs in which other dimensions than rows and length vary. Raises `ConfigError` where the network computes
+    something that ONNX has no operator for.
     """
     free = {name: {0: ROWS, 1: LENGTH} for name in inputs}
     free |= {name: dict(enumerate(dimensions)) for name, dimensions in [*outputs.items(), *(others or {}).items()]}
-    told = io.StringIO()  # the whole graph, where it can't be written
+    told = io.StringIO()  # torch prints the whole graph if it can't write it
     with torch.no_grad(), tracing_context(), warnings.catch_warnings(), redirect_stdout(told), redirect_stderr(told):
-        warnings.simplefilter("ignore")  # about the values of shapes, which the comparison of logits checks
+        warnings.simplefilter("ignore")  # about shapes taken as constants: the comparison of logits finds wrong ones
         try:
             torch.onnx.export(
                 network.eval(),
@@ -67,7 +67,7 @@ def write_graph(
                 output_names=list(outputs),
                 dynamic_axes=free,
                 opset_version=OPSET,
-                dynamo=False,  # which takes three times as long, and can't look at the values of constants
+                dynamo=False,  # the other exporter takes three times as long, and can't look at the values of constants
             )
         except (RuntimeError, TypeError, ValueError) as error:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Hashes of the parts of an export to ONNX, recorded in its self-test: if that fails, they tell which part has changed.
+"""Digests of the parts of an export to ONNX, recorded in its self-test: if that fails, they show which part changed.
 
 Imports no torch.
 """
@@ -24,8 +24,8 @@ from graftwork.ship.onnx_tasks import HEAD, TASKS
 
 MASK = "attention_mask"
 POOLINGS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
-MOST_AT_EDGE = 0.005  # share of a matrix's numbers that equal its largest; honest ones have a handful
-LISTED = 2  # weights at most that a message names
+MOST_AT_EDGE = 0.005  # share of a matrix's values at its largest magnitude, above which it counts as saturated
+LISTED = 2  # maximum number of weights that a message names
 
 
 def parts_of(folder: Path, description: Mapping[str, Any], examples: Sequence[Example]) -> dict[str, Any]:
@@ -34,14 +34,14 @@ def parts_of(folder: Path, description: Mapping[str, Any], examples: Sequence[Ex
 
 
 def parts_of_task(folder: Path, reader: Mapping[str, Any], name: str, examples: Sequence[Example]) -> dict[str, Any]:
-    """Return the parts of a task of an exported bank, but those of the graph that all share."""
+    """Return the parts of a task of an exported bank, without the graph, which all tasks share."""
     return _read(folder, reader, read_json(folder / TASKS / f"{name}.json"), examples) | _weights_of_task(folder, name)
 
 
 def changed_part(
     folder: Path, description: Mapping[str, Any], recorded: Mapping[str, Any], examples: Sequence[Example]
 ) -> str:
-    """Return which part of an exported task is another than recorded, or an empty string."""
+    """Return which part of an exported task differs from what was recorded, or an empty string."""
     found = _read(folder, description["export"]["reader"], description, examples)
     return _other_reading(found, recorded) or changed_graph(
         folder, recorded.get("graph", {}), len(description["task"]["labels"]), str(description["backbone"]["pooling"])
@@ -51,7 +51,7 @@ def changed_part(
 def changed_task(
     folder: Path, export: Mapping[str, Any], name: str, recorded: Mapping[str, Any], examples: Sequence[Example]
 ) -> str:
-    """Return which part of a task of an exported bank is another than recorded, or an empty string."""
+    """Return which part of a task of an exported bank differs from what was recorded, or an empty string."""
     told = read_json(folder / TASKS / f"{name}.json")
     found = _read(folder, export["reader"], told, examples) | _weights_of_task(folder, name)
     if reading := _other_reading(found, recorded):
@@ -66,10 +66,10 @@ def changed_task(
 
 
 def changed_graph(folder: Path, recorded: Mapping[str, Any], outputs: int, pooling: str) -> str:
-    """Return how the graph is another than recorded, or an empty string; `outputs` is the head's number of logits."""
+    """Return how the graph differs from what was recorded, or an empty string; `outputs` is the number of logits."""
     try:
         model = _model(folder)
-    except MissingExtra:  # onnxruntime runs without onnx, which alone can look into a graph
+    except MissingExtra:  # onnxruntime runs without the package onnx, which is needed to read a graph
         return ""
     found = _parts(model)
     if not recorded or found == recorded:
@@ -147,7 +147,7 @@ def _arrays(model: Any) -> Iterator[NDArray[Any]]:
 
 
 def _mark(array: NDArray[Any]) -> list[str]:
-    """Return a digest of an array, and a sum of its bytes that is the same in any order of its numbers."""
+    """Return a digest of an array, and a sum of its bytes that does not depend on the order of its values."""
     content = np.ascontiguousarray(array)
     shape = str(content.shape).encode()
     whole = hashlib.sha256(shape + content.tobytes()).hexdigest()[:16]

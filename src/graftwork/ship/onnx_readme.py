@@ -59,7 +59,7 @@ SEQUENCES = {  # roles -> (arguments of the program, a row, a sequence, how the 
     ("words",): ("WORD WORD …", "word", "a list of words", "[sys.argv[1:]]"),
 }
 APART = "a text; those of a pair follow each other"
-ANSWER = {  # kind -> how logits become answers
+ANSWER = {  # kind -> code that prints predictions from logits
     "classification": 'print(*[TASK["labels"][best] for best in found.argmax(axis=1)], sep="\\n")',
     "tagging": 'print(*[TASK["labels"][best] for best in found.argmax(axis=1)])',
     "multilabel": 'for row in found:\n    print(*[label for label, logit in zip(TASK["labels"], row) if logit > 0])',
@@ -76,7 +76,7 @@ print(*[labels[best] for best in (chances @ costs).argmin(axis=1)], sep="\\n")
 
 
 def example_of(module: TaskModule) -> str:
-    """Return the program; it prints an answer per text. One for questions about passages prints logits alone."""
+    """Return example.py, which prints a prediction per input, or the logits of a kind that is not in `ANSWER`."""
     usage, row, sequence, given = SEQUENCES.get(module.roles, SEQUENCES["words",])
     apart = len(module.roles) > 1 and module.backbone is not None and module.backbone.card.towers == 2
     sequence = APART if apart else sequence

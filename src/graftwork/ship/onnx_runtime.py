@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-PASS_COST = 256  # what another pass of the graph costs, in positions of padding
+PASS_COST = 256  # cost of one more run of the graph, in positions of padding
 
 
 @dataclass
@@ -49,7 +49,7 @@ class OnnxNetwork:
     def _run(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         try:
             return np.asarray(self.session.run(None, arrays)[0], dtype=np.float64)
-        except Exception as error:  # its classes of errors are made at run time, and have no common one
+        except Exception as error:  # its error classes are made at run time and have no common base
             raise IncompatibleModule(
                 "onnxruntime can't run the graph",
                 where=GRAPH,
@@ -58,7 +58,7 @@ class OnnxNetwork:
             ) from error
 
     def cut(self, examples: Sequence[Example]) -> int:
-        """Return how many of these are truncated."""
+        """Return how many of these examples are truncated."""
         return self.reader.encode(examples).cut if examples else 0
 
     def delta(self) -> Mapping[str, NDArray[Any]]:
@@ -111,7 +111,7 @@ def open_session(graph: Path) -> InferenceSession:
     options.log_severity_level = 3  # errors only
     try:
         return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its classes of errors are made at run time, and have no common one
+    except Exception as error:  # its error classes are made at run time and have no common base
         raise IncompatibleModule(
             f"onnxruntime can't open {graph.name}",
             where=str(graph.parent),
@@ -121,7 +121,7 @@ def open_session(graph: Path) -> InferenceSession:
 
 
 def thread_count() -> int:
-    """Return the number of threads: what `--threads` told torch, or else the cores that this process may use."""
+    """Return the number of threads: that of torch (`--threads`) if it is imported, else the cores of this process."""
     import sys
 
     torch = sys.modules.get("torch")

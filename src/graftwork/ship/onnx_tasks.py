@@ -1,4 +1,7 @@
-"""Many tasks of one ONNX graph, answered in joint batches by onnxruntime. Imports no torch."""
+"""Many tasks of one ONNX graph, predicted in joint batches by onnxruntime. Imports no torch.
+
+A shelf stacks the adapters of tasks that have equal shapes; a slot is the place of one task's adapters on a shelf.
+"""
 
 from __future__ import annotations
 
@@ -30,21 +33,21 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 Arrays = dict[str, NDArray[Any]]
-WEIGHT, BIAS, SHARES = "head.weight", "head.bias", "head.shares"  # in the file of a task
+WEIGHT, BIAS, SHARES = "head.weight", "head.bias", "head.shares"  # arrays in the file of a task
 HEAD = (WEIGHT, BIAS, SHARES)
-SCALE_OF = "|scale"  # ends the name of what each row or column of a matrix of 8-bit integers is multiplied by
+SCALE_OF = "|scale"  # ends the name of the factors, one per row or column, of a matrix of 8-bit integers
 TASKS = "tasks"  # the folder of the tasks' files: NAME.json and NAME.safetensors
 TYPES = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(int8)": np.int8}
-TINY = 1e-12  # smallest length that a feature is divided by, as torch's `normalize`
+TINY = 1e-12  # smallest norm that features are divided by, as in torch's `normalize`
 
 
 def slot_name(shelf: int) -> str:
-    """Return the name of the graph's input with the slot of each row on a shelf, (S,)."""
+    """Return the name of the graph's input (S,) that holds each row's slot on a shelf."""
     return f"slot_{shelf}"
 
 
 def stack_name(shelf: int, weight: str) -> str:
-    """Return the name of the input with the stacked weights "place|weight" of a shelf, (K, …)."""
+    """Return the name of the graph's input (K, …) that holds a shelf's stacked weights; `weight` is "place|weight"."""
     return f"shelf_{shelf}|{weight}"
 
 
@@ -55,7 +58,7 @@ def output_name(depth: int, words: bool) -> str:
 
 @dataclass(frozen=True)
 class GraphTask:
-    """A task: its head, and the shelf and slot of its adapters; -1 and 0 without any."""
+    """A task: its head, and the shelf and slot of its adapters (-1 and 0 if it has none)."""
 
     roles: tuple[str, ...]
     facts: Mapping[str, Any]
@@ -64,7 +67,7 @@ class GraphTask:
     slot: int = 0
 
     def logits(self, read: Mapping[str, NDArray[Any]], towers: int, words: bool) -> NDArray[np.float64]:
-        """Return (B, C), or (W, C), from the features (S, R) or (W, D) of its rows at the depths that it reads."""
+        """Return logits (B, C), or (W, C), from the features (S, R) or (W, D) of its rows at the depths it reads."""
         shares = self.head[SHARES]
         depths = np.flatnonzero(shares).tolist()
         joined = sum(float(shares[depth]) * _joined(read[output_name(depth, words)], towers) for depth in depths)
@@ -73,7 +76,7 @@ class GraphTask:
 
 
 def _joined(pooled: NDArray[Any], towers: int) -> NDArray[Any]:
-    """As `core.model.join_towers`."""
+    """Return the input of the head, (B, P) or (W, D): `core.model.join_towers` in NumPy."""
     length = np.maximum(np.linalg.norm(pooled, axis=-1, keepdims=True), TINY)
     unit: NDArray[Any] = pooled / length * np.float32(pooled.shape[-1] ** 0.5)
     if towers == 1:
@@ -82,7 +85,7 @@ def _joined(pooled: NDArray[Any], towers: int) -> NDArray[Any]:
 
 
 class GraphOfTasks:
-    """The open graph, the tasks that were asked so far, and stacks with room for the adapters of all. Thread-safe."""
+    """The open graph, the tasks read so far, and stacks with room for the adapters of all tasks. Thread-safe."""
 
     def __init__(self, session: InferenceSession, reader: TextReader, folder: Path, shelves: Sequence[Sequence[str]]):
         self.session, self.reader, self.folder = session, reader, folder
@@ -125,12 +128,12 @@ class GraphOfTasks:
         return GraphTask(tuple(told["roles"]), told["facts"], {part: arrays[part] for part in HEAD}, shelf, slot)
 
     def logits(self, wanted: Mapping[str, Sequence[Example]]) -> dict[str, Logits]:
-        """Return each task's logits of its examples; rows of all tasks share batches. Raises as `read`."""
+        """Return each task's logits for its examples; rows of all tasks share batches. Raises as `read`."""
         tasks = {name: self.read(name) for name in wanted}
         routes = {name: (one.shelf, one.slot) if one.slot else None for name, one in tasks.items()}
         tokens = tokens_of(self.reader, wanted, {name: one.roles for name, one in tasks.items()}, routes)
         parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in wanted}
-        order: dict[str, list[int]] = {name: [] for name in wanted}  # units answered by each part
+        order: dict[str, list[int]] = {name: [] for name in wanted}  # numbers of the units in `parts`, in their order
         for batch in with_little_padding(tokens.sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE, PASS_COST):
             units = [tokens.units[number] for number in sorted(batch.tolist())]
             for name, (found, answered) in self._answer(tokens, units).items():
@@ -144,7 +147,7 @@ class GraphOfTasks:
         return whole
 
     def _answer(self, tokens: TaskTokens, units: Sequence[Unit]) -> dict[str, tuple[NDArray[np.float64], list[int]]]:
-        """Run one batch; return each task's logits and the numbers of the units answered."""
+        """Run one batch; return each task's logits and the numbers of its units."""
         own = [list(tokens.sequences(unit)) for unit in units]
         sequences = [sequence for listed in own for sequence in listed]
         arrays: Arrays = dict(self.reader.arrays(tokens.merged, sequences))

@@ -1,4 +1,4 @@
-"""The rows of a price at scale: the methods of a board, a task module, or a run, each with its price tag."""
+"""The rows of a cost calculation, each with its price tag: methods of a board (a comparison), a module, or a run."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from graftwork.module.module_place import module_folder
 from graftwork.ship.compressed_costs import with_search_cost
 
 BOARD, RESULT = "leaderboard.json", "result.json"
-ROUNDING = 1e-9  # of a score beside that of the majority class
+ROUNDING = 1e-9  # tolerance when a score is compared with that of the majority class
 
 
 @dataclass(frozen=True)
 class PricedRow:
-    """One way of answering, with the price tag of a run of it."""
+    """A method or module to be priced, with the price tag (the costs) of one run."""
 
     name: str
     costs: Mapping[str, Mapping[str, Any]]  # cost -> value, unit, grade
     metric: str = ""
     score: float | None = None  # a fraction, on test
     above_floor: bool = True  # scores above the majority class, as far as a board tells
-    runs: int = 1  # runs that were made of it: the search for it, as far as a board tells
+    runs: int = 1  # runs of it on the board, failed ones too: all are charged as its training
     method: Mapping[str, Any] = field(default_factory=dict)  # its name and hyper-parameters
 
     @property
     def pretrained(self) -> bool:
-        """Return whether it is on a pretrained network, and so has a share in its pre-training."""
+        """Return whether it uses a pretrained network, and so bears a share of the cost of pre-training."""
         made = configured_from(self.method).method
         return made.uses_backbone and not getattr(made, "FRESH_WEIGHTS", False)
 
@@ -45,7 +45,7 @@ class PricedSource:
 
     rows: tuple[PricedRow, ...]
     left_out: tuple[tuple[str, str], ...] = ()  # name, reason
-    search_seconds: float | None = None  # really spent on the whole board; None: unknown, or no board
+    search_seconds: float | None = None  # wall time of the whole comparison; None: unknown, or no board
     chosen: str = ""  # method that the board says to use
 
 
@@ -116,7 +116,10 @@ def _of_board(board: Mapping[str, Any]) -> PricedSource:
 
 
 def _compressed(methods: Sequence[Mapping[str, Any]], shipped: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of compressed modules with the runs of their methods, of which one was compressed, once."""
+    """Yield the rows of compressed modules, charged for all runs of their methods.
+
+    A row's costs are multiplied by its runs, so the seconds of the one compression are divided by them.
+    """
     made = {row["method"]: row["n_seeds"] + row["n_failed"] for row in methods}
     for row in shipped:
         runs = made[row["of"]]
@@ -125,7 +128,7 @@ def _compressed(methods: Sequence[Mapping[str, Any]], shipped: Sequence[Mapping[
 
 
 def _floor(board: Mapping[str, Any], metric: str) -> float:
-    """Return the score of the majority class: boards of older versions have it in its row only."""
+    """Return the score of the majority class, which older boards have only in the row of that method."""
     rows = [row["scores"][metric]["mean"] for row in board["rows"] if row["method"] == "majority" and row["scores"]]
     known = [*rows, board.get("majority")]
     return float(next((score for score in known if score is not None), -math.inf))

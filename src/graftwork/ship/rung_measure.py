@@ -26,9 +26,9 @@ from graftwork.pretrained.open_backbone import FRESH, backbone_folder
 from graftwork.registry import kinds, metrics
 from graftwork.run.score_interval import Evidence, RowTally, weigh_together
 
-CERTAINTY = 0.95  # of the one-sided interval of a loss
+CERTAINTY = 0.95  # confidence level of the one-sided interval of a loss
 BATCH, REPEATS, ROWS_TIMED = 32, 5, 256
-ANSWERS = 15  # single ones that are timed
+ANSWERS = 15  # single predictions that are timed
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class ScoreLoss:
     """The loss of score by a compression, as fractions: positive if the compressed module is worse."""
 
     score: float  # of the compressed module
-    mean: float  # the module's score less it
-    most: float  # the loss that is not exceeded, with a certainty of 95 %
+    mean: float  # the original's score minus the compressed module's
+    most: float  # upper end of the one-sided 95 % interval of the loss
 
     def as_json(self) -> dict[str, float]:
         """Return it as JSON."""
@@ -46,16 +46,16 @@ class ScoreLoss:
 
 @dataclass(frozen=True)
 class RelativeSpeed:
-    """The speed of a module beside that of the one it was made of, measured in turn on the same texts."""
+    """The speed of a module relative to the one it was made from, timed in alternation on the same texts."""
 
     ratio: float  # predictions per processor second, as a multiple of the original's
-    joules_ratio: float | None = None  # energy of a prediction, as a share of the original's; None: not read
+    joules_ratio: float | None = None  # energy of a prediction, as a share of the original's; None: not measured
 
 
 def loss_of(task: Task, split: Split, before: Logits, after: Logits) -> ScoreLoss:
-    """Return the loss by the headline metric, from a paired bootstrap over the rows.
+    """Return the loss of the headline metric, with its bound from a paired bootstrap over the rows.
 
-    Rows that are all answered alike do not show that no other would be: of N rows without a loss the bound is
+    N rows without a changed prediction do not prove that there is no loss, so the bound is never below
     1 - 0.05^(1/N), about 3/N.
     """
     first, second = evidence(task, split, before, after)
@@ -64,30 +64,31 @@ def loss_of(task: Task, split: Split, before: Logits, after: Logits) -> ScoreLos
 
 
 def evidence(task: Task, split: Split, *logits: Logits, by: str = "") -> list[Evidence]:
-    """Return the evidence for each of `logits`, on the same draws of rows, by the metric `by`: the headline metric if
-    none is named."""
+    """Return, for each of `logits`, the score and its bootstrap draws, from the same resampled rows; `by` names the
+    metric, by default the headline metric."""
     kind, metric = kinds.get(task.kind), metrics.get(by or task.metrics[0])
     tallies = [RowTally.of(metric.statistics(split.targets, kind.predictions(one, task), task)) for one in logits]
     return weigh_together([(tally, metric) for tally in tallies])
 
 
 def least_shown(rows: int) -> float:
-    """Return the smallest loss, a fraction, that so many rows can show not to be exceeded: where all are alike."""
+    """Return the lowest bound on the loss, a fraction, that so many rows can show: if no prediction changes."""
     return float(1 - (1 - CERTAINTY) ** (1 / rows))
 
 
 def rows_needed(allowed: float) -> int:
-    """Return the number of rows without a loss that show one of at most `allowed`, a fraction above 0."""
+    """Return how many rows without a changed prediction show a loss of at most `allowed`, a fraction above 0."""
     return 1 if allowed >= 1 else int(np.ceil(np.log(1 - CERTAINTY) / np.log(1 - allowed)))
 
 
 def pace(
     original: TaskModule, compressed: TaskModule, examples: Sequence[Example], joules: bool = False
 ) -> RelativeSpeed:
-    """Time both in turn on each batch, of 32 texts of near-equal lengths, with one thread.
+    """Return the speed of `compressed` relative to `original`, timed in alternation on batches of 32 texts of similar
+    length, with one thread.
 
-    Time is that of the processor, which other programs do not change; of five repeats the median ratio is taken. With
-    `joules` the processor's counters are read too: raises `ConfigError` where they can't be.
+    Times are processor times, which other programs hardly affect; the result is the median ratio of five repeats. With
+    `joules` the processor's energy counters are read too; raises `ConfigError` if they can't be.
     """
     if joules and not read_zones():
         raise ConfigError(
@@ -112,8 +113,8 @@ def pace(
 
 
 def latency_ratio(original: TaskModule, compressed: TaskModule, examples: Sequence[Example]) -> float:
-    """Return the processor time of one answer as a share of the original's: one thread, a text of median length, the
-    median of as many as `ANSWERS` in turn."""
+    """Return the processor time of one prediction, a text of median length with one thread, as a share of the
+    original's: the median of `ANSWERS` ratios, timed in alternation."""
     one = [sorted(examples, key=words_in)[len(examples) // 2]]
     pairs = []
     with one_thread():
@@ -126,7 +127,7 @@ def latency_ratio(original: TaskModule, compressed: TaskModule, examples: Sequen
 
 
 def _spent(module: TaskModule, batch: Sequence[Example]) -> tuple[float, float | None]:
-    """Return processor seconds and joules of answering a batch."""
+    """Return processor seconds and joules of predicting a batch."""
     mark, began = (time.monotonic(), read_zones()), time.process_time()
     module.fitted.logits(batch)
     return time.process_time() - began, joules_since(mark)
@@ -134,7 +135,7 @@ def _spent(module: TaskModule, batch: Sequence[Example]) -> tuple[float, float |
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread; a network of onnxruntime keeps the number that it was opened with."""
+    """Compute with one thread; an onnxruntime session keeps the number of threads that it was opened with."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -144,7 +145,7 @@ def one_thread() -> Iterator[None]:
 
 
 def stored_with_backbone(module: TaskModule) -> int:
-    """Return the bytes of the module's files and, where it does not carry it, of its backbone's."""
+    """Return the bytes of the module's files, plus those of the backbone's files if it does not contain them."""
     own = _bytes_in(module.folder)
     told = module.description["backbone"]
     if told is None or told["id"] == CARRIED or is_exported(module.folder):

@@ -1,4 +1,4 @@
-"""The search over compressions: each is tried on what the kept ones before it have made."""
+"""The search over compressions, called rungs: each is tried on the result of the rungs kept before it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from graftwork.ship.rung_measure import (
 )
 from graftwork.ship.unwrapped import unwrapped
 
-FEWER, FASTER = 0.99, 1.02  # a rung that changes the aim by less is not worth a loss
-NO_SLOWER = 0.9  # an exact rung's speed, as a share: less than this is not within the measurement
-NO_LARGER = 1.05  # its bytes
+FEWER, FASTER = 0.99, 1.02  # a rung that improves the aim by less (bytes; speed or energy) is not kept
+NO_SLOWER = 0.9  # an exact rung is slower if its relative speed is below this; a smaller change may be noise
+NO_LARGER = 1.05  # an exact rung is larger if its relative size is above this
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A module on the ladder: the original, or one that was made by the rungs so far."""
+    """A module in the search: the original, or what rungs have made of it."""
 
     module: TaskModule
     pace: RelativeSpeed
@@ -49,7 +49,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class RungTried:
-    """One line of the table."""
+    """A rung that was tried, with its verdict and measurements: one line of the report."""
 
     rung: str  # the compression with its settings, as typed
     verdict: str  # "kept", or why it is not
@@ -86,26 +86,26 @@ class RungSearch:
     def __post_init__(self) -> None:
         self.watch, began = Stopwatch(), time.monotonic()
         self.before: Logits = self.original.fitted.logits(self.data.validation.examples)
-        self.per_text = (time.monotonic() - began) / len(self.data.validation.examples)  # seconds of an answer
-        self.base = self.original  # what rungs are applied to: the stage, or what an exported one was made of
+        self.per_text = (time.monotonic() - began) / len(self.data.validation.examples)  # seconds per prediction
+        self.base = self.original  # what rungs are applied to: the stage's module, or the one it was exported from
         joules = 1.0 if self.aim == "joules" else None
         self.original_bytes = stored_with_backbone(self.original)
         self.stage = Stage(self.original, RelativeSpeed(1.0, joules), self.original_bytes)
 
     def foreseen(self, compression: Compression) -> float | None:
-        """Return the seconds that a rung trains, about, or None for one that isn't trained or won't be tried."""
+        """Estimate the seconds of training of a rung; None if it does not train or will not be tried."""
         if compression.unfit(self.original) or self._hopeless(compression) or not isinstance(compression, Trains):
             return None
         return compression.passes(self.original, self.data) * self.per_text
 
     def _hopeless(self, compression: Compression) -> bool:
-        """Return whether minutes of training would be for nothing: no loss could be shown to be allowed."""
+        """Return whether training would be in vain: too few validation rows to show that any loss is small enough."""
         return isinstance(compression, Trains) and least_shown(len(self.data.validation.examples)) > self.allowed
 
     def climb(self, label: str, compression: Compression, progress: Progress) -> None:
-        """Try one rung on the stage reached; if it is kept, it is the new stage.
+        """Try one rung on the current stage; if it is kept, its result is the new stage.
 
-        Raises `StorageError`; any other error of the compression is told as its verdict.
+        Raises `StorageError`; any other `GraftworkError` of the compression becomes its verdict.
         """
         reason = compression.unfit(self.base)
         if reason or self._hopeless(compression):

@@ -1,4 +1,4 @@
-"""The last rungs of a ladder for a runtime: what the others made is exported, and opened with that runtime."""
+"""The last rungs of a ladder with a runtime: they export the module made so far to the runtime's format."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ INT8 = "int8"
 
 @dataclass(frozen=True)
 class RuntimeRung:
-    """A module becomes the folder of an exporter that Graftwork opens. Implements `Compression`."""
+    """Exports a module to a format that Graftwork itself can run. Implements `Compression`."""
 
     runtime: str  # the exporter
     int8: bool  # weights as 8-bit integers, else fp32
 
-    EXACT: ClassVar[bool] = False  # a module in bf16 answers otherwise in fp32
+    EXACT: ClassVar[bool] = False  # a module in bf16 has other logits in fp32
     STORES: ClassVar[bool] = True
     ORDER: ClassVar[int] = 100
     LADDER: ClassVar[Entries] = ()
@@ -39,7 +39,7 @@ class RuntimeRung:
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
     ) -> Compressed:
-        """Export. Raises `IncompatibleModule` where the runtime gives other answers, and as `write_export`."""
+        """Export the module. Raises `IncompatibleModule` if the runtime gives other logits, and as `export`."""
         began = time.monotonic()
         told, _ = write_export(module, folder, self.runtime, self.int8, progress)
         facts = {name: told[name] for name in ("texts", "largest_difference", INT8) if name in told}
@@ -47,12 +47,12 @@ class RuntimeRung:
 
 
 def runtimes() -> list[str]:
-    """Return the names of exporters whose folders Graftwork opens."""
+    """Return the names of the exporters whose folders Graftwork can open and run."""
     return [name for name in exporters.names() if isinstance(exporters.get(name), Opens)]
 
 
 def runtime_rungs(runtime: str | None) -> list[tuple[str, RuntimeRung]]:
-    """Return label and rung, fp32 first; none for None, which is torch. Raises `UnknownName`."""
+    """Return label and rung of each export to `runtime`, fp32 first; none for None (torch). Raises `UnknownName`."""
     if runtime is None:
         return []
     if runtime not in runtimes():

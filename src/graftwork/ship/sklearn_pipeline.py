@@ -1,4 +1,4 @@
-"""A scikit-learn pipeline of TF-IDF and a linear SVM, made of arrays and words in a folder: nothing in it is run.
+"""A scikit-learn pipeline of TF-IDF and a linear SVM, made from arrays and words in a folder, without pickle.
 
 A copy of this file is in each exported folder. It needs scikit-learn and nothing of Graftwork.
 """

@@ -24,7 +24,7 @@ from graftwork.pretrained.write_folder import write_backbone
 from graftwork.registry import kinds
 from graftwork.ship.folding import LinearHead
 
-SAME = ("run", "recipe", "backbone_seed", "data", "held_out", "compression")  # of module.json, kept
+SAME = ("run", "recipe", "backbone_seed", "data", "held_out", "compression")  # keys of module.json that are copied
 NOT_MEASURED: Mapping[str, float] = {}  # scores of a module that was not measured yet
 
 
@@ -37,13 +37,12 @@ def save_standalone(
     stored_as: str | None = None,
     precision: str | None = None,
 ) -> TaskModule:
-    """Write `module` on another network to the new `folder`, with that network inside; return it, opened.
+    """Write `module` with `backbone` as its network to the new `folder`, which contains the network; return it, opened.
 
-    With `head`, the module is that linear layer on the output of `backbone`, a `linear_probe` of its last block.
-    Without it the module's own adapters and head are on `backbone`, which has the sites and the width of the
-    module's. `stored_as` is that of `write_backbone`, and `precision`, by default the module's, that in which the new
-    one computes. The self-test has the texts of the module's, and the answers of the new one. `scores` are empty: they
-    are not known before they are measured.
+    With `head`, the new module is a `linear_probe` of the last block with that linear layer. Without it the module's
+    own adapters and head are used, so `backbone` must have the same sites and width. `stored_as` is passed to
+    `write_backbone`; `precision` is the one to compute in, by default the module's. The self-test has the texts of the
+    module's, with the new predictions. `scores` are empty, as they are not measured yet.
 
     Raises `ConfigError` for a backbone that can't be written, `StorageError`.
     """
@@ -79,7 +78,7 @@ def save_standalone(
 
 
 def stored_bits(module: TaskModule) -> int:
-    """Return the bits of a number of the module's network where it is stored."""
+    """Return how many bits each weight of the module's network has in its file."""
     told = module.description
     if told["backbone"]["id"] != CARRIED:
         return BITS[told["precision"]]
@@ -88,7 +87,7 @@ def stored_bits(module: TaskModule) -> int:
 
 
 def self_test_texts(module: TaskModule) -> list[Example]:
-    """Return the inputs of a module's self-test, which are texts."""
+    """Return the inputs of a module's self-test as examples; they must be texts."""
     stored = read_self_test(module.folder)
     return [
         Example(f"selftest/{number}", {role: _restored(given) for role, given in inputs.items()})
@@ -101,7 +100,7 @@ def _restored(given: Any) -> Any:
 
 
 def _last(backbone: Backbone) -> Any:
-    """Return the shares (L + 1,) of the blocks of a probe that reads the last alone."""
+    """Return the shares (L + 1,) of a probe that uses the last block alone."""
     import torch
 
     shares = torch.zeros(backbone.card.blocks + 1)

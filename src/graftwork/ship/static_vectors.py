@@ -1,4 +1,4 @@
-"""A static student: one vector per word, made of what a network says of the word alone, as model2vec does.
+"""A static student: one vector per word, made from the network's output for that word alone, as in model2vec.
 
 The vectors are the principal components of the network's features of single words, weighted by how rare the words are
 (Tulkens & van Dongen 2024, github.com/MinishLab/model2vec; the weights: Arora et al. 2017, "A Simple but Tough-to-Beat
@@ -23,14 +23,14 @@ from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.word_vector_table import WordVectors
 from graftwork.train.answer_order import batches
 
-RARE = 1e-3  # of SIF: a word of this share of all words has half the weight of the rarest
+RARE = 1e-3  # parameter a of SIF: a word of this share of all words gets half the weight of the rarest
 MARKS = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}\N{LOWER ONE EIGHTH BLOCK}"  # before a word's first piece: GPT, T5
 
 
 def static_backbone(
     network: TransformerBackbone, texts: Iterable[str], *, words: int, width: int, bf16: bool
 ) -> WordVectorBackbone:
-    """Return word vectors of at most `words` words and `width` numbers that stand for `network`.
+    """Return word vectors distilled from `network`: at most `words` words, with at most `width` values each.
 
     The words are those of `texts`, the most frequent first, and then the whole words of the tokenizer.
     """
@@ -42,7 +42,7 @@ def static_backbone(
 
 
 def _whole_words(network: TransformerBackbone) -> Sequence[str]:
-    """Return the tokens that are words, in lower case, in the tokenizer's order: in most the frequent ones first."""
+    """Return the tokens that are words, lower-cased, in the tokenizer's order, which often is by frequency."""
     vocabulary = network.tokenizer.get_vocab()
     by_number = sorted(vocabulary, key=lambda token: vocabulary[token])
     marked = any(token[0] in MARKS for token in by_number if token)

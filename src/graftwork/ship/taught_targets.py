@@ -1,4 +1,4 @@
-"""Targets that a student learns from: labels where there are any, and beside each the answers of its teacher."""
+"""Targets and loss of distillation: for each row its label, if it has one, and the outputs of the teacher."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from graftwork.core.task import Task
 
 @dataclass(frozen=True)
 class TaughtLoss:
-    """A share of the divergence from the teacher, the rest from the labels. Implements `TrainingLoss`.
+    """The distillation loss: divergence from the teacher and loss on the labels, weighted. Implements `TrainingLoss`.
 
-    A row of targets, (1 + K + C + P,) float32, is 1 where it has a label, the K numbers of the label, the teacher's C
-    logits, and the P features that its head reads: none where they are not learnt.
+    A row of targets, (1 + K + C + P,) float32, holds: 1 if it has a label, else 0; the K values of its encoded label;
+    the teacher's C logits; and the P features that are the input of the teacher's head, P = 0 if they are not learnt.
     """
 
     kind: Kind
@@ -30,7 +30,7 @@ class TaughtLoss:
     outputs: int  # C
     temperature: float
     share: float  # of the teacher in the loss of a row with a label, 0 … 1
-    features: float  # factor of the loss of features
+    features: float  # factor of the loss on features
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Compute the loss of logits (B, C) and targets (B, 1 + K + C + P), the mean over B."""
@@ -43,7 +43,7 @@ class TaughtLoss:
         return taught + told * (1 - self.share)
 
     def loss_of_features(self, pooled: Tensor, targets: Tensor) -> Tensor:
-        """Compute the mean squared difference of features (B, P) from the teacher's; 0 where they are not learnt."""
+        """Compute `features` x the mean squared difference of features (B, P) from the teacher's; 0 if P is 0."""
         teacher = self._parts(targets)[-1]
         if not teacher.numel():
             return pooled.sum() * 0
@@ -54,7 +54,7 @@ class TaughtLoss:
         return len(targets)
 
     def constant(self, targets: Numbers, task: Task) -> NDArray[np.float64]:
-        """Return (C,) logits of the best constant answer to the rows with a label."""
+        """Return the logits (C,) of the best constant prediction for the rows with a label."""
         known, labels, _, _ = self._parts(torch.from_numpy(flat(targets)))
         told = labels[known].numpy()
         counts = np.ones(len(told), dtype=np.int64)
@@ -71,10 +71,10 @@ class TaughtLoss:
 
 
 def taught_targets(labelled: Numbers, teacher: Sequence[Numbers], features: Sequence[Numbers] = ()) -> Numbers:
-    """Join encoded labels to the teacher's logits of the same examples, and after them to those of further ones.
+    """Return the targets of `TaughtLoss`, (N, 1 + K + C + P): labelled examples first, then those without a label.
 
-    `teacher` has the logits (N, C) of the labelled examples, then of others, which get no label; `features` the
-    teacher's features (N, P) of the same.
+    `labelled` are the encoded labels of the former. `teacher` has the teacher's logits (N, C) of all these examples, in
+    parts; `features` its features (N, P), likewise, or nothing.
     """
     labels = flat(labelled)
     known, labels = len(labels), labels.reshape(len(labels), -1)

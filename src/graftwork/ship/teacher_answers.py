@@ -1,4 +1,4 @@
-"""Answers of a teacher, computed once for all students of a process."""
+"""Logits and features of a teacher model, computed once per process and shared by all its students."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from graftwork.module.task_module import TaskModule
 from graftwork.ship.folding import folded_network
 from graftwork.train.answer_order import batches
 
-KEPT = 8  # lists of examples whose answers are kept: those of a few modules and data sets
+KEPT = 8  # results kept, each of one module on one list of examples
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Examples, identified by their content, and the way to answer them."""
+    """A computation to be cached: `key` is a hash of module and examples, `work` computes the result."""
 
     key: str
     work: Callable[[], Numbers] = field(compare=False)
 
 
 def answers_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
-    """Return the logits (N, C), or per word (W, C), of `module`: computed, or kept from an earlier student."""
+    """Return the logits (N, C), or per word (W, C), of `module`: computed, or from the cache."""
     return _known(module, examples, "logits", lambda: module.fitted.logits(examples))
 
 
 def features_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
-    """Return what the head of `module`, a network that folds, reads: (N, P), or (W, P) of words; kept likewise."""
+    """Return the features, the input of the head, of a `module` that folds: (N, P), or (W, P) for words; cached too."""
     return _known(module, examples, "features", lambda: _joined(folded_network(module).backbone, examples))
 
 

@@ -34,8 +34,8 @@ from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
 
 BATCH = 32  # rows of a step
-BACKWARD = 3.0  # times the work of an answer: a step goes forward, and back for inputs and weights
-ONLY_HERE = "students"  # the data's name in a store of frozen passes that one fit uses
+BACKWARD = 3.0  # cost of a training step in forward passes: one forward, two backward (for inputs and for weights)
+ONLY_HERE = "students"  # name of the data in a store of frozen passes that only one fit uses
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Teaching:
 
     epochs: int  # passes over labelled, unlabelled and invented texts
     learning_rate: float  # peak of the schedule
-    temperature: float  # of teacher and student in the loss
+    temperature: float  # divides the logits of teacher and student in the loss
     teacher: float  # share of the teacher in the loss of a row with a label, 0 … 1
-    features: float  # factor of the loss of what the head reads, towards what the teacher's head reads; 0: not learnt
-    invented: int  # texts invented for each labelled one, which the teacher answers
+    features: float  # factor of the loss on features, the head's input, against the teacher's; 0: none
+    invented: int  # texts made from each labelled one, for the teacher to predict
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Student:
 
 
 def unteachable(module: TaskModule) -> str:
-    """Return why no student can learn from the module's answers, or an empty string."""
+    """Return why no student can learn from the module's predictions, or an empty string."""
     if module.backbone is None:
         return "it uses no network, and answers faster than a student would"
     kind = kinds.get(module.task.kind)
@@ -76,7 +76,7 @@ def texts_taught(data: CompressionData, invented: int) -> int:
 
 
 def require_sense(lesson: Teaching) -> None:
-    """Raise `ConfigError` for settings that no training can have."""
+    """Raise `ConfigError` for settings that are out of range."""
     wrong = {
         "epochs": lesson.epochs < 1,
         "learning_rate": lesson.learning_rate <= 0,
@@ -103,9 +103,9 @@ def taught(
     seed: int,
     progress: Progress,
 ) -> Student:
-    """Train all weights of a copy of `network` and a linear head towards the answers of `module`.
+    """Train all weights of a copy of `network`, and a linear head, to reproduce the logits of `module`, the teacher.
 
-    The teacher answers every text once, before training. The epoch that is best on validation is kept. Raises
+    The teacher predicts every text once, before training. The epoch with the best validation score is kept. Raises
     `ConfigError` or `Diverged`.
     """
     require_sense(lesson)
@@ -116,7 +116,7 @@ def taught(
         Recipe(epochs=lesson.epochs, batch_size=BATCH, learning_rate=lesson.learning_rate),
         len(train.examples),
         setting.kind.outputs(module.task),
-        pretrained=False,  # the settings for few rows of many classes are not those of a student
+        pretrained=False,  # the defaults for few rows of many classes do not suit a student
     )
     bench = Workbench(
         setting=setting,
@@ -145,7 +145,7 @@ def taught(
 def _lessons(
     module: TaskModule, network: Backbone, data: CompressionData, lesson: Teaching, seed: int
 ) -> tuple[Split, TaughtLoss]:
-    """Return what a student is trained on: texts with the teacher's answers, the labelled ones first; and the loss."""
+    """Return the training split of a student (texts with the teacher's outputs, labelled ones first) and its loss."""
     labelled, further = data.train.examples, data.unlabelled
     if lesson.invented and readable(labelled[0].inputs):
         further += invent_examples(labelled, lesson.invented, derive(seed, "invented"))
@@ -167,7 +167,7 @@ def _lessons(
 
 
 def _comparable(module: TaskModule, network: Backbone, lesson: Teaching) -> bool:
-    """Return whether the student's head reads as many numbers of a sequence as the teacher's, a network that folds."""
+    """Return whether features are learnt: the teacher folds, and student and teacher agree in shape and pooling."""
     if not lesson.features or unfoldable(module) or module.backbone is None:
         return False
     ours, theirs = network.card, module.backbone.card

@@ -21,13 +21,13 @@ from graftwork.ship.priced_rows import RESULT, PricedRow, PricedSource, priced_s
 from graftwork.units import show
 
 FORMAT = 1
-TOLD = 10  # rows that Python shows
+TOLD = 10  # rows at most in the result's text display in Python
 MONTHS_A_YEAR = 12
 PERIODS: Mapping[str, float] = {"day": 365.25, "month": MONTHS_A_YEAR}  # how many of them a year has
 SECONDS_PER_HOUR, SECONDS_PER_YEAR, BYTES_PER_GB = 3600, 365.25 * 86400, 1e9
-WAYS = ("in_batches", "one_at_a_time")  # full batches; a batch of one, as answers to single requests are
+WAYS = ("in_batches", "one_at_a_time")  # predictions in full batches, or in batches of one, as for single requests
 QUANTITIES = ("seconds", "energy", "co2e", "money")
-UNITS: Mapping[str, str] = {"seconds": "s", "energy": "J", "co2e": "g"}  # that of money is the list's currency
+UNITS: Mapping[str, str] = {"seconds": "s", "energy": "J", "co2e": "g"}  # money: the price list's currency
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Scenario:
     predictions: float  # in all
     years: float  # that the module is stored
     hardware: Hardware
-    elsewhere: bool = False  # on another machine than the one that measured
-    pretraining: Mapping[str, Amount] | None = None  # quantity -> its share of each task
+    elsewhere: bool = False  # the hardware is not the machine that the costs were measured on
+    pretraining: Mapping[str, Amount] | None = None  # quantity -> each task's share of its cost
 
     @property
     def prices(self) -> Prices:
@@ -58,17 +58,18 @@ def price(
     pretraining: str | Path | None = None,
     tasks: int = 1,
 ) -> dict[str, Any]:
-    """Return what `predictions` cost in all, as JSON, for each row of `source`: folders of boards, modules and runs.
+    """Return the total cost of `predictions` predictions, as JSON, for each row of `source`: boards, modules and runs.
 
-    A row's cost is training (of all runs that a board made of it), storage for `years`, and the predictions: in
-    seconds, joules, g CO2e and money, with bands by how each is known, in full batches and one at a time. `crossings`
-    has the number of predictions from which one row is cheaper than another.
+    `source` is one folder or several. A row's cost is training (of all runs of it on a board), storage for `years`, and
+    the predictions, in full batches and one at a time: in seconds, joules, g CO2e and money, with uncertainty bands.
+    `crossings` has the number of predictions from which one row is cheaper than another.
 
-    `predictions` is the number in all, or with `per` ("day" or "month") that of each, for `years`. `prices` is a price
-    list; without it money and CO2e are None. `hardware` is a machine of that list. `pretraining` is the folder of a
-    pre-training, whose cost `tasks` tasks share.
+    `predictions` is the total number, or the number per day or month if `per` is "day" or "month", for `years`.
+    `prices` is a price list; without it money and CO2e are None. `hardware` names a machine of that list. `pretraining`
+    is the folder of a pre-training, whose cost `tasks` tasks share.
 
-    Raises `ConfigError` for a wrong number or a price without its date; `StorageError` for a folder without a price.
+    Raises `ConfigError` for a wrong number, a price without its date or a folder without a price tag; `StorageError`
+    for a folder that is no board, module or run.
     """
     sources = [source] if isinstance(source, str | Path) else list(source)
     scenario = _scenario(predictions, per, years, prices, hardware)
@@ -155,7 +156,7 @@ def _measured(costs: Mapping[str, Mapping[str, Any]], name: str, unit: str) -> A
 
 
 def _quantities(seconds: Amount, joules: Amount, scenario: Scenario) -> dict[str, Amount]:
-    """Return time, energy, CO2e and money of some work, measured in seconds and joules on the machine that measured."""
+    """Return time, energy, CO2e and money of some work, from its seconds and joules on the measured machine."""
     prices, machine = scenario.prices, scenario.hardware
     if scenario.elsewhere:
         seconds = _as(seconds.times(1 / machine.times_as_fast), "s", "guess")
@@ -178,7 +179,7 @@ def _quantities(seconds: Amount, joules: Amount, scenario: Scenario) -> dict[str
 
 
 def _priced_as(amount: Amount, unit: str) -> Amount:
-    """Return an amount times a figure of the price list: its band is as wide as before, for the figure is given."""
+    """Return an amount, already multiplied by a given price, in `unit`, with the same band, graded "model" at best."""
     return Amount(amount.value, unit, max("model", amount.grade, key=GRADES.index), amount.low, amount.high)
 
 
@@ -194,7 +195,7 @@ def _parts(row: PricedRow, way: str, scenario: Scenario) -> dict[str, dict[str, 
     each = _each_seconds(row, way)
     watts = None if energy.value is None or not run.value else energy.value / run.value
     joules = Amount(None, "J", energy.grade) if watts is None else _as(each.times(watts), "J", energy.grade)
-    joules = _as(joules, "J")  # the run's mean power stands for that of predictions
+    joules = _as(joules, "J")  # computed from the run's mean power
     once = _quantities(each, joules, scenario)
     stored = _storage(row, scenario)
     zero = {quantity: Amount(0.0, once[quantity].unit, "counter", 0.0, 0.0) for quantity in QUANTITIES}
@@ -227,7 +228,7 @@ def _storage(row: PricedRow, scenario: Scenario) -> Amount:
 
 
 def line_of(name: str, parts: Mapping[str, Amount]) -> CostLine:
-    """Return the straight line of a row's parts; storage without a price is left out of it."""
+    """Return the cost line of a row from its parts; storage is left out if its price is unknown."""
     fixed = [
         parts["training"],
         parts["pretraining"],

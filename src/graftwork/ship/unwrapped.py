@@ -1,4 +1,4 @@
-"""A module without its wrapper method, where that only reads texts in another way, as `cross_encoder` does."""
+"""A module without its wrapper method, if that only encodes texts in another way, as `cross_encoder` does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from graftwork.train.wrapper_method import FittedOver
 
 
 def unwrapped(module: TaskModule) -> TaskModule:
-    """Return the module of the wrapped method, on the backbone that reads as the wrapper does; else the module itself.
+    """Return the module of the wrapped method, on a backbone that encodes as the wrapper does; else the module itself.
 
-    Its answers are the same. Its description keeps the name of the wrapper, which says how it was trained.
+    Its predictions are the same. Its description keeps the name of the wrapper, which says how it was trained.
     """
     fitted: Any = module.fitted.fitted if isinstance(module.fitted, WithThresholds) else module.fitted
     if not isinstance(fitted, FittedOver) or fitted.backbone is None:

@@ -1,8 +1,8 @@
 """Flower photos, a folder of images per class (The TensorFlow Team, "Flowers", 2019).
 
-If lists of files exist beside the folders, they give the split: `train_list` with `test_list`, `val_list` (or
-`validate_list`) or both, as `.txt` (path, which may hold spaces, then a space and the label) or `.tsv` (a header with
-file and label).
+If lists of files exist beside the folders, they give the splits: `train_list`, and `test_list`, `val_list` (or
+`validate_list`) or both. A list is a `.txt` file (per line a path, which may contain spaces, a space and the label) or
+a `.tsv` file (a header, then a path and a label per line).
 """
 
 from __future__ import annotations

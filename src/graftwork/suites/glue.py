@@ -40,7 +40,7 @@ def tasks(folder: Path) -> list[OfficialTask]:
 
 
 def hand_in(name: str, answered: Iterable[tuple[Row, Any]]) -> Iterator[str]:
-    """Yield the lines of `CoLA.tsv` and the others: index and prediction; similarities are clipped to 0 … 5."""
+    """Yield the lines of a submission file: index and prediction. Similarities of STS-B are clipped to 0 … 5."""
     yield "index\tprediction"
     for row, answer in answered:
         shown = f"{min(MOST, max(LEAST, answer)):.3f}" if isinstance(answer, float) else answer
@@ -67,7 +67,7 @@ def _task(
 
 
 def _cola(folder: Path) -> OfficialTask:
-    """Return CoLA: labelled files have no header (source, label, the author's mark, sentence), the test file has."""
+    """Return CoLA. Its labelled files lack a header (source, label, the author's mark, sentence); test.tsv has one."""
     columns = {"text": "sentence", "label": "label"}
     header = ("source", "label", "mark", "sentence")
     train, dev = (_source(folder / f"{split}.tsv", columns, header=header) for split in ("train", "dev"))
@@ -107,7 +107,7 @@ def _mrpc(folder: Path) -> OfficialTask:
 
 
 def _by_ids(whole: Path, ids: Path, is_dev: bool) -> Iterator[Row]:
-    """Yield the rows whose pair of ids is in the list, or the others."""
+    """Yield the rows of `whole` whose pair of ids is in the file `ids`, or if not `is_dev` the other rows."""
     listed = {tuple(line.split()) for _, line in read_lines(ids)}
     for row in columns_of(whole, STRINGS | {"label": "Quality", "a": "#1 ID", "b": "#2 ID"}):
         assert row is not None
@@ -130,8 +130,8 @@ def columns_of(
 ) -> Iterator[Row | None]:
     """Yield the cells of `columns` (role -> column) of every row. `header` names the columns of a file without one.
 
-    Raises `DataError` with file:line for a row with more or fewer fields than the header. In a `torn` file, which the
-    distribution itself has truncated rows in, these are None; in rows to predict, missing cells are empty.
+    Raises `DataError` with file:line for a row with more or fewer fields than the header. A `torn` file has truncated
+    rows in the official distribution: they are yielded as None, or with empty cells if they are rows to predict.
     """
     lines = ((number, without_eol(line).split("\t")) for number, line in read_lines(path))
     names = list(header) or next((fields for _, fields in islice(lines, 1)), [])

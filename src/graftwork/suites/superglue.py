@@ -41,7 +41,7 @@ def tasks(folder: Path) -> list[OfficialTask]:
 
 
 def hand_in(name: str, answered: Iterable[tuple[Row, Any]]) -> Iterator[str]:
-    """Yield the lines of `BoolQ.jsonl` and the others: idx and label, in the server's format."""
+    """Yield the lines of the submission file `name`, such as `BoolQ.jsonl`: idx and label in the server's format."""
     for row, answer in answered:
         label: Any = answer
         if name == "COPA.jsonl":
@@ -136,7 +136,7 @@ def _rows(path: Path, inputs: Inputs, wanted: str) -> Iterator[Row]:
 
 
 def _label(value: Any, item: Item) -> str:
-    """Return the label as text: a boolean as in JSON; for a choice the name of its key."""
+    """Return the label as text: "true" or "false" for a boolean, "choice1" or "choice2" for the index of a choice."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if "choice1" not in item:

@@ -48,7 +48,7 @@ def is_short_form(text: str) -> bool:
 
 
 def best_long_form(short: str, before: str) -> int | None:
-    """Return where the shortest long form of `short` begins in `before`, at whose end it ends; None if there is none.
+    """Return where the shortest long form of `short` begins that ends where `before` ends; None if there is none.
 
     From the end backwards, every letter and digit of `short` is matched in `before`, in order; the first one must begin
     a word.

@@ -23,7 +23,7 @@ def normalised(text: str) -> str:
 
 def words_with_places(text: str) -> list[tuple[str, int, int]]:
     """Return the words of `normalised`, each with its first character and its end in the text as it stands."""
-    origins = [place for place, char in enumerate(text) for _ in char.lower()]  # of one letter there may be two
+    origins = [place for place, char in enumerate(text) for _ in char.lower()]  # lower() may turn one letter into two
     lowered = zip(text.lower(), origins, strict=True)
     kept = [(char, place) for char, place in lowered if char not in string.punctuation]
     told = _ARTICLE.sub(lambda found: " " * len(found[0]), "".join(char for char, _ in kept))

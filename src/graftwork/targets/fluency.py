@@ -1,7 +1,7 @@
-"""Faults of written texts that no similarity score shows: words and numbers from nowhere, repeats, empty and cut texts.
+"""Faults of generated texts that similarity scores do not show: unsupported words and numbers, repeats, empty texts.
 
-A triple of words or a number that is neither in the source nor in any training target is new: it may be right, and
-it is where a fluent text invents (Maynez et al. 2020, arXiv:2005.00661).
+A triple of words or a number that is neither in the source nor in any training target is new: it may be right, but
+hallucinations are among these (Maynez et al. 2020, arXiv:2005.00661).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KnownTriples:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> KnownTriples:
-        """Collect them from all texts."""
+        """Collect the triples and numbers of all texts."""
         triples, numbers = set[Triple](), set[str]()
         for text in texts:
             triples.update(_triples(text))

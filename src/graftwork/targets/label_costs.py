@@ -1,4 +1,4 @@
-"""Costs of the answers of a classification, and the check that costs and weights name the labels of the task."""
+"""Misclassification costs, and the checks that costs and class weights name the labels of the task."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def require_weights(task: Task, labels: Sequence[str]) -> None:
-    """Raise `ConfigError` where the task has weights of other classes than its labels."""
+    """Raise `ConfigError` if the task's class weights do not name exactly its labels."""
     if isinstance(weights := task.settings.class_weights, Mapping):
         _require_labels(weights, labels, "class_weights")
 
 
 def require_costs(task: Task, labels: Sequence[str]) -> None:
-    """Raise `ConfigError` where the task has costs of other labels than its own, or costs that leave no choice."""
+    """Raise `ConfigError` if the costs do not name exactly the labels, leave no choice, or meet class weights."""
     if (costs := task.settings.costs) is not None:
         _require_labels(costs, labels, "costs")
         _require_choice(costs)

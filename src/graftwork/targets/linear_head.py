@@ -1,4 +1,4 @@
-"""The default head: one linear layer on the pooled features, or on those of each word."""
+"""The default head: one linear layer on the pooled features of each example or word."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Listwise(PooledKind):
     def settle(
         self, target: tuple[int, ...], inputs: Mapping[str, Any], task: Task, where: str
     ) -> tuple[tuple[int, ...], int]:
-        """Return the target unchanged. Raises `DataError` if marks and choices mismatch, or equal choices differ."""
+        """Return the target unchanged. Raises `DataError` if marks do not fit the choices, or differ for equal ones."""
         choices = inputs["choices"]
         check_choices(choices, where)
         if len(target) != len(choices):

@@ -13,7 +13,7 @@ from graftwork.core.task import Task
 from graftwork.targets.indicators import ratio
 
 Counts = Callable[..., NDArray[np.float64]]
-# encoded targets, predictions, the task -> statistics (N, K); raises `ConfigError` for a task that has no such answers
+# encoded targets, predictions, the task -> statistics (N, K); raises `ConfigError` for a task that it can't count
 
 
 @dataclass(frozen=True)
@@ -23,26 +23,26 @@ class MeanScore:
     counts: Counts
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Return (N, 1). Raises `ConfigError` for other answers."""
+        """Return `counts` (N, 1). Raises `ConfigError` for a task that it can't count."""
         return self.counts(targets, predictions, task)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, 1) -> (…)."""
+        """Return the scores (…) of means (…, 1)."""
         return means[..., 0]
 
 
 @dataclass(frozen=True)
 class RatioScore:
-    """The mean of the first of `counts` (N, 2) over that of the second, 0 where that is 0. Implements `Metric`."""
+    """The ratio of the means of the two columns of `counts` (N, 2), 0 for a zero denominator. Implements `Metric`."""
 
     counts: Counts
     of_errors: bool = False  # True: the score is 1 minus the ratio
 
     def statistics(self, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-        """Return (N, 2). Raises `ConfigError` for other answers."""
+        """Return `counts` (N, 2). Raises `ConfigError` for a task that it can't count."""
         return self.counts(targets, predictions, task)
 
     def value(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(…, 2) -> (…)."""
+        """Return the scores (…) of means (…, 2)."""
         found = ratio(means[..., 0], means[..., 1])
         return 1.0 - found if self.of_errors else found

@@ -25,13 +25,13 @@ PLACES = ("behind", "before", "sentence", "rest")
 
 @dataclass(frozen=True)
 class AnswerWindow:
-    """The part of the best sentence that answers: `words` after or before the shared n-gram, all of it, or the rest.
+    """The part of the best sentence taken as the answer: `words` behind or before the shared n-gram, all, or the rest.
 
     The rest is its longest span without a word of the question and without a punctuation mark.
     """
 
     place: str  # one of `PLACES`
-    words: int = 0  # maximum, for after and before
+    words: int = 0  # maximum, for "behind" and "before"
 
     @classmethod
     def of(cls, stored: Tensor) -> AnswerWindow:

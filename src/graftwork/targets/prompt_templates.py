@@ -15,14 +15,14 @@ from graftwork.io.files import read_toml
 BY_SEED = "drawn"  # the name that stands for a built-in template drawn by the seed
 BUILT_IN = Path(__file__).with_suffix(".toml")
 ONE, TWO = ("text",), ("text_a", "text_b")
-FORMS: Mapping[str, tuple[str, ...]] = {  # what an example has and what is answered -> its texts
+FORMS: Mapping[str, tuple[str, ...]] = {  # form, by inputs and target -> the fields of its texts
     "text": ONE, "pair": TWO, "choice": ONE,
     "number": ONE, "number_of_pair": TWO, "written": ONE, "written_of_pair": TWO,
 }  # fmt: skip
-TARGETS: Mapping[str, str] = {  # the field of the answer, if it is not a label's
+TARGETS: Mapping[str, str] = {  # form -> the field of the answer, if not {label}
     "choice": "choice", "number": "number", "number_of_pair": "number", "written": "answer", "written_of_pair": "answer"
 }  # fmt: skip
-LISTINGS: Mapping[str, tuple[str, ...]] = {  # further fields: all labels, the least and the greatest number
+LISTINGS: Mapping[str, tuple[str, ...]] = {  # form -> further fields: all labels, least and greatest number
     "text": ("labels",), "pair": ("labels",), "number": ("least", "most"), "number_of_pair": ("least", "most")
 }  # fmt: skip
 KEYS = ("instruction", "example", "answer", "separator", "words")
@@ -34,7 +34,7 @@ SEPARATOR = "\n\n"  # between the instruction, the shots and the example
 class Template:
     """A template; its texts have fields: {text}, or {text_a} and {text_b}; {label}, {choice}, {number} or {answer}.
 
-    Where an answer is a label {labels} lists all of them, where it is a number there are {least} and {most}.
+    If the answer is a label, {labels} lists all of them; if it is a number, {least} and {most} are the range.
     """
 
     form: str  # one of `FORMS`
@@ -78,21 +78,21 @@ class Template:
 
     @property
     def is_free(self) -> bool:
-        """True if the answer is a text that is written, none of some given ones."""
+        """True if the answer is free text, not one of given candidates."""
         return TARGETS.get(self.form) == "answer"
 
     @property
     def lead(self) -> str:
-        """The part of the answer in the prompt: for a text to be written, the words before it, without blanks."""
+        """The part of the answer that ends the prompt: the words before a free text, without trailing blanks."""
         return self.answer.format(answer=_MARK).partition(_MARK)[0].rstrip() if self.is_free else ""
 
     @property
     def tail(self) -> str:
-        """The words after a text to be written, within the answer."""
+        """The words after a free text, within the answer."""
         return self.answer.format(answer=_MARK).partition(_MARK)[2] if self.is_free else ""
 
     def opening(self, words: Sequence[str]) -> str:
-        """Return the instruction, as it is in front."""
+        """Return the instruction, with the labels or the range filled in."""
         return self.instruction.format(**_listed(words))
 
     def question(self, inputs: Mapping[str, Any], words: Sequence[str]) -> str:
@@ -100,7 +100,7 @@ class Template:
         return self.example.format(**{role: inputs[role] for role in FORMS[self.form]}, **_listed(words))
 
     def answered(self, word: str) -> str:
-        """Return what follows, with the word of a label, a choice, a number or a text."""
+        """Return the answer, with the word of a label, a choice, a number or a text filled in."""
         return self.answer.format(**{TARGETS.get(self.form, "label"): word})
 
 
@@ -109,7 +109,7 @@ def _listed(words: Sequence[str]) -> dict[str, str]:
 
 
 def form_of(task: Task) -> str:
-    """Return which templates fit the examples of a task of texts, one of `FORMS`."""
+    """Return the form of the templates that fit a task of texts, one of `FORMS`."""
     one, two = {"regression": ("number", "number_of_pair"), "generation": ("written", "written_of_pair")}.get(
         task.kind, ("text", "pair")
     )
@@ -122,7 +122,7 @@ def own_file(named: str) -> Path | None:
 
 
 def templates_for(named: str, task: Task) -> list[Template]:
-    """Return the templates that one is drawn of: the named one, those of a file that fit, or the built-in ones.
+    """Return the templates to draw one from: the named one, those of a file that fit, or the built-in ones.
 
     Built-in templates with words of their own are used only where they are named. Raises `UnknownName`, `ConfigError`
     for a template without its fields or words, `StorageError` for a missing file.
@@ -175,7 +175,7 @@ def _checked(name: str, told: Mapping[str, Any], form: str, where: str) -> Templ
 
 
 def _require_fields(text: str, needed: Sequence[str], known: Sequence[str], where: str) -> None:
-    """Raise `ConfigError` unless a template's text has the needed fields, and no other ones than the known."""
+    """Raise `ConfigError` unless a template's text has all needed fields, and known ones only."""
     try:
         parts = list(string.Formatter().parse(text))
     except ValueError as error:

@@ -19,10 +19,10 @@ from graftwork.targets.verbal_answers import NUMBERS, VerbalAnswers, verbal_answ
 
 @dataclass(frozen=True)
 class Prompts:
-    """A template with the words of its answers, and shots: how every example is asked."""
+    """A template, the words of its answers, and shots: what turns an example into a prompt."""
 
     template: Template
-    words: tuple[str, ...]  # per class, or per number; none for choices and for texts to be written
+    words: tuple[str, ...]  # per class, or per number; none for choices and for free texts
     shots: tuple[str, ...] = ()
 
     @property
@@ -37,27 +37,27 @@ class Prompts:
         return self.template.separator.join(part for part in (opening, *self.shots) if part)
 
     def context(self, inputs: Mapping[str, Any]) -> str:
-        """Return all that is read before the answer to an example with these inputs."""
+        """Return the whole prompt for an example with these inputs."""
         question = self.template.question(inputs, self.words) + self.template.lead
         return self.template.separator.join(part for part in (self.before, question) if part)
 
     def answers(self, inputs: Mapping[str, Any]) -> list[str]:
-        """Return what may follow: an answer for each class or number, or for each choice."""
+        """Return the candidate answers: one for each class or number, or for each choice."""
         return [self.template.answered(word) for word in inputs.get("choices", self.words)]
 
     def shot(self, example: Example, word: str) -> str:
-        """Return an example of train with its right answer."""
+        """Return an example of train, written with its right answer."""
         return self.template.question(example.inputs, self.words) + self.template.answered(word)
 
     def without_content(self, roles: Sequence[str], texts: Sequence[str]) -> list[Example]:
-        """Return examples whose texts are all the same one of `texts`."""
+        """Return an example without content for each of `texts`, which stands for all its inputs."""
         return [Example(f"without content/{text}", dict.fromkeys(roles, text)) for text in texts]
 
 
 def label_words(template: Template, task: Task, targets: Sequence[Any]) -> VerbalAnswers:
     """Return the words of a task's labels, or the numbers of a regression with these training targets.
 
-    Numbers are whole ones if all targets are, else as T5 writes them. Choices and texts to be written have no words.
+    Numbers are whole ones if all targets are, else as T5 writes them. Choices and free texts have no words.
     Raises `ConfigError` where a label has no word, or two have the same.
     """
     if task.kind == "regression":

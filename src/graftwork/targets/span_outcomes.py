@@ -12,7 +12,7 @@ Span = Mapping[str, Any]
 
 
 def span_outcomes(wanted: Sequence[Span], found: Sequence[Span]) -> list[Outcome]:
-    """Pair the spans (`label`, `start`, `end`), equal ones first, then those that overlap most; each is used once."""
+    """Pair equal spans (`label`, `start`, `end`), then those that overlap most; return the outcome of each span."""
     pairs = [
         ((a["start"], a["end"], a["label"]) == (b["start"], b["end"], b["label"]), _overlap(a, b), -i, -j)
         for i, a in enumerate(wanted)

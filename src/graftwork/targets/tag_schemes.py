@@ -13,11 +13,11 @@ from itertools import chain
 
 from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans
 
-SCHEMES: Mapping[str, str] = {  # name -> its letters beside O; the first that has all letters of the tags is theirs
+SCHEMES: Mapping[str, str] = {  # name -> letters besides O; the first with all letters of the tags applies
     "IOB": "BI", "IOE": "IE", "BIOES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEW": "BMEW",
 }  # fmt: skip
 LETTERS = frozenset(chain.from_iterable(SCHEMES.values()))
-SAME: Mapping[str, str] = {"M": "I", "L": "E", "U": "S", "W": "S"}  # letter -> the one that says the same in BIOES
+SAME: Mapping[str, str] = {"M": "I", "L": "E", "U": "S", "W": "S"}  # letter -> its equivalent in BIOES
 SEPARATORS = "-_:./"
 ONE_TYPE = "span"  # the type of spans whose tags name none
 MOST_SHOWN = 4
@@ -41,14 +41,14 @@ class TagScheme:
         return f"{self.name} tags{types}, read as spans and written with B- and I- ({pairs})"
 
     def written(self, tag: str) -> str:
-        """Return what is written for a tag that does its letter's work; an unknown one unchanged."""
+        """Return a tag in IOB2, as its letter alone says; an unknown tag unchanged."""
         letter, kind = self.parts.get(tag, ("", ""))
         return {"": tag, "O": OUTSIDE, "B": BEGIN + kind, "S": BEGIN + kind}.get(letter, INSIDE + kind)
 
     def read(self, tags: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
-        """Return the tags of a sentence as B-TYPE, I-TYPE and O, and the places of I and E that continue no span.
+        """Return a sentence's tags as B-TYPE, I-TYPE and O, and the indices of tags I and E that continue no span.
 
-        In IOE every span begins with one of these, so there are none such.
+        In IOE any span may begin with I or E, so that none of them counts.
         """
         whole, strays = [], list[int]()
         last, before = "O", ""
@@ -81,10 +81,10 @@ def scheme_of(tags: Collection[str]) -> TagScheme | None:
 
 
 def _name(parts: Collection[Part], outside: bool) -> str | None:
-    """Return the scheme that has these letters; None without one, or where they may as well be names.
+    """Return the scheme that has these letters; None if there is none, or if the tags may just as well be names.
 
-    With types, B, I or the tag O make it sure. Single letters must be B or I beside O, or B beside I or E. Tags some of
-    which have a type and some do not are none.
+    Tags with types need a B or an I among their letters, or the tag O. Single letters need B or I beside O, and without
+    O both B and one of I and E. Tags of which only some have a type are of no scheme.
     """
     letters = {letter for letter, _ in parts}
     if len({bool(kind) for _, kind in parts}) > 1:

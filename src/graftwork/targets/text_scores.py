@@ -1,4 +1,4 @@
-"""Written texts beside their references, as the metrics of texts compare them."""
+"""Comparison of generated texts with their references, for the metrics of texts: sacreBLEU, ROUGE, edit distance."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sacrebleu_statistics(
 
 
 def sacrebleu_signature(metric: str, name: str, targets: Numbers) -> str:
-    """Return sacrebleu's signature of its class `name` with its defaults; `nrefs:var` where rows differ in references.
+    """Return sacrebleu's signature of its class `name` with its defaults; `nrefs:var` if numbers of references differ.
 
     Raises `MissingExtra` without sacrebleu.
     """
@@ -65,7 +65,7 @@ def sacrebleu_signature(metric: str, name: str, targets: Numbers) -> str:
 
 
 def rouge_f1(metric: str, name: str, targets: Numbers, predictions: Numbers, task: Task) -> NDArray[np.float64]:
-    """Return the F1 (N, 1) of each text with the reference most like it, by `name` of rouge-score, without stemming.
+    """Return the F1 (N, 1) of each text with its most similar reference, by `name` of rouge-score, without stemming.
 
     Raises `ConfigError` for anything but texts, and where no reference has a word of a-z and 0-9, which alone count;
     `MissingExtra` without rouge-score.

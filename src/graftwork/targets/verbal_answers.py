@@ -1,4 +1,4 @@
-"""Tasks as texts: examples written out in named fields, and the texts that their answers are (T5, Raffel et al. 2020,
+"""The text-to-text form of tasks: inputs written as named fields, and targets as texts (T5, Raffel et al. 2020,
 arXiv:1910.10683, section 2.4 and appendix D)."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ FIELDS: Mapping[str, str] = {  # role -> name
     "text_b": "sentence2",
     "question": "question",
 }
-NO_ANSWER = "unanswerable"  # is written where a question has no answer, as T5 does for SQuAD 2.0
-NUMBERS = 26  # that a regression tells apart, unless its step is given: of 0 to 5 they are 0.2 apart, as in T5's STS-B
+NO_ANSWER = "unanswerable"  # written if a question has no answer, as T5 does for SQuAD 2.0
+NUMBERS = 26  # values of a regression without a given step: on 0 to 5 they are 0.2 apart, as in T5's STS-B
 NUMBERS_AT_MOST = 200  # each is read by the decoder for every example
 
 
@@ -37,7 +37,7 @@ class VerbalAnswers:
     numbers: tuple[float, ...] = ()  # what the texts of a regression say, in the scale of its encoded targets
 
     def of(self, examples: Sequence[Example]) -> list[str]:
-        """Return the texts that answer these examples; for choices, those of the example with the most."""
+        """Return the candidate texts for these examples; for choices, those of the example with the most."""
         most = max((len(example.inputs.get("choices", ())) for example in examples), default=0)
         return [choice_text(place) for place in range(most)] or list(self.texts)
 
@@ -52,7 +52,7 @@ class VerbalAnswers:
     def logits(self, chances: NDArray[np.float64], examples: Sequence[Example]) -> NDArray[np.float64] | Ragged:
         """Convert log-likelihoods (N, A) of the texts to logits (N, C), (N, 1) of a regression, (W, 1) of choices.
 
-        A number is the mean of all numbers, each with the probability of its text: the answer of least squared error.
+        A regression predicts the mean of all numbers, weighted by the probabilities of their texts.
         """
         if any("choices" in example.inputs for example in examples):
             counts = [len(example.inputs["choices"]) for example in examples]
@@ -84,9 +84,9 @@ def source_of(example: Example, prefix: str) -> Example:
 def verbal_answers(task: Task, targets: Sequence[float], step: float) -> VerbalAnswers:
     """Return the answers of a task; of a regression, the multiples of `step` that span its training `targets`.
 
-    A label is written with blanks for `_`, unless that makes two alike. With `step` 0 a regression has the least step
-    of 1, 2 or 5 times a power of ten that gives about `NUMBERS` numbers. Raises `ConfigError` for a step that gives
-    one number, or too many.
+    A label is written with blanks for `_`, unless that makes two alike. For a `step` of 0 it is the least of 1, 2 or 5
+    times a power of ten that gives about `NUMBERS` numbers. Raises `ConfigError` for a step that gives one number,
+    or too many.
     """
     if task.kind == "choice":
         return VerbalAnswers(())

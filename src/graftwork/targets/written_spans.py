@@ -1,7 +1,7 @@
-"""Written answers in passages: where a text is, the parts of a long passage, and logits of written answers.
+"""Generated answers in passages: locating a text, dividing a long passage, and logits for generated answers.
 
-A text that is not in the passage word by word is looked up as the evaluation of SQuAD compares answers, without
-case, ASCII punctuation and articles (Rajpurkar et al. 2016, arXiv:1606.05250).
+A text that is not in the passage word by word is compared as in the evaluation of SQuAD: without case, punctuation of
+ASCII and articles (Rajpurkar et al. 2016, arXiv:1606.05250).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from graftwork.targets.answer_scores import normalised, words_with_places
 from graftwork.targets.passages import Passage, Passages, part_of
 from graftwork.targets.words import cut_words
 
-ALIKE = 0.5  # least F1 of words that a text has in common with what is taken for it
+ALIKE = 0.5  # minimum F1 of words between a text and the span taken for it
 SHARED = 4  # parts share 1 / SHARED of their words with the next
-FEWEST = 16  # words of a part: where a question leaves room for fewer, its passage is not divided
+FEWEST = 16  # words of a part: if a question leaves space for fewer, its passage is not divided
 APART = math.log(2)  # the logit of every other word is at least this much lower than that of the written answer
-NOWHERE = 20.0  # the best span is at least this much lower than "no answer", where a text is nowhere
+NOWHERE = 20.0  # the best span scores at least this much below "no answer", if a text is not found
 LEAST_SHARE = 1e-9  # of the probability, for all other words
 
 
 def span_of(text: str, passage: Passage, question: str) -> tuple[tuple[int, int], float] | None:
-    """Return the first and the last word where a text is, with 1; else of what is most alike, with the likeness.
+    """Locate a text: return its first and last word, and 1.0; else the most similar span and its F1 of words.
 
-    Of several places it is the one nearest to the words of the question; of equals the first. None: nothing is alike.
+    Of several places it is the one nearest to the words of the question, of equals the first. None: nothing is similar.
     """
     places, likeness = occurrences(text, passage), 1.0
     if not places:
@@ -42,9 +42,9 @@ def span_of(text: str, passage: Passage, question: str) -> tuple[tuple[int, int]
 
 
 def occurrences(text: str, passage: Passage) -> list[tuple[int, int]]:
-    """Return first character and end of a text wherever it stands, by the first of three that finds any.
+    """Return the character offsets (start, end) of all occurrences of a text, by the first of three rules to find any.
 
-    Whole words as written; words that are normalised to the same; the text in any case, inside words too.
+    Whole words as written; words that are equal when normalised; the text in any case, also inside words.
     """
     text = text.strip()
     places = [found.span() for found in re.finditer(re.escape(text), passage.text, re.IGNORECASE)] if text else []
@@ -60,8 +60,8 @@ def occurrences(text: str, passage: Passage) -> list[tuple[int, int]]:
 
 
 def most_alike(text: str, passage: Passage) -> tuple[list[tuple[int, int]], float]:
-    """Return first character and end of what has the highest F1 of words with a text, and that F1; nothing if it is
-    below `ALIKE`."""
+    """Return the character offsets of the spans with the highest F1 of words with a text, and that F1; none below
+    `ALIKE`."""
     wanted, words = Counter(normalised(text).split()), words_with_places(passage.text)
     shared = [place for place, (word, _, _) in enumerate(words) if word in wanted]
     size, best = wanted.total(), dict[tuple[int, int], float]()
@@ -93,9 +93,9 @@ def nearest(spans: Sequence[tuple[int, int]], question: str, passage: Passage) -
 
 
 def parts_of(example: Example, fits: Callable[[Example], bool]) -> list[tuple[int, Example]]:
-    """Return the question about parts of its passage that fit, each with the place of its first word.
+    """Divide a passage into overlapping parts that fit: return (index of the first word, question about the part).
 
-    A part is as long as fits. Where that is fewer than `FEWEST` words the passage is left whole.
+    A part is as long as fits. If fewer than `FEWEST` words fit, the passage is left whole.
     """
     passage, words = Passages().of(example), len(example.inputs["words"])
     first, parts = 0, list[tuple[int, Example]]()
@@ -122,9 +122,9 @@ def likely_spans(
 ) -> Ragged:
     """Return logits (W, 2) of N (first, last) spans, cut to `longest` words, with the log-probabilities of their texts.
 
-    Start + end of a span, and of "no answer", is its log-probability. What they leave of the probability is spread over
-    the other words, so that the softmax of start times that of end is the probability of a text. Where both are likely
-    it is lower, and never lower than about 4 / W^2. `words` are those of the passages.
+    The start and end logits of a span, and of "no answer", add up to its log-probability. The remaining probability is
+    spread over the other words, so that softmax(start) times softmax(end) is the probability of a text. If span and "no
+    answer" are both likely it is lower, but at least about 4 / W^2. `words` are the numbers of words of the passages.
     """
     rows = []
     for place, (span, chance, count) in enumerate(zip(spans, chances, words, strict=True)):
@@ -144,7 +144,7 @@ def likely_spans(
 def _nowhere(count: int, none: float | None) -> NDArray[np.float64]:
     """Return the logits of a passage in which no answer was found: no word is likely.
 
-    What "no answer" leaves is put on a start after its end, which is no span: `none` keeps its probability and wins.
+    The probability that "no answer" leaves is put on a start after its end, which is no span, so that "no answer" wins.
     """
     own = np.full((count + 1, 2), 2 * (none or 0.0) - NOWHERE)
     own[0] = own[0] if none is None else none

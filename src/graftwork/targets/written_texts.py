@@ -1,4 +1,4 @@
-"""Written texts: what a network that writes answers with, beside how probable it found each text."""
+"""Generated texts with their log-probabilities, the outputs of the kind generation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from graftwork.core.task import Task
 from graftwork.registry import kinds
 
 WRITTEN = np.dtype([("text", object), ("log_probability", np.float64), ("cut", np.bool_), ("alternatives", object)])
-# the text; the sum of its tokens' natural log-probabilities, its end's included; whether it was cut at the longest
-# length; a tuple of `Text`: what the search's other beams ended with, best first
+# the text; the sum of its tokens' log-probabilities in nats, end token included; whether it was cut at the maximum
+# length; a tuple of `Text`: the results of the other beams, best first
 
 Text = tuple[str, float, bool]  # a text, its log-probability, and whether it was cut
 
@@ -34,7 +34,7 @@ def written_array(
 
 
 def written_by_rank(ranks: Sequence[Sequence[Text]]) -> NDArray[Any]:
-    """Return (N,) of `WRITTEN` from N texts, then the N second best, and so on; each text is once in an answer."""
+    """Return (N,) of `WRITTEN` from the N best texts, the N second best, and so on; without repeated texts."""
     rows = []
     for best, *others in zip(*ranks, strict=True):
         apart = {other[0]: other for other in reversed(others) if other[0] != best[0]}
@@ -62,7 +62,7 @@ def certainly(texts: Sequence[str]) -> NDArray[Any]:
 
 @dataclass
 class TextByRule(LooksUp):
-    """A `Fitted` that learned nothing: it writes what a rule makes of the text that it reads."""
+    """A `Fitted` without training: a rule makes the output text from the input text."""
 
     rule: Callable[[str], str]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class TextByRule(LooksUp):
 
 
 def without_one_text(task: Task) -> str:
-    """Return why a baseline that writes a text of one text does not fit the task; "" where it does."""
+    """Return why a baseline that makes a text from one text can't be used for the task; "" if it can."""
     if not isinstance(kinds.get(task.kind), WritesTexts):
         return f"it writes texts, and the answers of kind {task.kind} are none"
     if task.reads != "text":

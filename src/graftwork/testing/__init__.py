@@ -1,4 +1,4 @@
-"""Contract checks that every part must pass, and the toy data they run on; also for the tests of plug-ins.
+"""Contract checks that every registered part must pass, and toy data for them; plug-ins can run them in their tests.
 
     from graftwork.testing import check_method
 

@@ -1,4 +1,4 @@
-"""The contract of a backbone."""
+"""The contract of a backbone: its card, features, words, sites of adapters and copies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from graftwork.testing.require import require
 from graftwork.testing.tiny_data import pooled, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
 
-NEAR = {torch.float32: 1e-4, torch.bfloat16: 0.1}  # tolerance of a feature across batches and starting blocks
+NEAR = {torch.float32: 1e-4, torch.bfloat16: 0.1}  # allowed difference of features between batches and starting blocks
 
 
 def check_backbone(backbone: Backbone, *, absent: Collection[str] = ("attention.qkv",)) -> None:
-    """Check the promises of every backbone. `absent` lists the roles of `ROLES` that it has no site for.
+    """Check what every backbone must do. `absent` lists the roles in `ROLES` for which it has no site.
 
     Raises `AssertionError`.
     """
@@ -52,7 +52,7 @@ def _check_pair(backbone: Backbone) -> None:
 
 
 def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
-    """Check shapes, starting at any block, and that features do not depend on the other examples of a batch."""
+    """Check shapes, and that features depend neither on the block where a pass starts nor on the rest of the batch."""
     card, encoded = backbone.card, backbone.encode(examples)
     rows = range(len(examples))
     inputs = backbone.collate(encoded, rows)
@@ -77,7 +77,7 @@ def _check_features(backbone: Backbone, examples: Sequence[Example]) -> None:
 
 
 def _check_words(backbone: Backbone) -> None:
-    """Check that each word is read once, at its first token, and that long texts are read in windows."""
+    """Check that each word has features from its first token, once, and that long texts are split into windows."""
     limit, many = backbone.card.max_length, backbone.card.max_length + 1
     listed = [("the", "film", "was", "unbelievably", "good"), ("bad",) * many, ("a",)]
     encoded = backbone.encode([Example(f"words/{row}", {"words": words}) for row, words in enumerate(listed)])
@@ -104,7 +104,7 @@ def _check_words(backbone: Backbone) -> None:
 
 
 def _check_question(backbone: Backbone, listed: Sequence[tuple[str, ...]]) -> None:
-    """Check that the question begins every window of its text, and that its row comes before those of the words."""
+    """Check that every window of a text begins with the question, and that a row for "no answer" precedes the words."""
     asked = [Example(f"asked/{row}", {"question": "is it good?", "words": words}) for row, words in enumerate(listed)]
     encoded = backbone.encode(asked)
     assert encoded.words is not None, "a question about words is tokenised as a text"
@@ -127,7 +127,7 @@ def _check_roles(backbone: Backbone, absent: Collection[str]) -> None:
 
 
 def _check_rows_apart(backbone: Backbone, inputs: Inputs) -> None:
-    """Check that, where `rows_apart`, changing the rows of one sequence at any site affects no other sequence."""
+    """If `rows_apart`, check that changing the rows of one sequence at any site affects no other sequence."""
     if not backbone.rows_apart:
         return
     twin, rows = backbone.twin(), len(inputs["attention_mask"])
@@ -154,7 +154,7 @@ def _check_rows_apart(backbone: Backbone, inputs: Inputs) -> None:
 
 
 def _check_attention(backbone: Backbone, inputs: Inputs) -> None:
-    """Check that what is put before the keys and values at any site of the role "attention" is attended to."""
+    """Check that keys and values prepended at any site of the role "attention" change the features."""
     twin = backbone.twin()
     before = pooled(twin, inputs)
     for name, site in twin.sites("attention").items():

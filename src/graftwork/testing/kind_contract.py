@@ -1,4 +1,4 @@
-"""The contract of a kind."""
+"""The contract of a kind: its settings, targets, predictions, head and losses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FOREIGN = "violet"  # neither a label of the samples nor a number
 
 
 def check_kind(name: str, texts: Sample = ()) -> None:
-    """Check the promises of every kind. `texts` are targets as written in a file; default: the first fitting `SAMPLES`.
+    """Check what every kind must do. `texts` are targets as in a file; default: the first of `SAMPLES` that it parses.
 
     Raises `AssertionError`.
     """
@@ -75,7 +75,7 @@ def check_kind(name: str, texts: Sample = ()) -> None:
 
 
 def _check_outcomes(kind: NamesMistakes, example: Example, answer: Mapping[str, Any], task: Task) -> None:
-    """Check that a right answer has no wrong outcome and reads like the target."""
+    """Check that a correct prediction has no wrong outcome and is displayed like the target."""
     expected = kind.expected(example, task)
     outcomes = kind.outcomes(expected, answer, task)
     require(all(outcome.right for outcome in outcomes), f"{answer} is right, and its outcomes are {outcomes}")
@@ -86,7 +86,7 @@ def _check_outcomes(kind: NamesMistakes, example: Example, answer: Mapping[str, 
 
 
 def _check_settings(kind: Kind, name: str) -> None:
-    """Check that the settings can be task files' keys and flags: described, and called like nothing else."""
+    """Check that the settings can be flags and keys of task files: with descriptions, and without name conflicts."""
     require(is_dataclass(kind.settings), "the settings are no dataclass")
     require(kind.settings() == kind.settings(), "the settings have no defaults")
     for key, setting in settings_of(name).items():
@@ -97,7 +97,7 @@ def _check_settings(kind: Kind, name: str) -> None:
 
 
 def _check_own_outputs(kind: Kind, encoded: Numbers, task: Task) -> None:
-    """Check that a constant output is stored and read without a difference, and is told."""
+    """Check that a constant output survives a round trip through JSON, and can be decoded and displayed."""
     assert isinstance(kind, OwnOutputs)
     constant = kind.constant(encoded, task)
     again = kind.from_lists(json.loads(json.dumps(constant.tolist(), allow_nan=False)))
@@ -109,7 +109,10 @@ def _check_own_outputs(kind: Kind, encoded: Numbers, task: Task) -> None:
 
 
 def certain(encoded: Numbers, outputs: int) -> Numbers:
-    """(N,) classes, (N, C) labels or (N,) numbers -> (N, C) logits of a model certain of them; likewise per word."""
+    """Map (N,) classes, (N, C) labels or (N,) numbers to logits (N, C) that predict them with certainty.
+
+    Likewise per word or choice.
+    """
     if isinstance(encoded, Ragged):
         rows = encoded.flat[:, :1] if encoded.flat.ndim == 2 else encoded.flat  # column 0: the marks of choices
         return Ragged(flat(certain(rows, outputs)), encoded.counts)
@@ -177,7 +180,7 @@ def _check_answer(answer: Mapping[str, Any], target: Any, one: bool) -> None:
 
 
 def _check_foreign(kind: Kind, task: Task) -> None:
-    """Check that a target unknown to the task is refused with its name and its place in the file."""
+    """Check that a label unknown to the task is refused with a message that names it, and its line in the file."""
     text = (FOREIGN,) if kind.per_word else FOREIGN
     try:
         kind.parse(text, task, "sample.csv:7")
@@ -197,14 +200,14 @@ def _check_foreign(kind: Kind, task: Task) -> None:
 
 
 def _check_head(kind: Kind, task: Task, outputs: int) -> None:
-    """Check the shape of a head's output; a head reads (B, P) or (B, T, P) features."""
+    """Check the shape of a head's output for pooled features (B, P) and token features (B, T, P)."""
     features = Features(torch.randn(3, 5, 8), torch.ones(3, 5, dtype=torch.bool), torch.randn(3, 8))
     shape = tuple(kind.build_head(task, 8)(features).shape)
     require(shape == (3, outputs), f"the head gives {shape}, not {(3, outputs)}")
 
 
 def _check_loss(kind: Kind, task: Task, encoded: Numbers, outputs: int, examples: Sequence[Example]) -> None:
-    """Check the loss: finite on extreme logits, lower when right, and minimal at `constant` over constant answers."""
+    """Check the loss: finite on extreme logits, lower when right, and among constant logits least at `constant`."""
     targets, right = torch.from_numpy(flat(encoded)), torch.from_numpy(flat(certain(encoded, outputs))).float()
     check_finite_loss(kind, right, targets)
     check_teaching(kind, right)

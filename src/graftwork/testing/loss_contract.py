@@ -22,7 +22,7 @@ def check_finite_loss(kind: Kind, right: Tensor, targets: Tensor) -> None:
 
 
 def check_parts(kind: Kind, encoded: Numbers, outputs: int) -> None:
-    """Check that the loss of all examples is the weighted loss of any two parts of them. Raises `AssertionError`."""
+    """Check that the losses of two parts of a batch, weighted, add up to its own. Raises `AssertionError`."""
     draw = torch.Generator().manual_seed(0)
     logits = torch.randn(len(flat(encoded)), outputs, generator=draw, dtype=torch.float64)
     targets = torch.from_numpy(flat(encoded))
@@ -40,7 +40,7 @@ def check_parts(kind: Kind, encoded: Numbers, outputs: int) -> None:
 
 
 def check_teaching(kind: Kind, right: Tensor) -> None:
-    """Check the loss towards a teacher whose logits are `right`, if the kind has one. Raises `AssertionError`."""
+    """Check the distillation loss, if the kind has one; `right` are a teacher's logits. Raises `AssertionError`."""
     if not isinstance(kind, LearnsFromLogits):
         return
     for temperature in (0.5, 1.0, 4.0):

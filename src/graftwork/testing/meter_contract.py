@@ -1,4 +1,4 @@
-"""The contract of a meter."""
+"""The contract of a meter: its prerequisites, and the unit, grade and value of its cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNITS = ("s", "parameters", "bytes", "FLOP", "J", "g", "per second")
 
 
 def check_meter(name: str) -> None:
-    """Check the promises of every meter: for a run, a run that failed at once, with and without a price list.
+    """Check what every meter must do, on a run and a run that failed at once, with and without a price list.
 
     Raises `AssertionError`.
     """

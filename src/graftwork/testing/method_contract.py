@@ -1,4 +1,4 @@
-"""The contract of a method."""
+"""The contract of a method: its configuration, its adapters, its training and its stored module."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def check_method(
     backbone: str = "tiny_text",
     of_kinds: Sequence[str] = KINDS,
 ) -> None:
-    """Check the promises of every method, with the hyper-parameters `settings`, on the toy tasks that it fits.
+    """Check what every method must do, with the hyper-parameters `settings`, on the toy tasks that it can be used for.
 
-    `of_kinds`: the kinds of text tasks to try; for generation alone the backbone is opened to write. Raises
-    `AssertionError`.
+    `of_kinds` are the kinds of text tasks to try. For ("generation",) the backbone is opened as a text generator.
+    Raises `AssertionError`.
     """
     made = configured(name, settings or {})
     _check_words(made)
@@ -65,7 +65,7 @@ def check_method(
         if all(reasons):
             tasks = [tiny_dataset("classification", pair=True)]
             reasons = [unfit(made.method, data.task, opened.card if opened else None) for data in tasks]
-        if all(reasons) and opened is not None:  # it may need a network that reads each text of a pair by itself
+        if all(reasons) and opened is not None:  # it may need a network that encodes each text of a pair separately
             opened = replace(cast(Any, opened), card=replace(opened.card, towers=2))
             reasons = [unfit(made.method, data.task, opened.card) for data in tasks]
         require(not all(reasons), f"{made.label} does not fit the toy task over {backbone}: {reasons[0]}")
@@ -86,7 +86,7 @@ def _check_words(made: ConfiguredMethod) -> None:
 
 
 def _check_attached(method: Attaches, backbone: Backbone, data: Dataset) -> None:
-    """Check the promises of a model with the method's adapters, before, during and after training."""
+    """Check a model with the method's adapters before, during and after training, and the shared backbone below it."""
     setting = Setting(data.task, kinds.get(data.task.kind), backbone)
     encoded, rows = backbone.encode(data.train.examples), np.arange(len(data.train.examples))
     inputs = backbone.collate(encoded, encoded.sequences(rows))
@@ -214,7 +214,7 @@ def _check_fitted(made: ConfiguredMethod, backbone: Backbone | None, data: Datas
 
 
 def _check_answers(answers: Numbers, data: Dataset, kind: Kind) -> None:
-    """Check that there is a finite answer to each example; outputs of the kind's own must be the same once stored."""
+    """Check that each example has finite logits, or outputs of the kind itself that survive a round trip to JSON."""
     targets, logits = data.test.targets, flat(answers)
     require(type(answers) is type(targets), f"answers are {type(answers).__name__}")
     if isinstance(kind, OwnOutputs):

@@ -1,4 +1,4 @@
-"""The contract of a metric."""
+"""The contract of a metric: its range, its statistics, and independence of the order of examples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TASKS: tuple[tuple[str, Sample], ...] = (
 
 
 def sampled() -> Iterator[tuple[Task, Numbers]]:
-    """Yield a resolved task for every sort of target of this package's kinds, with 24 encoded targets."""
+    """Yield a resolved task and 24 encoded targets for every type of target among this package's kinds."""
     for kind, texts in TASKS:
         part, blank = kinds.get(kind), Task("tiny", Path(), kind=kind)
         targets = sample_targets(part, texts, blank) if texts else sample_questions()
@@ -36,7 +36,7 @@ def sampled() -> Iterator[tuple[Task, Numbers]]:
 
 
 def check_metric(name: str) -> None:
-    """Check the promises of every metric on the samples of all kinds that it scores. Raises `AssertionError`."""
+    """Check what every metric must do, on samples of all kinds that it can score. Raises `AssertionError`."""
     metric, scored = metrics.get(name), 0
     for task, encoded in sampled():
         try:
@@ -50,7 +50,7 @@ def check_metric(name: str) -> None:
 
 
 def _grid(numbers: Numbers) -> NDArray[Any]:
-    """Return the numbers as an array (N, …); the examples must have equally many words."""
+    """Return encoded targets as an array (N, …); all examples must have the same number of rows."""
     return numbers.flat.reshape(len(numbers), -1) if isinstance(numbers, Ragged) else numbers
 
 

@@ -1,4 +1,4 @@
-"""The contract of a kind that asks about passages."""
+"""The contract of a kind whose examples are questions about passages (`AsksPassages`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sample_questions() -> list[Golds]:
 
 
 def check_asking(kind: Kind, name: str) -> None:
-    """Check the promises of a kind called `name` that is `AsksPassages`. Raises `AssertionError`."""
+    """Check what the kind registered as `name`, which is `AsksPassages`, must do. Raises `AssertionError`."""
     assert isinstance(kind, AsksPassages)
     targets, blank = sample_questions(), Task("tiny", Path(), kind=name)
     task = kind.resolve(blank, targets)
@@ -99,7 +99,7 @@ def _check_loss(kind: Kind, sure: Ragged, encoded: Ragged) -> None:
 
 
 def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
-    """Check that the threshold added to the no-answer rows corrects logits biased for or against no answer."""
+    """Check that the threshold added to the no-answer rows corrects logits biased for or against "no answer"."""
     assert isinstance(kind, ChoosesThresholds), "questions may have no answer, and no threshold is chosen for it"
     for lean in (30.0, -30.0):
         leaning = Ragged(sure.flat.copy(), sure.counts)
@@ -114,7 +114,7 @@ def _check_shift(kind: Kind, sure: Ragged, encoded: Ragged, task: Task) -> None:
 def _check_texts(
     kind: FindsTexts, predictions: Callable[..., Any], encoded: Ragged, examples: Sequence[Example], task: Task
 ) -> None:
-    """Check that right answers as texts are found where they are, and that what is likely is predicted."""
+    """Check that the text of a gold answer is located at its span, and that the likeliest span is predicted."""
     texts = [kind.as_text(example.target) for example in examples]
     spans = [kind.place_of(example.target) for example in examples]
     found_at = kind.found(texts, examples)

@@ -10,10 +10,10 @@ from graftwork.testing.require import require
 
 
 def check_suite(name: str, empty: Path) -> None:
-    """Check the promises of a suite; `empty` is an empty folder. Raises `AssertionError` with the broken promise.
+    """Check what every suite must do; `empty` is an empty folder. Raises `AssertionError` with the violated rule.
 
-    The tasks can be listed without their files, each reports its missing files, metrics are registered if the kind is,
-    no task is both included and left out, and every published figure is one of a task's scores.
+    Tasks can be listed without their files, and each reports its missing files. Metrics are registered if the kind is.
+    No task is both included and left out. Every published score is for a metric of a task.
     """
     from graftwork.benchmark.run_suite import PUBLISHED  # local: it imports all comparisons, and scipy, for every test
 

@@ -40,12 +40,12 @@ SAMPLES: tuple[Sample, ...] = (
 
 
 def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int = 20) -> Dataset:
-    """Return a toy task that can be learnt, for the kinds of this package; validation and test have `rows` / 2 rows.
+    """Return a toy task that can be learnt, for a kind of this package; validation and test have `rows` / 2 rows each.
 
-    Texts contain good and bad words. The class says which (for pairs: whether both texts agree), the labels are all
-    that occur, the number is half the count of good words minus bad ones, and the spans are adjacent good or bad words.
-    The text to write is one of two sentences, by the class.
-    Questions ask for the good or the bad word of a text. The right choice contains good words, as its text does.
+    Texts contain good and bad words. The targets are, for classification, which of them occur (for pairs: whether both
+    texts agree); multilabel, all that occur; regression, half of the number of good minus bad words; tagging, spans of
+    adjacent good or bad words; generation, a sentence for each class; span, the good or the bad word, as the question
+    asks; choice and ranking, the choices with good words.
     """
     part, random = kinds.get(kind), np.random.default_rng(0)
     task = (
@@ -66,7 +66,7 @@ def tiny_dataset(kind: str = "classification", *, pair: bool = False, rows: int 
 
 
 def dataset_of(task: Task, examples: Mapping[str, tuple[Example, ...]]) -> Dataset:
-    """Return the data set of these examples of every split, its task resolved by those of train."""
+    """Return the data set of these examples (split -> examples); its task is resolved from the training targets."""
     kind = kinds.get(task.kind)
     task = kind.resolve(task, [example.target for example in examples["train"]])
     splits = {

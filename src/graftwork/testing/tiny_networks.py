@@ -56,7 +56,7 @@ def tiny_word_vectors(words: Sequence[str] = WORDS, width: int = 8) -> WordVecto
 
 
 def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
-    """Write a folder with config.json, model.safetensors and preprocessor_config.json; batch norms have statistics."""
+    """Write a random network of `CONFIGS` with its preprocessor as a folder; batch norms have random statistics."""
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.for_model(model_type, **CONFIGS[model_type])
@@ -83,7 +83,7 @@ def write_network(folder: Path, model_type: str, seed: int = 0) -> Path:
 
 
 def tiny_bilm(seed: int = 0) -> BiLM:
-    """Return ELMo's network with two layers, with weights large enough to distinguish words."""
+    """Return a random two-layer ELMo network, with weights large enough to distinguish words."""
     options = {
         "char_cnn": {"embedding": {"dim": 4}, "filters": [[1, 8], [3, 16]], "n_highway": 1, "activation": "relu",
                      "max_characters_per_token": 50},
@@ -94,7 +94,7 @@ def tiny_bilm(seed: int = 0) -> BiLM:
 
 
 def write_awd_lstm(folder: Path, seed: int = 0) -> Path:
-    """Write an AWD-LSTM of three narrow layers with the tokeniser of `tiny_text`; texts are read after a [SEP]."""
+    """Write a folder of a random, narrow AWD-LSTM with the tokeniser of `tiny_text`; [SEP] precedes each text."""
     from tokenizers.processors import TemplateProcessing
 
     from graftwork.backbones.awd_lstm import MODEL_TYPE

@@ -1,4 +1,4 @@
-"""Tiny random encoder-decoders that write, as folders."""
+"""Folders of tiny random encoder-decoder networks that generate text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BART: dict[str, Any] = {
     "max_position_embeddings": 48, "pad_token_id": 0, "eos_token_id": 1, "forced_eos_token_id": None,
     "decoder_start_token_id": 0,
 }  # fmt: skip
-WRITERS: dict[str, dict[str, Any]] = {  # model_type, and after it what is special
+WRITERS: dict[str, dict[str, Any]] = {  # model_type, or model_type and variant -> configuration
     "t5": T5,
     "t5 gated": T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
     "mt5": T5,
@@ -31,7 +31,7 @@ WRITERS: dict[str, dict[str, Any]] = {  # model_type, and after it what is speci
     "pegasus": BART,
     "m2m_100": BART | {"decoder_start_token_id": 1, "bos_token_id": 3},
 }
-TRANSLATORS = {  # name -> model_type, class of its tokenizer, and three of its tags
+TRANSLATORS = {  # name -> model_type, class of its tokenizer, and three of its language tags
     "mbart": ("mbart", "MBartTokenizer", ("en_XX", "de_DE", "ro_RO")),
     "mbart-50": ("mbart", "MBart50Tokenizer", ("en_XX", "de_DE", "uk_UA")),
     "nllb": ("m2m_100", "NllbTokenizer", ("eng_Latn", "deu_Latn", "fra_Latn")),
@@ -46,8 +46,8 @@ WHISPER: dict[str, Any] = {
 }  # fmt: skip
 LANGUAGES = {f"<|{name}|>": len(PIECES) + number for number, name in enumerate(("en", "de", "fr"))}
 TASKS = {"transcribe": len(PIECES) + 3, "translate": len(PIECES) + 4}
-NO_TIMES = WHISPER["vocab_size"] - 1  # larger numbers would be times
-SPOKEN: dict[str, dict[str, Any]] = {  # what a Whisper's generation_config.json says
+NO_TIMES = WHISPER["vocab_size"] - 1  # id of <|notimestamps|>; larger ids would be timestamps
+SPOKEN: dict[str, dict[str, Any]] = {  # name -> values in a Whisper's generation_config.json
     "english": {"is_multilingual": False, "suppress_tokens": [4, 5], "begin_suppress_tokens": [1, 7]},
     "many languages": {
         "is_multilingual": True, "lang_to_id": LANGUAGES, "task_to_id": TASKS,
@@ -58,7 +58,7 @@ SPOKEN: dict[str, dict[str, Any]] = {  # what a Whisper's generation_config.json
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Write a Unigram tokenizer of `PIECES` that ends texts by </s>."""
+    """Write a Unigram tokenizer with the vocabulary `PIECES`, which appends </s> to each text."""
     from tokenizers import Tokenizer, decoders
     from tokenizers.models import Unigram
     from tokenizers.pre_tokenizers import Metaspace
@@ -75,7 +75,7 @@ def write_tokenizer(folder: Path) -> None:
 
 
 def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
-    """Write one of `WRITERS` as save_pretrained does, with a Unigram tokenizer that ends texts by </s>."""
+    """Write the network `name` of `WRITERS` with `write_tokenizer`, in the format of `save_pretrained`."""
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig
 
@@ -96,9 +96,9 @@ def write_seq2seq(folder: Path, name: str = "t5 gated", seed: int = 5) -> Path:
 
 
 def write_translator(folder: Path, name: str = "nllb", seed: int = 5) -> Path:
-    """Write one of `TRANSLATORS` as save_pretrained does, with a tokenizer that puts tags of languages before texts.
+    """Write the network `name` of `TRANSLATORS` in the format of `save_pretrained`; language tags precede the texts.
 
-    That of mbart puts them after, and its decoder is started by the tag ro_RO.
+    The tokenizer of mbart instead puts the tag after the text, and its decoder starts with the tag ro_RO.
     """
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig
@@ -106,7 +106,7 @@ def write_translator(folder: Path, name: str = "nllb", seed: int = 5) -> Path:
     model_type, _, tags = TRANSLATORS[name]
     tokenizer = _with_tags(name)
     tokenizer.save_pretrained(folder)
-    if name == "m2m100":  # transformers has no fast class of it; folders that have a tokenizer.json say its name
+    if name == "m2m100":  # transformers has no fast class for it; folders with a tokenizer.json name the slow one
         path = folder / "tokenizer_config.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_class": "M2M100Tokenizer"}))
     start = tokenizer.convert_tokens_to_ids(tags[2]) if name == "mbart" else 2
@@ -121,7 +121,7 @@ def write_translator(folder: Path, name: str = "nllb", seed: int = 5) -> Path:
 
 
 def _with_tags(name: str) -> Any:
-    """Return the tokenizer of one of `TRANSLATORS`, of `PIECES`."""
+    """Return the tokenizer of the network `name` of `TRANSLATORS`: the vocabulary `PIECES` and the language tags."""
     import transformers
     from tokenizers import Tokenizer, decoders
     from tokenizers.models import Unigram
@@ -148,7 +148,7 @@ def _with_tags(name: str) -> Any:
 
 
 def write_whisper(folder: Path, name: str = "english", seed: int = 5) -> Path:
-    """Write a Whisper that hears one second, with the settings `name` of `SPOKEN`, as save_pretrained does."""
+    """Write a Whisper for one second of sound, with generation settings `name` of `SPOKEN`, as `save_pretrained`."""
     import torch
     from transformers import GenerationConfig, WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
 

@@ -13,11 +13,11 @@ TEXTS = [SENTENCE[place % 40 : place % 40 + 50] + f", {place}." for place in ran
 
 
 def check_tokenizer(name: str, empty: Path) -> None:
-    """Check the promises of a tokeniser; `empty` is an empty folder. Raises `AssertionError` with the broken promise.
+    """Check what every tokeniser must do; `empty` is an empty folder. Raises `AssertionError` with the violated rule.
 
-    Equal texts give equal vocabularies, no larger than requested; ids are below its size; no text encodes to a special
-    token other than the unknown one; an empty text has no tokens; a saved tokeniser gives the same ids when opened
-    here and by transformers.
+    Equal texts give equal vocabularies, no larger than requested. Ids are below the size of the vocabulary. No text is
+    encoded to a special token other than the unknown one, and an empty text to no token. A saved tokeniser gives the
+    same ids when it is opened here and by transformers.
     """
     from transformers import AutoTokenizer
 

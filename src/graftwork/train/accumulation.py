@@ -20,7 +20,7 @@ from graftwork.units import show
 
 PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; nothing of it is on an accelerator
 PEAK = 1.5  # peak memory of a step / what it saves for its backward pass, at most
-MOMENTS = 8  # bytes per trained number, beside its gradient and the flat gradient copy
+MOMENTS = 8  # bytes per trained parameter, beside its gradient and the flat gradient copy
 
 RunPart = Callable[[Rows, Tensor, float], float]  # rows, targets, share of the batch -> share x loss; gradients add up
 
@@ -36,9 +36,9 @@ def in_parts(
 ) -> float:
     """Run one step over `rows` with targets (B, …) or (W, …); return the loss, with gradients on the parameters.
 
-    `weight` of a part's targets is what its loss is the mean over.
+    `weight` returns, for the targets of a part, the number that its loss is averaged over.
 
-    In one part this is just `run`. Raises `OutOfMemory` where one example is too much.
+    In one part this is just `run`. Raises `OutOfMemory` if a single example does not fit.
     """
     memory, known = bench.memory, len(bench.memory.cuts)
 
@@ -94,7 +94,7 @@ def measure(model: Model, bench: Workbench, length: int, positions: int, run: Ca
 
 
 def held_bytes(model: Model, backbone: nn.Module) -> float:
-    """Return the bytes held through all steps: weights, each once; gradients, moments and best weights of the delta."""
+    """Return the bytes held through all steps: weights, each once; gradients, moments and best values of the delta."""
     weights = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
         for module in (backbone, model)

@@ -22,7 +22,7 @@ from graftwork.train.dedup import equals_of
 def answer_together(backbone: Backbone, encoded: Encoded, fitted: Sequence[ReadsStates]) -> list[Logits]:
     """Return the logits of each of `fitted`, all on `backbone`; their shared hidden states are computed once.
 
-    They equal, bit for bit, the logits of each alone: batches depend on the texts only, unless memory runs out.
+    They equal bit for bit the logits that each computes alone: unless memory runs out, batches depend on texts only.
     """
     depths = [one.depth for one in fitted if one.depth is not None]
     order = batches(encoded)

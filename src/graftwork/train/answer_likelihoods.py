@@ -1,4 +1,4 @@
-"""Log-probabilities that a generating network gives to fixed answers: logits without writing anything."""
+"""Log-likelihoods of fixed answers under a network that writes texts: they serve as logits, and nothing is written."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from graftwork.train.text_loop import writer_of
 
 @torch.no_grad()
 def answer_likelihoods(model: Model, encoded: Encoded, answers: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-    """Return (N, A): the log-likelihood of each of A answers, as tokens with their end, for each example.
+    """Return (N, A): for each example the log-likelihood of each of A answers, given as tokens with an end token.
 
-    The encoder reads an example once, and the decoder each answer.
+    The encoder runs once per example, the decoder once per answer.
     """
     writer = writer_of(model)
     found = np.empty((len(encoded), len(answers)), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The order in which examples are answered: batches of near-equal lengths, put back into the order of the examples."""
+"""The order of prediction: batches of near-equal lengths, whose results are put back into the order of the examples."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ R = TypeVar("R")
 def in_batches(
     sizes: NDArray[np.int64], work: Callable[[Sequence[int]], Sequence[R]], buckets: bool = False
 ) -> list[R]:
-    """Return N results in order: `work` has one for each row of a batch. Batches are of near-equal `sizes` (N,).
+    """Run `work`, which returns one result per row of a batch, and return the N results in the order of `sizes` (N,).
 
-    With `buckets` a batch is divided where that spares much padding; so is one for which memory runs out.
+    Batches hold rows of near-equal sizes. A batch is divided if memory runs out and, with `buckets`, to save padding.
     """
     found: dict[int, R] = {}
     parts = with_little_padding(sizes, TOKENS_AT_ONCE, EXAMPLES_AT_ONCE, AT_LEAST if buckets else math.inf)
@@ -43,7 +43,7 @@ def batches(
     """Return the example numbers of every batch: each of `rows` (default: all) once, the longest first.
 
     A batch's longest sequence x its sequences is at most `TOKENS_AT_ONCE`; a longer example is a batch by itself.
-    A batch is divided where that spares `at_least` positions of padding.
+    A batch is divided where that saves `at_least` positions of padding.
     """
     rows = np.arange(len(encoded)) if rows is None else rows
     sizes = encoded.lengths[rows] * encoded.sequences_of[rows]
@@ -54,7 +54,7 @@ def batches(
 def in_example_order(
     facts: Mapping[str, Any], encoded: Encoded, logits: NDArray[np.float64], examples: NDArray[np.int64]
 ) -> Logits:
-    """Reorder the logits of `examples` to the order of all examples, and apply the thresholds.
+    """Put the logits of `examples` into the order of all examples, and apply the thresholds.
 
     `facts` are `ReadsStates.facts` of the fitted method.
     """

@@ -1,9 +1,9 @@
-"""The tokens of prompts and of the answers after them, for a left-to-right language model.
+"""Tokenisation of prompts and of the answers after them, for a left-to-right language model.
 
-The rule is that of lm-evaluation-harness (Gao et al. 2024, doi:10.5281/zenodo.12608602): an answer is scored by the sum
-of log p over its tokens, which are those of prompt + answer without those of the prompt; spaces at the end of the
-prompt belong to the answer. Where an answer's tokens begin those of another one, it would never be the less likely:
-there, what follows an answer is scored too.
+The rule is that of lm-evaluation-harness (Gao et al. 2024, doi:10.5281/zenodo.12608602): the tokens of an answer are
+those of prompt + answer without those of the prompt, and its score is the sum of their log-probabilities; spaces at the
+end of the prompt belong to the answer. An answer whose tokens are a prefix of another one's would never score lower
+than that one; in this case the text after the answer is scored too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def prompt_tokens_of(
 ) -> list[PromptTokens]:
     """Tokenise contexts, each with its continuations.
 
-    Where one continuation begins another, `end` is after each or, if it has no token, the one that ends texts.
-    Raises `ConfigError` for a continuation without a token, and where continuations need an end and there is none.
+    If one continuation is a prefix of another, each gets the text `end` or, if they still are, the model's end token.
+    Raises `ConfigError` for a continuation without a token, and if an end is needed and there is none.
     """
     heads = [context.rstrip() for context in contexts]
     read = model.tokens(heads)
@@ -62,11 +62,11 @@ def _asked(
 def tokens_after(
     model: NextTokenModel, heads: Sequence[str], read: Sequence[list[int]], ways: Sequence[Sequence[str]]
 ) -> list[list[list[int]]]:
-    """Return the tokens of each head + way, one text, without as many as its head has, which was `read`.
+    """Return the tokens of each text head + way after the first n, where n is the number of tokens `read` of the head.
 
-    A way is tokenised after the last word of its head alone, once for all heads that end in that word, unless the
-    tokens of the head or of the word turn out to be others there, or those of the first such head with its first way.
-    Where the tokens of an end depend on all of a text, every head is tokenised with every way.
+    To save time, a way is tokenised behind the last word of its head only, once for all heads with that last word. The
+    whole head is used if this changes the tokens of the head or of the word, or gives other tokens for the first such
+    head and its first way; and always if the model's tokens depend on the whole text (not `is_local`).
     """
     told = dict(zip(heads, read, strict=True))
 
@@ -80,7 +80,7 @@ def tokens_after(
 
     def near(row: int, way: str) -> list[int] | None:
         alone, joined = told[tails[row]], told[tails[row] + way]
-        kept = alone[front + 1 :] or alone[front:]  # the first token of a text may be another one than within a text
+        kept = alone[front + 1 :] or alone[front:]  # a text's first token may differ from the same word's within a text
         met = bool(kept) and read[row][-len(kept) :] == kept and joined[: len(alone)] == alone
         return joined[len(alone) :] if met else None
 
@@ -100,6 +100,6 @@ def tokens_after(
 
 
 def _last_word(head: str) -> str:
-    """Return the last word of a text, with the blanks in front of it; all of a text without blanks within."""
+    """Return the last word of a text with the blanks in front of it; the whole text if it is one word."""
     parts = head.rsplit(maxsplit=1)
     return head[len(parts[0]) :] if len(parts) > 1 else head

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graftwork.core.backbone import Encoded, WordPlaces
 from graftwork.core.example import Example
 
-Route = tuple[int, int] | None  # shelf and slot of the adapters of a row; None: no adapters
+Route = tuple[int, int] | None  # shelf (stacked adapters of equal shapes) and slot of a row's adapters; None: none
 Roles = tuple[str, ...]
 
 
@@ -25,7 +25,7 @@ class Encodes(Protocol):
 
 @dataclass
 class Unit:
-    """An example on one route: one or more sequences. Without a route it serves all tasks that read it."""
+    """An example on one route: one or more sequences. Without a route it serves all tasks that have it."""
 
     number: int  # index among the units
     group: Roles  # key of its tokens in `groups`
@@ -56,10 +56,10 @@ class TaskTokens:
         return self.groups[self.roles[name]]
 
     def answered(self, name: str, order: Sequence[int]) -> tuple[Encoded, NDArray[np.int64], list[int] | None]:
-        """Return what maps the logits of units, in this order, to the task's examples.
+        """Return the data that map logits of units, computed in this order, to the task's examples.
 
-        The tokens of its units, the position of each unit among them, and each example's unit position; None where
-        every example has a unit of its own.
+        These are the tokens of its units, the position of each unit among them, and the unit position of each example,
+        or None if every example has a unit of its own.
         """
         own = list(dict.fromkeys(self.asked[name]))
         places = {unit: place for place, unit in enumerate(own)}

@@ -35,8 +35,8 @@ log = logging.getLogger("graftwork")  # with no handler set up, a warning is one
 
 
 class Checkpoints:
-    """The checkpoints of one run. `arithmetic` describes its numerics; a checkpoint of other arithmetic is not resumed.
-    It is called once, at the first read or write."""
+    """The checkpoints of one run. `arithmetic` returns the settings that affect the bits of results, such as threads.
+    It is called once, at the first read or write. A checkpoint made under other settings is not resumed."""
 
     def __init__(self, folder: Path, run: str, arithmetic: Callable[[], Mapping[str, Any]]):
         self.folder, self.run, self.arithmetic = folder, run, arithmetic
@@ -44,7 +44,7 @@ class Checkpoints:
 
     @cached_property
     def computed_in(self) -> Any:
-        """The arithmetic as recorded in a checkpoint, as JSON."""
+        """The settings of `arithmetic` as recorded in a checkpoint, as JSON."""
         return finite({"format": FORMAT, **self.arithmetic()})
 
     def try_write(self, checkpoint: Checkpoint) -> None:
@@ -70,9 +70,9 @@ class Checkpoints:
             self._forget(old)
 
     def read(self, *, follows: bool = False) -> Checkpoint | None:
-        """Return the last intact checkpoint; None where there is none, or, with a warning, if other arithmetic made it.
+        """Return the last intact checkpoint; None if there is none or, with a warning, if other settings made it.
 
-        With `follows`, another process's arithmetic is accepted. Partial files of a killed process are removed.
+        With `follows`, other settings are accepted. Partial files of a killed process are removed.
         Raises `IncompatibleModule` for the checkpoints of another run.
         """
         here = self.computed_in
@@ -163,7 +163,7 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
 
 
 def _differences(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs, such as "threads 1 then, 2 now"; of a table, such as the variables, each entry."""
+    """Yield the differences, such as "threads 1 then, 2 now"; for a table, such as variables, one per entry."""
     for name in sorted(recorded.keys() | here.keys()):
         then, now = recorded.get(name), here.get(name)
         if isinstance(then, Mapping) and isinstance(now, Mapping):

@@ -1,6 +1,6 @@
-"""Log-probabilities of given continuations of texts: the common beginning is read once, then each text, then its ends.
+"""Log-likelihoods of given continuations of texts. What all texts begin with is encoded once, then each text once.
 
-The ways are a tree: tokens with which several begin are read once, and all of one context are one row after it.
+The continuations of a text are a tree: tokens that begin several are encoded once, and the tree is one row of a batch.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_ba
 from graftwork.train.batches import by_length
 from graftwork.train.prompt_tokens import PromptTokens, require_numbers
 
-ROWS_AT_ONCE = 256  # of logits over the whole vocabulary
+ROWS_AT_ONCE = 256  # of logits over the whole vocabulary, computed at once
 
 
 @torch.inference_mode()
 def read_before(model: NextTokenModel, tokens: Sequence[int]) -> Earlier:
-    """Read what prompts share."""
+    """Encode the tokens that all prompts begin with; return their keys and values."""
     return model.read(*model.padded([tokens]))[1]
 
 
 class DecoderCursor:
-    """A `Cursor` after contexts, which follow what was read `before`."""
+    """A `Cursor` over contexts of a decoder, which continue from the cache `before`."""
 
     def __init__(self, model: NextTokenModel, contexts: Sequence[list[int]], before: Earlier | None):
         self.model, self.rows, self.read = model, list(range(len(contexts))), [0] * len(contexts)
@@ -36,7 +36,7 @@ class DecoderCursor:
         self.last = states[torch.arange(len(contexts), device=ids.device), real.sum(dim=1) - 1]  # (B, D)
 
     def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token after all that each of these rows has written."""
+        """Return (n, V) fp32: the logits of the next token of each of these rows, after those it has `written`."""
         new = [list(tokens[self.read[row] :]) for row, tokens in zip(rows, written, strict=True)]
         places = [self.rows.index(row) for row in rows]
         if places != list(range(len(self.rows))):
@@ -56,9 +56,9 @@ class DecoderCursor:
 def log_likelihoods(
     model: NextTokenModel, asked: Sequence[PromptTokens], before: Earlier | None = None
 ) -> list[list[float]]:
-    """Return the log-likelihood of every continuation of each context, which follows what was read `before`.
+    """Return the log-likelihood of every continuation of each context; contexts continue from the cache `before`.
 
-    A continuation of one token costs nothing more than its context. Raises `IncompatibleModule` for what is no number.
+    A continuation of one token costs nothing extra. Raises `IncompatibleModule` for one that is not finite.
     """
     sizes = np.array([len(one.context) for one in asked], dtype=np.int64)
     found = in_batches(sizes, lambda rows: _of_batch(model, [asked[row] for row in rows], before), buckets=True)
@@ -85,7 +85,7 @@ def _of_batch(model: NextTokenModel, asked: Sequence[PromptTokens], before: Earl
 
 
 def _log_probabilities(model: NextTokenModel, states: Tensor, tokens: Sequence[Sequence[int]]) -> list[list[float]]:
-    """Return log p of the tokens that may follow each of the states (N, D), of which some are asked for each."""
+    """Return the log-probabilities of the listed `tokens` after each of the states (N, D)."""
     found: list[list[float]] = []
     for start in range(0, len(tokens), ROWS_AT_ONCE):
         logits = model.logits(states[start : start + ROWS_AT_ONCE])  # (n, V)
@@ -95,7 +95,7 @@ def _log_probabilities(model: NextTokenModel, states: Tensor, tokens: Sequence[S
 
 
 def chances_among(chances: Tensor, tokens: Sequence[Sequence[int]]) -> list[list[float]]:
-    """Return some tokens' of the log-probabilities (n, V), for each row."""
+    """Select from the log-probabilities `chances` (n, V) those of the listed `tokens` of each row."""
     rows = torch.tensor([row for row, listed in enumerate(tokens) for _ in listed], device=chances.device)
     columns = torch.tensor(list(chain.from_iterable(tokens)), device=chances.device)
     values = iter(chances[rows, columns].double().cpu().tolist())

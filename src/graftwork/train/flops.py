@@ -99,10 +99,10 @@ class StepCounter:
 
 
 class PairCounter:
-    """A FLOP counter of batches with two lengths, T read and U written: some are counted, the rest are interpolated.
+    """A FLOP counter of batches with two lengths, T of inputs and U of outputs: some are counted, others interpolated.
 
     Per sequence an encoder-decoder's FLOPs are a polynomial of the second degree in T and U. Batches are counted until
-    one more than determine it lie on it.
+    it fits one more than are needed to determine it.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class PairCounter:
         return result, flops
 
     def known(self, size: tuple[int, int]) -> float | None:
-        """Return the FLOPs of a sequence where they are counted, or follow from those that are."""
+        """Return the FLOPs per sequence of this size if they are counted or interpolated, else None."""
         if size in self._counted or len(self._counted) <= len(_terms(size)):
             return self._counted.get(size)
         table, flops = np.array([*map(_terms, self._counted)]), np.array([*self._counted.values()])

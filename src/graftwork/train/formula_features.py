@@ -56,7 +56,7 @@ def made_of(examples: Sequence[Example], formula: Formula) -> Tensor:
 
 def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFormula:
     """Fit with the penalty that is best on validation. It depends on no seed: runs share the result called `name`."""
-    setting, learns = bench.setting, bench.learns  # of runs that share the work too: they use it
+    setting, learns = bench.setting, bench.learns  # equal for all runs that share the work
 
     def work(tally: Tally) -> tuple[LinearFit, float]:
         train, validation = (made_of(split.examples, formula) for split in (bench.train, bench.validation))

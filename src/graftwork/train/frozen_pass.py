@@ -90,7 +90,7 @@ class PassesOf:
     data: str  # its digest
 
     def get(self, split: Split, depth: int | None, bench: Workbench) -> Pass:
-        """As `FrozenStore.get`; what an earlier attempt of the run was charged for is only timed, if computed again."""
+        """As `FrozenStore.get`; if an earlier attempt of the run has paid for the pass, only recomputing it costs."""
         if not bench.keeper.is_paid(split.name, depth):
             return self.store.get(self.backbone, self.data, split, depth, bench)
         there = self.store.holds(self.backbone, self.data, split, depth)

@@ -1,4 +1,4 @@
-"""Greedy writing: the likeliest token each time, of all or of those that one of some answers goes on with."""
+"""Greedy decoding: the likeliest token each time, of the vocabulary or of those that continue one of given answers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 
 
 class Cursor(Protocol):
-    """A batch of B prompts that were read, after which tokens are written."""
+    """A batch of B encoded prompts, after which tokens are written."""
 
     def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token after all that each of these rows has written.
+        """Return (n, V) fp32: the logits of the next token of each of these rows, after those it has `written`.
 
-        From call to call the rows become fewer, or stay, and what they have written longer.
+        From call to call rows may drop out, and what the others have written becomes longer.
         """
 
 
 def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
-    """Write one of its answers for each of B prompts; see `PromptedModel.margins`. No answer may begin another one.
+    """Write one of its answers for each of B prompts, as `PromptedModel.margins`; none may be a prefix of another.
 
     The network runs only where the answers differ: a token that all of them share needs no prediction.
     """
@@ -49,16 +49,16 @@ def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[l
 
 
 def _next(answers: Sequence[list[int]], left: Sequence[int], place: int) -> list[int]:
-    """Return the different tokens at a place of the answers that are left."""
+    """Return the distinct tokens at index `place` of the answers that are left."""
     return list(dict.fromkeys(answers[way][place] for way in left))
 
 
 def written_by(
     cursor: Cursor, rows: int, longest: int, ends: Collection[int], over: Callable[[Sequence[int]], bool]
 ) -> list[tuple[list[int], float, bool]]:
-    """Write up to `longest` tokens after each of B prompts, until a token of `ends` or until it is `over`.
+    """Write up to `longest` tokens after each of B prompts, until a token of `ends` or until `over(tokens)`.
 
-    Returns the tokens, the sum of their log-probabilities, and whether they were cut.
+    Returns the tokens of each, the sum of their log-probabilities, and whether they were cut at `longest`.
     """
     written: list[list[int]] = [[] for _ in range(rows)]
     chances, cut, going = [0.0] * rows, [True] * rows, list(range(rows))

@@ -152,7 +152,7 @@ def kept_targets(split: Split, encoded: Encoded) -> Tensor:
 
 
 def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
-    """Return a scorer of validation logits of the features a pass keeps: with many words, of a sample of examples."""
+    """Return a function that scores validation logits of the features of a pass, for many words of a sample."""
     sampled, blind = encoded.sampled, bench.learns.constant(bench.train.targets, bench.setting.task)
 
     def reached(logits: Tensor) -> float:
@@ -163,7 +163,7 @@ def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
 
 
 def fitted_on(bench: Workbench, encoded: Encoded) -> dict[str, Any]:
-    """Return facts of a method that answers words: words used in convex fits, and the logits of unseen words."""
+    """Return facts of a method that predicts words: words used in convex fits, and the logits of unseen words."""
     if encoded.words is None:
         return {}
     blind = bench.learns.constant(bench.train.targets, bench.setting.task)

@@ -58,7 +58,7 @@ def answer(
 ) -> Logits:
     """Compute logits in batches of near-equal lengths, from the states of `frozen` where there are any.
 
-    Words that are not seen get the logits `blind` (C,).
+    Words without a token, which the network does not see, get the logits `blind` (C,).
     """
     order = batches(encoded)
 
@@ -76,14 +76,14 @@ def answer(
 
 @dataclass
 class FittedModel:
-    """A trained `Model` that answers. Implements `Fitted`, `ReadsStates` and `AdapterFitted`."""
+    """A trained `Model` that predicts. Implements `Fitted`, `ReadsStates` and `AdapterFitted`."""
 
     model: Model
     facts: Mapping[str, Any]
 
     @property
     def trained_parameters(self) -> int:
-        """Numbers passed to the optimiser, including embedding rows absent from the train split, which never change."""
+        """Parameters passed to the optimiser, with embedding rows absent from the train split, which never change."""
         return sum(parameter.numel() for parameter in self.model.delta().values())
 
     def logits(self, examples: Sequence[Example]) -> Logits:
@@ -102,7 +102,7 @@ class FittedModel:
 
     @property
     def adapters(self) -> Mapping[str, nn.Module]:
-        """Place (`core.model.place_of`) -> what hangs there; nothing where the network has weights of its own."""
+        """Place (`core.model.place_of`) -> adapter; empty if weights of the network itself are trained."""
         if any(weight.requires_grad for weight in self.model.network.parameters()):
             return {}
         return {name.replace("/", "."): adapter for name, adapter in self.model.adapters.items()}
@@ -117,7 +117,7 @@ class FittedModel:
         return snapshot(self.model.delta())
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count the FLOPs of answering these."""
+        """Count the FLOPs of predicting these examples."""
         return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
@@ -132,7 +132,7 @@ def build_model(method: NetworkMethod, setting: Setting, towers: int) -> Model:
 def restore_by_attaching(
     method: NetworkMethod, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]
 ) -> Any:
-    """Restore the `Fitted` from its stored delta."""
+    """Rebuild the model as for training, and return the `Fitted` with its stored delta."""
     model = build_model(method, setting, int(facts["towers"]))
     model.load_delta(delta)
     assert setting.backbone is not None
@@ -181,7 +181,7 @@ class LogitAim:
         return self.bench.learns.weight(targets)
 
     def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
-        """Count by the lengths of what is read."""
+        """Run `work` and tally its FLOPs, by the lengths of the inputs."""
         return counter.run(inputs["attention_mask"], work, model.towers)
 
     def validate(self, model: Model, held: FrozenPass, counter: StepCounter) -> float:
@@ -189,12 +189,12 @@ class LogitAim:
         return self.bench.score(answer(model, held.encoded, held, counter, self.blind))
 
     def facts(self) -> dict[str, Any]:
-        """Return nothing: the recipe tells it."""
+        """Return nothing: the recipe states the objective."""
         return {}
 
 
 def fitted_of(model: Model, facts: Mapping[str, Any]) -> FittedModel | FittedWriter:
-    """Return what answers with a trained model."""
+    """Return a trained model as a `Fitted`: a writer of texts, or a predictor of logits."""
     return FittedWriter(model, facts) if isinstance(model.backbone, TextWriter) else FittedModel(model, facts)
 
 
@@ -219,7 +219,7 @@ def fit_by_gradient(method: Attaches, bench: Workbench) -> Any:
 
 
 def _starting_state(model: Model, bench: Workbench, plan: StagePlan, rate: float) -> tuple[TrainingState, Passes]:
-    """Return the state after the head start, or that restored from the checkpoint of an interrupted attempt."""
+    """Return the state after the head start, or the one in the checkpoint of an interrupted attempt."""
     found = bench.keeper.found()
     if found is not None:
         if plan.lowest[0] != model.start:

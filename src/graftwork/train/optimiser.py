@@ -2,7 +2,7 @@
 
 Weights that compute in bf16 keep their fp32 master here; fp32 weights are views of the flat vector itself. One
 vector means one kernel for the norm and one for the update, whatever the number of parameters. Only the rows of an
-embedding table that a batch touches are updated: half of a small encoder's weights are rows at rest.
+embedding table that a batch touches are updated: half of a small encoder's weights are untouched rows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Group:
 class _Rows:
     """An embedding table (V, D) with sparse gradients: AdamW without decay, on the touched rows only.
 
-    Unlike in dense AdamW, the moments of a resting row do not decay, and its momentum does not move it; when it is
+    Unlike in dense AdamW, the moments of an untouched row do not decay, and its momentum does not move it; when it is
     touched again they continue from their last values. Bias correction counts the steps of the table, not of the row.
     """
 
@@ -85,7 +85,7 @@ class _Rows:
         self.table.data[self.rows] = moved.to(self.table.dtype)
 
     def touched(self) -> Tensor:
-        """Return the (R,) numbers of the rows with a moment other than zero."""
+        """Return the indices (R,) of the rows with a moment other than zero."""
         return ((self.first != 0) | (self.second != 0)).any(dim=1).nonzero()[:, 0]
 
     def tensors(self) -> dict[str, Tensor]:

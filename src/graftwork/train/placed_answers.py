@@ -1,4 +1,4 @@
-"""A network that writes answers which are in what it reads: they are looked up there, part by part of a long text."""
+"""Tasks whose answers are in the input, for a network that writes: its texts are located there, if long by parts."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ Span = tuple[int, int]  # first and last word
 
 
 class Part(NamedTuple):
-    """An example of which one part is read at a time."""
+    """One part of an example, whose text may be too long to be encoded at once."""
 
-    owner: int  # the number of the whole example
-    first: int  # its first word, a word of the whole
-    example: Example  # the same question about this part
+    owner: int  # index of the whole example
+    first: int  # index of its first word in the whole text
+    example: Example  # the example with this part as its text
 
 
 class WrittenParts(NamedTuple):
     """The texts written for an example, over all of its parts."""
 
-    span: Span | None  # where the likeliest of the texts that were found is, or what is most alike
+    span: Span | None  # of the likeliest text that was found, or of the words most like it
     chance: float  # the log-probability of that text, plus the logarithm of the likeness
-    silent: float  # that of no answer, where it is least likely
-    stray: bool  # texts were written, and none of them is in its part
+    silent: float  # log-probability of "no answer" in the part where it is lowest
+    stray: bool  # True: for every part a text was written that is not in it
 
 
 def parts_for(network: Backbone, examples: Sequence[Example], prefix: str) -> list[Part]:
-    """Return the examples, those in parts whose sources are longer than the network reads."""
+    """Return the examples, divided into parts if they are longer than the maximum of the network."""
 
     def fits(part: Example) -> bool:
         return network.encode([source_of(part, prefix)]).cut == 0
@@ -62,7 +62,7 @@ def parts_for(network: Backbone, examples: Sequence[Example], prefix: str) -> li
 
 @dataclass
 class PlacedAnswers:
-    """A trained network that writes, and a task whose answers are in what it reads. A `Fitted` that `ReadsBack`."""
+    """A trained network that writes, for a task whose answers are in the input. Implements `Fitted`, `ReadsBack`."""
 
     writer: FittedWriter
     task: Task
@@ -71,7 +71,7 @@ class PlacedAnswers:
 
     @property
     def trained_parameters(self) -> int:
-        """Those of the network."""
+        """Trained parameters of the network."""
         return self.writer.trained_parameters
 
     @property
@@ -86,13 +86,13 @@ class PlacedAnswers:
         return kind
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return (W, 2), as the kind makes them of the answer of each example, or of none."""
+        """Return (W, 2): the kind's logits for the answer that the network writes to each example, or for none."""
         said = self._written_parts(examples)
         silent = [one.silent for one in said] if self.none else None
         return self._kind.likely([one.span for one in said], [one.chance for one in said], silent, examples)
 
     def outside(self, examples: Sequence[Example]) -> int:
-        """Count the examples for which the network writes a text that is not in what it reads."""
+        """Count the examples for which the network writes a text that is not in its input."""
         return sum(one.stray for one in self._written_parts(examples))
 
     def _written_parts(self, examples: Sequence[Example]) -> list[WrittenParts]:
@@ -116,7 +116,7 @@ class PlacedAnswers:
         return list(map(_likeliest, told))
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
-        """Return (N,) the log-probabilities of the answers that logits predict, tokenised anew.
+        """Return the log-probabilities (N,) of the answers that `outputs` predict, tokenised anew.
 
         Raises `ValueError` for logits of other examples.
         """
@@ -138,21 +138,21 @@ class PlacedAnswers:
         return self.writer.delta()
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count the FLOPs of answering these: each part once, every token written, and its probability."""
+        """Count the FLOPs of prediction: each part encoded once, every token written, and its probability."""
         return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
 def _likeliest(parts: Sequence[WrittenParts]) -> WrittenParts:
-    """Return what was said of an example: the likeliest text that was found, and no answer where no part has one."""
+    """Combine the parts of an example: the likeliest text that was found, else the likeliest of all."""
     found = [part for part in parts if part.span is not None]
     best = max(found or parts, key=lambda part: part.chance)
     return best._replace(silent=min(part.silent for part in parts), stray=all(part.stray for part in parts))
 
 
 def taught_parts(network: Backbone, examples: Sequence[Example], prefix: str, kind: FindsTexts) -> list[Example]:
-    """Return for each example what is trained on: it, or the part with most on the narrower side of the answer.
+    """Return what each example is trained on: itself, or the part in which the answer is farthest from both ends.
 
-    Of one without an answer it is the first part.
+    For an example without an answer, it is the first part.
     """
     best: dict[int, tuple[int, Example]] = {}
     for owner, first, part in parts_for(network, examples, prefix):

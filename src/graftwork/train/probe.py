@@ -19,7 +19,7 @@ from graftwork.train.flops import count_flops
 
 
 class PooledFeatures(Protocol):
-    """The pooled features of a batch, as a probe reads them: `BatchStates`, a part of them, or features kept."""
+    """The pooled features of a batch, as a probe takes them: `BatchStates`, a part of them, or cached ones."""
 
     def joined(self, block: int) -> Tensor:
         """Return the features (B, P), or (W, P) of words."""
@@ -65,7 +65,7 @@ class Probe:
         return {"shares": self.shares, "weight": self.weight, "bias": self.bias}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count the FLOPs of answering these."""
+        """Count the FLOPs of predicting these examples."""
         return count_flops(lambda: self.logits(examples))[1], "counter"
 
 

@@ -1,4 +1,4 @@
-"""The room in a language model's context: for how many shots, and for how much of a long text."""
+"""Fitting of prompts into a language model's context: how many shots, and how much of a long text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def with_fitting_shots(
     examples: Sequence[Example],
     reserve: int,
 ) -> tuple[Prompts, list[Example]]:
-    """Return the prompts with those of the drawn shots that fit beside the longest of `examples`, and which these are.
+    """Return the prompts with the drawn shots that fit beside the longest of `examples`, and these shots' examples.
 
-    A shot is an example of train with its right answer. `reserve` tokens of the context are kept for what is written;
-    an example counts as half of the rest at most: longer texts are cut. A shot that does not fit is left out, and the
-    next ones are tried.
+    A shot is an example of train with its right answer. `reserve` tokens of the context are kept for the text to write.
+    An example counts as at most half of the remaining context, since longer texts are cut. Shots that do not fit are
+    skipped.
     """
     reader = model.reader
     context = reader.context - reserve
@@ -43,7 +43,7 @@ def _shown(prompts: Prompts, shots: Sequence[tuple[Example, str]]) -> Prompts:
 
 
 def asked_by(model: PromptedModel, prompts: Prompts, inputs: Sequence[Mapping[str, Any]]) -> list[PromptTokens]:
-    """Return the prompts for examples with these inputs, with their answers; of texts to be written there are none."""
+    """Return the prompts for these inputs as tokens, with the possible answers; none if free text is written."""
     contexts = [prompts.context(given) for given in inputs]
     if not prompts.template.is_free:
         return model.tokenise(contexts, [prompts.answers(given) for given in inputs], prompts.end)

@@ -1,4 +1,4 @@
-"""A prompt with the answers that may follow it, as tokens, and what a language model can be asked about them."""
+"""Prompts with their possible answers, as tokens, and the interface of a language model that is prompted."""
 
 from __future__ import annotations
 
@@ -17,76 +17,76 @@ from graftwork.errors import ConfigError, IncompatibleModule, clip
 
 @dataclass(frozen=True)
 class PromptTokens:
-    """A prompt and its answers, as tokens; none is empty, and none begins another one."""
+    """A prompt and its answers, as tokens; none is empty, and no answer is a prefix of another."""
 
     context: list[int]
     continuations: list[list[int]]
-    apart: bool = False  # True: a decoder writes the answers, and they take no room after the prompt
+    apart: bool = False  # True: answers are in a decoder of their own, and take no room after the prompt
 
     @property
     def most(self) -> int:
-        """The number of tokens that are read at most, of a decoder's answers apart from it none."""
+        """The context length needed: the prompt and, unless `apart`, the longest answer without its last token."""
         return len(self.context) + (0 if self.apart else max(map(len, self.continuations)) - 1)
 
     def behind(self, shared: int) -> PromptTokens:
-        """Leave out the first tokens of the context, which were read before."""
+        """Return it without the first `shared` tokens of the context, which are cached."""
         return PromptTokens(self.context[shared:], self.continuations)
 
 
 class PromptedModel(Protocol):
-    """A language model with what it has read of the prompts beforehand."""
+    """A language model, with a cache of the tokens that all prompts begin with."""
 
     @property
     def reader(self) -> PromptReader:
-        """The model."""
+        """The language model."""
 
     @property
     def beginning(self) -> list[int]:
-        """The tokens that all prompts begin with and that are read once; none where that is not possible."""
+        """The tokens that all prompts begin with and that are encoded once; none if nothing can be cached."""
 
     def begin(self, shared: str, prompt: str) -> None:
-        """Note that all prompts begin with the text `shared`, as this one does; nothing is read yet."""
+        """Set the text `shared` that all prompts, such as `prompt`, begin with; nothing is encoded yet."""
 
     def read_beginning(self) -> None:
-        """Read what all prompts begin with, if that has not been done."""
+        """Encode the tokens that all prompts begin with, if that has not been done."""
 
     def tokenise(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
-        """Tokenise prompts with their answers. Where an answer begins another one, all of its prompt's have an end.
+        """Tokenise prompts with their answers. If one is a prefix of another, all answers to that prompt get an end.
 
-        `end` is the text after an answer; a network with a token for the end of texts takes that. Raises `ConfigError`
-        for an answer or a prompt without a token, and where answers need an end and there is none.
+        The end is the text `end`, or the token with which the network ends texts. Raises `ConfigError` for an answer or
+        a prompt without a token, and if an end is needed and there is none.
         """
 
     def likelihoods(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
-        """Return log p of every answer to each prompt. Raises `IncompatibleModule` for what is no number."""
+        """Return the log-likelihood of every answer to each prompt. Raises `IncompatibleModule` for NaN or infinity."""
 
     def margins(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
-        """Write an answer to each prompt, token by token, each time the likeliest that an answer goes on with.
+        """Write one of the answers to each prompt, each time with the likeliest token that continues an answer.
 
-        Returns 0 for the written answer. For another one, log p of the token with which it leaves the written one, less
-        that of the token written instead: 0 or less. Raises `IncompatibleModule` for what is no number.
+        Returns a margin per answer: 0 for the written one; for another one the log-probability of its first differing
+        token less that of the token written instead, so at most 0. Raises `IncompatibleModule` if one is not finite.
         """
 
     def write(
         self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
     ) -> NDArray[Any]:
-        """Return (N,) of `WRITTEN`: a text after each prompt, up to the text `end` or the model's own end.
+        """Write a text after each prompt, up to the text `end` or the model's own end; return (N,) of dtype `WRITTEN`.
 
-        Of a single prompt, `tell` is told the text so far at every token.
+        With a single prompt, `tell` is called with the text so far at every token.
         """
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
-        """Return log p of a text after each prompt, with its end, tokenised anew: of its first `longest` tokens."""
+        """Return the log-likelihood of a text with its end after each prompt, tokenised anew and cut at `longest`."""
 
     def begins(self, asked: PromptTokens) -> bool:
-        """Return whether a prompt goes on from what is read once."""
+        """Return whether a prompt begins with the cached tokens."""
 
     def reserve(self, search: TextSearch) -> int:
-        """Return the tokens of the context that are kept for a text that is written."""
+        """Return how many tokens of the context are kept for the text that is written."""
 
 
 def begins_another(answers: Sequence[list[int]]) -> bool:
-    """Return whether an answer's tokens are the first ones of another answer."""
+    """Return whether the tokens of an answer are a proper prefix of another answer's."""
     return any(len(one) < len(next_one) and next_one[: len(one)] == one for one, next_one in pairwise(sorted(answers)))
 
 
@@ -107,7 +107,7 @@ def require_numbers(found: Sequence[Sequence[float]], name: str) -> None:
 
 
 def require_apart(asked: PromptTokens, words: Sequence[str], name: str) -> None:
-    """Raise `ConfigError` where the answers with two of these words are the same tokens to the model."""
+    """Raise `ConfigError` if the answers with two of these words have the same tokens."""
     for word, tokens in zip(words, asked.continuations, strict=True):
         like = words[asked.continuations.index(tokens)]
         if like != word:

@@ -23,14 +23,14 @@ from graftwork.train.prompt_tokens import PromptedModel, PromptTokens
 
 @dataclass
 class Prompted:
-    """A language model with a prompt, whose answers are some given ones. Implements `Fitted`."""
+    """A prompted language model that chooses among given answers. Implements `Fitted`."""
 
     model: PromptedModel
     prompts: Prompts
-    numbers: tuple[float, ...]  # what the words of a regression say, in the scale of its encoded targets
+    numbers: tuple[float, ...]  # values of a regression's answers, in the scale of its encoded targets
     is_written: bool  # True: the logits are margins of the written answer, else log-likelihoods
     normalise: str
-    content_free: NDArray[np.float64] | None  # (C,) log-probabilities of labels without content; None: not calibrated
+    content_free: NDArray[np.float64] | None  # (C,) log-probabilities with no content; None: not calibrated
     facts: Mapping[str, Any]
     trained_parameters: int = 0
 
@@ -39,10 +39,10 @@ class Prompted:
         return fitting(self.model, self.prompts, examples)
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return (N, C), (W, 1) for choices, (N, 1) of a regression.
+        """Return the logits (N, C), (W, 1) for choices, or (N, 1) for a regression.
 
-        That of an answer is its log-likelihood; if it is written, how far it is from being written. The number of a
-        regression is the mean of all, by their likelihoods, or the written one.
+        The logit of an answer is its log-likelihood or, if `is_written`, its margin to the written answer. A regression
+        predicts the mean of all numbers, weighted by their likelihoods, or the written number.
         """
         asked, _ = self.tokenised(examples)
         found = self.model.margins(asked) if self.is_written else self.model.likelihoods(asked)
@@ -59,7 +59,7 @@ class Prompted:
         return logits if self.content_free is None else logits - self.content_free
 
     def _lengths(self, example: Example, asked: PromptTokens) -> list[int]:
-        """Return what the log-likelihood of each answer is divided by."""
+        """Return the divisor of each answer's log-likelihood: its tokens, its characters, or 1."""
         if self.normalise == "tokens":
             return [len(way) for way in asked.continuations]
         if self.normalise == "characters":
@@ -71,13 +71,13 @@ class Prompted:
         return {} if self.content_free is None else {"content_free": self.content_free}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count the FLOPs of answering these, each with all of its prompt, as if none had been read before."""
+        """Count the FLOPs of predicting these examples, each with its whole prompt, as if nothing were cached."""
         return _flops(self, examples)
 
 
 @dataclass
 class PromptedWriter:
-    """A language model with a prompt, which writes texts. Implements `Fitted` and `ReadsBack`."""
+    """A prompted language model that writes texts. Implements `Fitted` and `ReadsBack`."""
 
     model: PromptedModel
     prompts: Prompts
@@ -90,12 +90,12 @@ class PromptedWriter:
         return fitting(self.model, self.prompts, examples, self.model.reserve(self.search))
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return (N,) of `WRITTEN`."""
+        """Write a text for each example; return (N,) of dtype `WRITTEN`."""
         asked, _ = self.tokenised(examples)
         return self.model.write([one.context for one in asked], self.search, self.prompts.end)
 
     def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
-        """Return (N,) of `WRITTEN`, one after another, and tell each while it is written. It `WritesAloud`."""
+        """Return `logits`, one text after another; `tell` gets each while it is written. Implements `WritesAloud`."""
         return np.concatenate(
             [
                 self.model.write([one.context], self.search, self.prompts.end, partial(tell, place))
@@ -104,7 +104,7 @@ class PromptedWriter:
         )
 
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
-        """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, with their ends, tokenised anew."""
+        """Return the log-probabilities (N,) of texts (N,) of `WRITTEN`, with their ends, tokenised anew."""
         asked, _ = self.tokenised(examples)
         texts = np.asarray(outputs)["text"].tolist()
         return np.array(
@@ -116,7 +116,7 @@ class PromptedWriter:
         return {}
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count the FLOPs of answering these, each with all of its prompt, as if none had been read before."""
+        """Count the FLOPs of predicting these examples, each with its whole prompt, as if nothing were cached."""
         return _flops(self, examples)
 
 

@@ -1,4 +1,4 @@
-"""A left-to-right language model that is asked: the answers go on from the prompt."""
+"""A prompted left-to-right language model: the answers continue the prompt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class PromptedDecoder:
-    """An `PromptedModel`. What all prompts begin with is read once, and its keys and values are kept."""
+    """Implements `PromptedModel`. The keys and values of what all prompts begin with are computed once."""
 
     def __init__(self, reader: NextTokenModel):
         self.reader = reader
@@ -30,13 +30,13 @@ class PromptedDecoder:
         self._kept: Earlier | None = None
 
     def begin(self, shared: str, prompt: str) -> None:
-        """Note what all prompts begin with: where a text follows, the last tokens may be others."""
+        """Find the tokens that all prompts begin with: if a text follows, the last tokens of `shared` may differ."""
         alone, followed = self.reader.tokens([shared, prompt])
         same = [one == other for one, other in zip(alone, followed, strict=False)]
         self.beginning, self._kept = alone[: [*same, False].index(False)], None
 
     def read_beginning(self) -> None:
-        """Read what all prompts begin with, if that has not been done."""
+        """Encode the tokens that all prompts begin with, if that has not been done."""
         if self._kept is None and self.beginning:
             self._kept = read_before(self.reader, self.beginning)
 
@@ -45,7 +45,7 @@ class PromptedDecoder:
         return prompt_tokens_of(self.reader, prompts, answers, end)
 
     def likelihoods(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
-        """Return log p of every answer to each prompt."""
+        """Return the log-likelihood of every answer to each prompt."""
         return self._parted(asked, lambda part, before: log_likelihoods(self.reader, part, before))
 
     def margins(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
@@ -79,9 +79,9 @@ class PromptedDecoder:
         return written_by_rank([texts])
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
-        """Return log p of a text after each prompt, with its end, tokenised anew and apart from the prompt.
+        """Return the log-likelihood of a text after each prompt, with its end, tokenised anew without the prompt.
 
-        For more than `longest` tokens, which a text tokenised anew may have, the context keeps no room.
+        A text tokenised anew may have more than `longest` tokens, for which the context has no room: it is cut.
         """
         reader, front = self.reader, len(self.reader.tokens([""])[0])
         told = reader.tokens([f" {text}{end}" if text else end for text in texts])
@@ -91,7 +91,7 @@ class PromptedDecoder:
         return [score for (score,) in self.likelihoods(asked)]
 
     def reserve(self, search: TextSearch) -> int:
-        """Return the tokens of the longest text: it is after the prompt."""
+        """Return the maximum length of a text, which follows the prompt."""
         return search.longest
 
     def _margins(self, part: Sequence[PromptTokens], before: Earlier | None) -> list[list[float]]:
@@ -101,7 +101,7 @@ class PromptedDecoder:
     def _parted(
         self, asked: Sequence[PromptTokens], work: Callable[[list[PromptTokens], Earlier | None], list[R]]
     ) -> list[R]:
-        """Work on prompts that begin as all do, after what was read; on others, cut or tokenised otherwise, whole."""
+        """Run `work` on prompts with the cached beginning after it, and on others (cut, tokenised otherwise) whole."""
         self.read_beginning()
         found: dict[int, R] = {}
         shared = len(self.beginning)
@@ -113,7 +113,7 @@ class PromptedDecoder:
         return [found[row] for row in range(len(asked))]
 
     def begins(self, asked: PromptTokens) -> bool:
-        """Return whether a prompt goes on from what was read once."""
+        """Return whether a prompt begins with the cached tokens."""
         shared = len(self.beginning)
         return len(asked.context) > shared and asked.context[:shared] == self.beginning
 

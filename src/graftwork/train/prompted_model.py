@@ -1,4 +1,4 @@
-"""The language model that a setting asks: a decoder with its head, or an encoder-decoder."""
+"""Opening of the language model that prompting uses: a decoder with its head, or an encoder-decoder."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ WITH_DECODER = "with the decoder"  # name of shared work: opening a network with
 
 
 def no_model(card: BackboneCard) -> str:
-    """Return the reason that a backbone cannot be asked; "" if it can."""
+    """Return the reason that a backbone cannot be prompted; "" if it can."""
     if card.continues or card.writes or can_write(card.id):
         return ""
     return f"{card.id} is no language model with its head: neither left to right, nor an encoder with a decoder"
 
 
 def answers_prompts(backbone: Backbone) -> bool:
-    """Return whether this open backbone is asked; if not, the same network is opened with its decoder beside it."""
+    """Return whether this open backbone can be prompted; if not, its network is opened again with its decoder."""
     return backbone.card.continues or isinstance(backbone, TextWriter)
 
 
 def opened_to_write(setting: Setting) -> Backbone:
-    """Open the backbone of a setting with its decoder, on the weights of the open one that reads alone."""
+    """Open the backbone of a setting with its decoder; it shares the weights of the open encoder."""
     assert setting.backbone is not None
     network = opened_like(setting.backbone, setting.backbone.card.id, writes=True)
     share_reading(network, setting.backbone)
@@ -36,7 +36,7 @@ def opened_to_write(setting: Setting) -> Backbone:
 
 
 def prompted_model_of(network: Backbone) -> PromptedModel:
-    """Return a network as a language model that is asked, with nothing read yet."""
+    """Return a network as a language model to be prompted, with an empty cache."""
     if isinstance(network, ContinuesTexts):
         return PromptedDecoder(network.language_model())
     from graftwork.pretrained.seq2seq_reader import Seq2SeqReader  # it needs transformers

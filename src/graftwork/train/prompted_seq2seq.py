@@ -1,4 +1,4 @@
-"""An encoder-decoder that is asked: it reads the prompt with its encoder, and has the answers in its decoder."""
+"""A prompted encoder-decoder: its encoder takes the prompt, its decoder scores or writes the answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class SeqCursor:
-    """A `Cursor` after prompts that an encoder has read. An answer is short: its decoder reads all of it anew."""
+    """A `Cursor` over encoded prompts. Answers are short, so that the decoder runs over all of one at every step."""
 
     def __init__(self, reader: ReadThenWrite, read: ReadPrompts):
         self.reader, self.read = reader, read
@@ -35,7 +35,7 @@ class SeqCursor:
 
 
 class PromptedSeq2Seq:
-    """An `PromptedModel`. Nothing is read beforehand: what the encoder makes of a shot depends on what follows it."""
+    """Implements `PromptedModel`. Nothing is cached: the encoder's states of a shot depend on the text after it."""
 
     beginning: list[int]
 
@@ -44,13 +44,13 @@ class PromptedSeq2Seq:
         self.beginning = []
 
     def begin(self, shared: str, prompt: str) -> None:
-        """Note nothing: it reads every prompt whole."""
+        """Do nothing: every prompt is encoded whole."""
 
     def read_beginning(self) -> None:
-        """Read nothing."""
+        """Do nothing: there is no cache."""
 
     def tokenise(self, prompts: Sequence[str], answers: Sequence[Sequence[str]], end: str) -> list[PromptTokens]:
-        """Tokenise prompts and their answers. Where one begins another, the token that ends texts follows each."""
+        """Tokenise prompts and their answers. If one is a prefix of another, each gets the end token."""
         different = list(dict.fromkeys(chain.from_iterable(answers)))
         told = dict(zip(different, self.reader.answers(different), strict=True)) if different else {}
         found = []
@@ -63,13 +63,13 @@ class PromptedSeq2Seq:
         return found
 
     def likelihoods(self, asked: Sequence[PromptTokens]) -> list[list[float]]:
-        """Return log p of every answer to each prompt, which is read once."""
+        """Return the log-likelihood of every answer to each prompt, which is encoded once."""
         found = self._batched(asked, lambda part, read: self._scored(read, [one.continuations for one in part]), True)
         require_numbers(found, self.reader.name)
         return found
 
     def _scored(self, read: ReadPrompts, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
-        """Return log p of every answer to each of the prompts read. First tokens cost no pass of the decoder."""
+        """Return the log-likelihood of every answer to each encoded prompt. First tokens need no further pass."""
         trees = [TokenTree.of(ways) for ways in answers]
         firsts = chances_among(read.first.log_softmax(dim=1), [tree.wanted[0] for tree in trees])
         found = [{0: first} for first in firsts]
@@ -97,7 +97,7 @@ class PromptedSeq2Seq:
     def write(
         self, prompts: Sequence[list[int]], search: TextSearch, end: str, tell: Callable[[str], None] | None = None
     ) -> NDArray[Any]:
-        """Write a text to each prompt, up to the token that ends texts."""
+        """Write a text for each prompt, up to the end token."""
         reader = self.reader
         aloud = None if tell is None else lambda _, tokens: tell(reader.text_of(tokens).strip())
 
@@ -114,7 +114,7 @@ class PromptedSeq2Seq:
         return written_by_rank(list(zip(*found, strict=True)))
 
     def read_back(self, prompts: Sequence[list[int]], texts: Sequence[str], end: str, longest: int) -> list[float]:
-        """Return log p of a text to each prompt, with the token that ends texts, tokenised anew."""
+        """Return the log-likelihood of a text for each prompt, with the end token, tokenised anew."""
         told = zip(prompts, self.reader.answers(texts), strict=True)
         asked = [
             PromptTokens(prompt, [[*tokens, self.reader.ends[0]][:longest]], apart=True) for prompt, tokens in told
@@ -122,7 +122,7 @@ class PromptedSeq2Seq:
         return [score for (score,) in self.likelihoods(asked)]
 
     def begins(self, asked: PromptTokens) -> bool:
-        """Return False: no part of a prompt was read before."""
+        """Return False: no part of a prompt is cached."""
         return False
 
     def reserve(self, search: TextSearch) -> int:
@@ -136,7 +136,7 @@ class PromptedSeq2Seq:
         work: Callable[[Sequence[PromptTokens], ReadPrompts], list[R]],
         buckets: bool = False,
     ) -> list[R]:
-        """Work on batches of prompts of near-equal lengths, each read once by the encoder."""
+        """Run `work` on batches of prompts of near-equal lengths, each encoded once."""
 
         def answer(rows: Sequence[int]) -> list[R]:
             part = [asked[row] for row in rows]

@@ -18,7 +18,7 @@ STEPS_OF_A_PART = 20  # minimum, however small the part is
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
 FITTED, UNFITTED = "linear layer fitted on frozen features", "none: the head starts from random numbers"
-OF_TEXTS: Mapping[str, Any] = {  # what is otherwise where a network learns to write
+OF_TEXTS: Mapping[str, Any] = {  # entries that differ for a network that learns to write
     "head_start": "none: the language-model head is the pretrained one",
     "kept": "the epoch of the least loss on validation, the last of equals",
 }
@@ -48,7 +48,7 @@ def resolve(
     head_start: bool = True,
     pretrained: bool = True,
 ) -> dict[str, Any]:
-    """Fill in every field for the receipt, `schedule` included. `answers` defaults to one per row.
+    """Fill in every field for the receipt, `schedule` included. `answers` counts the targets, by default one per row.
 
     The settings for many classes are used only where the head is fitted first, on pretrained features.
 

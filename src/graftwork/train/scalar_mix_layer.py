@@ -62,7 +62,7 @@ def features_of_blocks(frozen: FrozenPass, blocks: int, dim: int = 1) -> Tensor:
 
 
 def batches_of_features(encoded: Encoded, features: int, shuffle: torch.Generator) -> list[Tensor]:
-    """Return shuffled batches of feature numbers; those of one example, where it has several, stay together."""
+    """Return shuffled batches of feature indices; several features of one example stay together."""
     if encoded.answers is None:
         return list(torch.split(torch.randperm(features, generator=shuffle), BATCH))
     owned = encoded.rows_kept

@@ -1,4 +1,4 @@
-"""Pooled features of a frozen backbone for examples that many runs answer, computed once for all probes.
+"""Pooled features of a frozen backbone for examples that many runs predict, computed once for all probes.
 
 The batches are those that a probe alone would use, so every probe's logits are the same as alone, bit for bit.
 """

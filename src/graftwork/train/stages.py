@@ -22,7 +22,7 @@ Passes = Mapping[str, FrozenPass]  # split -> its frozen pass
 
 @dataclass
 class TokensAlone:
-    """A `FrozenPass` that was not made: no frozen features are read, and training starts at the embeddings."""
+    """A `FrozenPass` with tokens alone: training starts at the embeddings, and no frozen features are used."""
 
     encoded: Encoded
     of_sample: bool = False
@@ -114,7 +114,7 @@ def open_passes(lowest: int, model: Model, bench: Workbench, before: Passes | No
 
 
 def _passes_of(model: Model, bench: Workbench, depth: int | None) -> Passes:
-    """Open the passes of train and validation; for a network that writes only the tokens where no states are kept."""
+    """Open the passes of train and validation; if a network writes and keeps no states, tokens alone."""
     splits = (bench.train, bench.validation)
     if depth is None and isinstance(model.backbone, TextWriter):
         with bench.profile.phase("tokenise"):

@@ -1,7 +1,7 @@
-"""Training of networks that write: targets are tokens, the loss is theirs, and validation writes texts.
+"""Training of networks that write: targets are tokens, and the loss is their mean negative log-likelihood.
 
-The best epoch is that of the least loss on the first references of validation: to write them after every epoch, token
-by token, would cost more than the training. Texts are written once, at the end.
+The best epoch is the one with the least loss on the first references of validation: writing texts after every epoch,
+token by token, would cost more than the training. Texts are written once, at the end.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def padded_tokens(rows: Sequence[Sequence[int]]) -> Tensor:
 
 
 class WritingObjective:
-    """The objective of a network that writes: the first reference of each example. An `TrainingObjective`."""
+    """The objective of a network that writes: the first reference of each example. A `TrainingObjective`."""
 
     def __init__(self, model: Model, bench: Workbench):
         writer, self.search = writer_of(model), TextSearch.of(bench.setting.task)
@@ -59,7 +59,7 @@ class WritingObjective:
         self._counters = {trained: PairCounter() for trained in (True, False)}
 
     def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
-        """Return the mean over the tokens of a batch: teacher forcing, (S, T) inputs, (S, U) targets."""
+        """Return the mean loss of a target token, by teacher forcing: inputs (S, T), targets (S, U)."""
         return -self._chances(model, inputs, entering, targets).sum() / self.weight(targets)
 
     def weight(self, targets: Tensor) -> float:
@@ -77,7 +77,7 @@ class WritingObjective:
 
     @torch.no_grad()
     def validate(self, model: Model, held: FrozenPass, counter: StepCounter) -> float:
-        """Return minus the mean loss over the tokens of validation: more is better."""
+        """Return minus the mean loss over the tokens of validation: higher is better."""
         lengths = held.encoded.lengths + (self.held != NOTHING).sum(dim=1).cpu().numpy()
 
         def chance(rows: Sequence[int]) -> float:
@@ -115,27 +115,27 @@ def kept_states(model: Model, inputs: Inputs, sequences: Sequence[int], frozen: 
 
 @dataclass
 class FittedWriter:
-    """A trained `Model` that answers with texts. Implements `Fitted`."""
+    """A trained `Model` that writes texts. Implements `Fitted`, `WritesAloud` and `ReadsBack`."""
 
     model: Model
     facts: Mapping[str, Any]
 
     @property
     def trained_parameters(self) -> int:
-        """Numbers passed to the optimiser."""
+        """Parameters passed to the optimiser."""
         return sum(parameter.numel() for parameter in self.model.delta().values())
 
     def logits(self, examples: Sequence[Example]) -> Logits:
-        """Return (N,) of `WRITTEN`; batches hold near-equal lengths."""
+        """Write a text for each example, in batches of near-equal lengths; return (N,) of dtype `WRITTEN`."""
         return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task))
 
     def written_aloud(self, examples: Sequence[Example], tell: Tell) -> Logits:
-        """Return (N,) of `WRITTEN`, and tell each while it is written. It `WritesAloud`."""
+        """Return `logits`; `tell` gets each text while it is written."""
         return write(self.model, self.model.backbone.encode(examples), TextSearch.of(self.model.task), tell)
 
     @torch.no_grad()
     def read_back(self, examples: Sequence[Example], outputs: Logits) -> NDArray[np.float64]:
-        """Return (N,) the log-probabilities of texts (N,) of `WRITTEN`, tokenised anew. It `ReadsBack`."""
+        """Return the log-probabilities (N,) of texts (N,) of `WRITTEN`, tokenised anew."""
         model, writer, search = self.model, writer_of(self.model), TextSearch.of(self.model.task)
         rows, _ = writer.encode_texts(np.asarray(outputs)["text"].tolist(), search.longest)
         encoded, tokens = model.backbone.encode(examples), padded_tokens(rows).to(model.device)
@@ -155,7 +155,7 @@ class FittedWriter:
         return snapshot(self.model.delta())
 
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
-        """Count the FLOPs of answering these: what is read, every token written, and its probability."""
+        """Count the FLOPs of prediction: the inputs encoded, every token written, and its probability."""
         return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
@@ -169,9 +169,9 @@ def write(
 ) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
 
-    The texts `beside` it are among the alternatives of each, unless it is one of them itself.
-    The encoder runs once for each. The log-probability is that of the written tokens read back, the end's included,
-    whatever the search forbade or preferred on the way. Raises `IncompatibleModule` where it is no number.
+    The texts `beside` are added to the alternatives of each text that differs from them. Inputs are encoded once. The
+    log-probability is computed from the written tokens, the end's included, whatever the search forbade or preferred.
+    Raises `IncompatibleModule` if it is NaN.
     """
     writer = writer_of(model)
 
@@ -194,7 +194,7 @@ def write(
 
 
 def _read_back(writer: TextWriter, states: Tensor, mask: Tensor, texts: Sequence[WrittenTokens]) -> list[Text]:
-    """Return a text for each of the sequences that `states` (S, T, D) are of."""
+    """Return a text with its log-likelihood for each sequence, whose encoder states are (S, T, D)."""
     tokens = padded_tokens([text.tokens for text in texts]).to(states.device)
     chances = writer.log_probabilities(states, mask, tokens).double().sum(dim=1).tolist()
     told = zip(texts, chances, strict=True)

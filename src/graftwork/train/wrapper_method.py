@@ -36,7 +36,7 @@ OWN_VERSION = 1000  # added for the wrapping method, whose own version is 1
 
 @runtime_checkable
 class Control(Protocol):
-    """A method that shows what a score is worth, such as one text of a pair or random weights; it is never chosen."""
+    """A control for comparison, such as one text of a pair alone or random weights; such a method is never chosen."""
 
     CONTROL: ClassVar[bool]
 
@@ -142,11 +142,11 @@ class FittedOver:
     fitted: Fitted
     shown: Callable[[Example], Example]  # transforms each example before it is passed on
     facts: Mapping[str, Any]
-    backbone: Backbone | None = None  # on which `fitted` alone gives the same answers, if `shown` changes nothing
+    backbone: Backbone | None = None  # on which `fitted` alone makes the same predictions, if `shown` changes nothing
 
     @property
     def trained_parameters(self) -> int:
-        """Those of the wrapped method."""
+        """Trained parameters of the wrapped method."""
         return self.fitted.trained_parameters
 
     def logits(self, examples: Sequence[Example]) -> Logits:

@@ -184,7 +184,7 @@ def _current(name: str) -> str:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Split a name into the path of a bottleneck and that of a tensor in it; the latter is empty if unknown."""
+    """Split a name into the path of a bottleneck and the name of a tensor in it, "" if unknown."""
     for tail in ("adapter_down.0.weight", "adapter_down.0.bias", "adapter_up.weight", "adapter_up.bias", "scaling"):
         if name.endswith(f".{tail}"):
             return name.removesuffix(f".{tail}"), tail
@@ -311,7 +311,7 @@ def _factor(width: int, size: int) -> float:
 def _write_head(
     folder: Path, delta: Mapping[str, Tensor], activation: str, about: Mapping[str, Any], module: TaskModule
 ) -> None:
-    layers = {"hidden": 1, "out": 4} if activation != NO_LAYER else {"out": 1}  # dropout, activation count too
+    layers = {"hidden": 1, "out": 4} if activation != NO_LAYER else {"out": 1}  # dropout and activation count too
     prefix = f"heads.{about['name']}"
     write_tensors(
         folder / HEAD_WEIGHTS,

@@ -50,7 +50,7 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
 
 
 def _require_plain(folder: Path) -> None:
-    """Raise `StorageError` for a link in the folder, unless it is one of the hub's cache to its own files."""
+    """Raise `StorageError` for a link in the folder, unless it is a link of the hub's cache to a file of its own."""
     if folder.parent.name == "snapshots":
         for path in folder.iterdir():
             model_file(folder, path.name)

@@ -77,7 +77,7 @@ APART = """
 
 
 def write_readme(folder: Path, format: str, module: TaskModule, *, whole: bool) -> None:
-    """Write README.md and labels.json beside exported weights; unless `whole` (head included there), the head too.
+    """Write README.md and labels.json beside exported weights, and the head unless it is among the weights (`whole`).
 
     Raises `ConfigError` for a head that is not one linear layer with one row of logits per example.
     """
@@ -125,7 +125,7 @@ def snippet(format: str, module: TaskModule, *, whole: bool) -> str:
     base = name_elsewhere(card.id)
     parts.insert(1, f"BASE = {base!r}\n" if base else "")
     code = "".join(dedent(part).lstrip("\n") for part in parts)
-    # AutoModel would open a decoder too, which this task has none of.
+    # AutoModel would also open a decoder, which this task does not use.
     return code.replace("AutoModel", "AutoModelForTextEncoding") if card.family in ENCODERS_OF_TWO else code
 
 
@@ -145,7 +145,7 @@ def _write_head(folder: Path, module: TaskModule) -> None:
 
 
 def _joined_by_end(backbone: Any) -> bool:
-    """Return whether the end token is between two texts where the tokenizer of a folder puts nothing."""
+    """Return whether the end token is put between two texts, where the tokenizer of a saved folder puts nothing."""
     added = backbone.tokenizer.num_special_tokens_to_add
     return (added(False), added(True)) == (0, 1)
 

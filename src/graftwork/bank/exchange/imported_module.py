@@ -1,4 +1,4 @@
-"""Task modules imported from another library: same answers, without scores or costs."""
+"""Task modules imported from another library: same predictions, without scores or costs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ForeignModule:
     labels: tuple[str, ...]  # empty: the folder names none
     backbone: str  # the backbone named in the folder; empty: none
     files: tuple[Path, ...]
-    trained_parameters: int  # numbers in its files
+    trained_parameters: int  # parameters in its files
 
 
 def write_imported(

@@ -30,7 +30,7 @@ CONFIG, WEIGHTS, PICKLED = "adapter_config.json", "adapter_model.safetensors", "
 LARGEST_RANK = 256  # or the network's width, if larger
 PREFIX = "base_model.model."
 MATRIX = re.compile(r"(.+)\.lora_([AB])\.weight")
-APPLIED = (  # settings of a saved LoRA that are applied here, or change nothing in its answers; others are refused
+APPLIED = (  # settings that are applied here, or do not change predictions; others are refused
     "auto_mapping", "base_model_name_or_path", "bias", "corda_config", "ensure_weight_tying", "eva_config",
     "exclude_modules", "fan_in_fan_out", "inference_mode", "init_lora_weights", "layers_pattern",
     "layers_to_transform", "loftq_config", "lora_alpha", "lora_dropout", "lora_ga_config", "megatron_config",
@@ -121,7 +121,7 @@ def _take_pairs(
 
 
 def _require_plain(config: Mapping[str, Any], where: Path) -> None:
-    """Raise `ConfigError` for settings that would give other answers here."""
+    """Raise `ConfigError` for settings that would give other predictions here."""
     if config.get("peft_type") != "LORA":
         raise ConfigError(f"only LoRA can be imported, not {config.get('peft_type')}", where=str(where))
     if config.get("task_type") not in ("SEQ_CLS", None):

@@ -27,7 +27,7 @@ def folder_of(backbone: str) -> Path | None:
 
 
 def targets(sites: Collection[str], all_names: Iterable[str]) -> list[str]:
-    """Return the last components of the sites' paths if they match exactly the sites, else the full paths.
+    """Return the last components of the sites' paths if no other module's path ends in them, else the full paths.
 
     A library that matches modules by the end of their names then finds the same ones.
     """
@@ -37,5 +37,5 @@ def targets(sites: Collection[str], all_names: Iterable[str]) -> list[str]:
 
 
 def without_prefix(name: str, known: Collection[str]) -> str | None:
-    """Return `name`, or `name` without its first component, if in `known` (network in a larger model); else None."""
+    """Return `name`, or it without its first component (a network within a model), if that is in `known`; else None."""
     return next((path for path in (name, name.partition(".")[2]) if path in known), None)

@@ -21,7 +21,7 @@ from graftwork.targets.words import LETTERS, TOKEN
 FEWEST = 5  # fewest distinct rows that contain the word
 CHANCE = 0.01  # probability that any word at all is reported when the labels are random
 MOST = 10  # most words listed per side; and as many more that give a class away
-GIVES_AWAY, OF_CLASS = 0.95, 0.2  # single texts: least share and least part of a class; below, a word of the topic
+GIVES_AWAY, OF_CLASS = 0.95, 0.2  # for a warning about a text: least share of the word's rows, and of the label's rows
 _TOKEN = re.compile(rf"{LETTERS}(?:['’]{LETTERS})*+|{TOKEN}")
 
 
@@ -78,9 +78,9 @@ def _sides(examples: Sequence[Example], labels: Sequence[str]) -> Iterator[Side]
 
 
 def _counted(side: Side) -> tuple[list[str], NDArray[np.int64], sparse.csr_array]:
-    """Return the words of enough rows, the number of rows with each (W,), and of those with each label (W, C).
+    """Return the words that are in at least `FEWEST` rows, the rows with each (W,), and those with each label (W, C).
 
-    Both matrices are sparse: a row, and so a word, has few of thousands of labels.
+    `Side.marks` and the last result are sparse, since a row, and so a word, has few of possibly thousands of labels.
     """
     known: dict[str, int] = {}
     owners, words = [], []
@@ -130,7 +130,7 @@ def _listed(
 
 
 def _strongest(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first cues of a side, and of the others the first that give a class away, which are warned of."""
+    """Return the first `MOST` cues of a side, and up to `MOST` of the others that give a class away."""
     return [*found[:MOST], *[cue for cue in found[MOST:] if _gives_away(cue)][:MOST]]
 
 
@@ -139,7 +139,7 @@ def _gives_away(cue: dict[str, Any]) -> bool:
 
 
 def cue_warnings(found: dict[str, Any]) -> Iterator[str]:
-    """Yield a sentence for one side of a pair, choices alone, or single words that predict labels by themselves."""
+    """Yield a warning per side whose words predict labels: one text of a pair, choices, or (single words) a text."""
     for side in dict.fromkeys(cue["side"] for cue in found.get("strongest", [])):
         own = [cue for cue in found["strongest"] if cue["side"] == side]
         if side == "text":

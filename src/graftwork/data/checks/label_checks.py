@@ -20,18 +20,18 @@ OUTSIDE = ("O", "0", "OUT", "OUTSIDE", "OTHER", "NONE", "_")  # names of the tag
 NO_SPANS = (
     "words are scored one by one. To have spans scored, write each tag with its place, B-TYPE or I-TYPE, and O for none"
 )
-MOST_OUTSIDE = 0.5  # share of the words from which such a tag is taken to mean that
-CLASSES_OF_NO = {  # (class, other class), in lower case, where the other is the one usually found
+MOST_OUTSIDE = 0.5  # share of the words from which a tag of these names counts as outside
+CLASSES_OF_NO = {  # (negative, positive class) in lower case: most tools compute f1 for the second
     ("0", "1"), ("-1", "1"), ("-1", "+1"), ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"),
     ("neg", "pos"), ("negative", "positive"), ("off", "on"), ("0.0", "1.0"),
 }  # fmt: skip
-NO_LABEL = ("-1", "-", "?")  # of SNLI, as the hub and its authors write it
+NO_LABEL = ("-1", "-", "?")  # labels of SNLI's rows without a gold label, on the hub and in the authors' files
 
 
 def positive_class(task: Task, counts: Mapping[str, int]) -> dict[str, str] | None:
-    """Return the class that f1 is of, and how it was chosen, as JSON; None where no metric is of one class.
+    """Return the class that f1 is computed for, and how it was chosen, as JSON; None without such a metric.
 
-    `counts` are the rows of each label in train, by which the class was chosen where none was named.
+    `counts` maps each label to its rows in train. Unless a class is named, it is the rarer of two.
     """
     label = positive_of(task)
     if label is None or not set(task.metrics) & set(OF_ONE_CLASS):
@@ -79,7 +79,7 @@ def label_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
 
 
 def _unusual_class(label: str, labels: Sequence[str]) -> Iterable[str]:
-    """Yield a warning where f1 is of the one of two classes that other tools would not take."""
+    """Yield a warning if f1 is computed for the one of two classes that most tools treat as negative."""
     if len(labels) != 2:
         return
     other = labels[1 - labels.index(label)]
@@ -92,7 +92,7 @@ def _unusual_class(label: str, labels: Sequence[str]) -> Iterable[str]:
 
 
 def _lost_spans(counts: Mapping[str, int], task: Task) -> Iterable[str]:
-    """Yield a warning where tags seem to mark spans in a way that is not read."""
+    """Yield a warning if tags seem to mark spans, but in a scheme that is not recognised."""
     if task.kind != "tagging" or marks_spans(task.labels):
         return
     most = max(counts, key=lambda label: counts[label])

@@ -22,8 +22,8 @@ from scipy.sparse.csgraph import connected_components
 from graftwork.data.distinct import distinct
 from graftwork.targets.words import WORD
 
-AT_LEAST = 0.8  # least resemblance of near duplicates; of a text pair, that of both texts
-BANDS, HASHES = 16, 4  # at resemblance 0.8 one pair in 4,600 shares no band, at 0.9 one in 20 million
+AT_LEAST = 0.8  # least resemblance of near duplicates; in a pair, of each text with its counterpart
+BANDS, HASHES = 16, 4  # at resemblance 0.8 one pair in 4,600 shares no band, at 0.9 one in 26 million
 NEIGHBOURS = 8  # texts of one bucket that each text is compared with: a crowded bucket is sampled
 SHINGLES_AT_ONCE = 1_000_000  # bounds the memory used besides the hashes
 BITS = 30  # bits of a shingle's hash
@@ -111,7 +111,7 @@ def _hash(word: str) -> int:
 
 
 def sketch_texts(roles: Sequence[Sequence[str]]) -> Sketch:
-    """Sketch rows of one text or several, R x (N,) texts; rows are near if each text is near its counterpart."""
+    """Sketch N rows of R texts each, given as R x (N,) texts; rows are near if each text is near its counterpart."""
     shingled = [shingles_of(texts) for texts in roles]
     matrices = [
         sparse.csr_array(
@@ -135,7 +135,7 @@ def sketch_texts(roles: Sequence[Sequence[str]]) -> Sketch:
 
 
 def _shares(weights: Rows) -> Iterator[slice]:
-    """Yield slices of (P,) pairs whose weights add up to `SHINGLES_AT_ONCE` or a little more."""
+    """Yield slices of (P,) weights; each adds up to about `SHINGLES_AT_ONCE`."""
     ends = np.flatnonzero(np.diff(np.cumsum(weights) // SHINGLES_AT_ONCE)) + 1
     edges = [0, *ends.tolist(), len(weights)]
     yield from (slice(start, end) for start, end in itertools.pairwise(edges) if end > start)

@@ -23,7 +23,7 @@ SIDE, LOW = 32, 8  # side of the transformed picture, and of the block of freque
 BITS = LOW * LOW - 1
 APART = 4  # most bits by which near pictures differ
 NEIGHBOURS = 256  # pictures of one bucket that each picture is compared with: bucket keys have only a dozen bits
-EVEN = 2.0  # least standard deviation in grey levels of 256; a picture below it has nothing to compare
+EVEN = 2.0  # least standard deviation of the grey levels (0 to 255); plainer pictures are not compared
 
 _ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 
@@ -31,8 +31,8 @@ _ONES = np.array([byte.bit_count() for byte in range(256)], dtype=np.uint8)
 def sketch_images(images: Sequence[Media]) -> Sketch:
     """Sketch images; those whose hashes differ in `APART` bits or fewer are near, and every such pair shares a bucket.
 
-    The resemblance is the share of equal bits; below 1 where the pixels differ. Raises `DataError` for a
-    file that can't be decoded.
+    The resemblance is the share of equal bits, reduced by half a bit if the hashes are equal and the pixels are not.
+    Raises `DataError` for a file that can't be decoded.
     """
     hashes = np.zeros((len(images), BITS), dtype=bool)
     shown = np.zeros(len(images), dtype=bool)

@@ -36,7 +36,7 @@ def inputs_of(inputs: Mapping[str, Any]) -> Inputs:
 
 
 class Distinct:
-    """The distinct inputs of some rows, in order of first occurrence, and the number of each row's input."""
+    """The distinct inputs of some rows, in order of first occurrence, and for each row the index of its input."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]):
         known: dict[Inputs, int] = {}
@@ -60,7 +60,7 @@ class Distinct:
 def near_report(splits: Mapping[str, Sequence[Example]], reads: str, compared: bool = True) -> dict[str, Any]:
     """Report near but not exact duplicates: within each split, between train and the others, and conflicts.
 
-    Empty where near duplicates can't be found (`Distinct.sketch`). Without `compared`, targets are expected to differ.
+    Empty for sounds (`Distinct.sketch`). With `compared=False`, as for texts to be written, no conflicts are reported.
     """
     everything = [example for examples in splits.values() for example in examples]
     distinct = Distinct([example.inputs for example in everything])
@@ -71,7 +71,7 @@ def near_report(splits: Mapping[str, Sequence[Example]], reads: str, compared: b
     rows = dict(zip(splits, np.split(distinct.of_row, ends[:-1]), strict=True))
     ids = _first_ids(distinct, everything)
     within = {}
-    for name, of_split in rows.items():  # how many distinct inputs could go so that one of every cluster remains
+    for name, of_split in rows.items():  # the distinct inputs beyond one of every cluster
         groups = np.unique(of_split)
         within[name] = len(groups) - len(np.unique(clusters(sketch, groups)))
 
@@ -117,7 +117,7 @@ def _listed(found: Partners) -> list[tuple[tuple[int, int], float]]:
 def _conflicts(
     sketch: Sketch, distinct: Distinct, examples: Sequence[Example], ids: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Report near inputs with different targets; numbers count as different more than a standard deviation apart."""
+    """Report near inputs with different targets; numbers differ if they are more than one standard deviation apart."""
     differ = _differing(distinct, examples)
     if differ is None:
         return {"rows": 0, "examples": []}
@@ -143,7 +143,7 @@ def _differing(distinct: Distinct, examples: Sequence[Example]) -> Callable[[Pai
 
 
 def twins(rows: Sequence[Example], among: Sequence[Example]) -> dict[str, str]:
-    """Map the id of each of `rows` that an example of `among` equals, or nearly does, to that example's id."""
+    """Map the id of each of `rows` that has an exact or near duplicate in `among` to the id of the duplicate."""
     distinct = Distinct([example.inputs for example in (*rows, *among)])
     own, held = distinct.of_row[: len(rows)], distinct.of_row[len(rows) :]
     names = {group: example.id for group, example in reversed(list(zip(held.tolist(), among, strict=True)))}
@@ -163,7 +163,7 @@ def leaking(inputs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[NDArray[
 def standing(
     rows: Sequence[Mapping[str, Any]], among: Sequence[Mapping[str, Any]]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return two masks of `rows`: those that occur `among` others exactly, and those that do only nearly."""
+    """Return two masks (N,) of `rows`: rows with an exact duplicate in `among`, and rows with only a near duplicate."""
     distinct = Distinct([*rows, *among])
     own, held = distinct.of_row[: len(rows)], np.unique(distinct.of_row[len(rows) :])
     exact = np.isin(own, held)

@@ -111,9 +111,9 @@ def spread(examples: Sequence[Example]) -> dict[str, float]:
 
 
 def word_counts(examples: Sequence[Example]) -> dict[str, int]:
-    """Words per example, all its texts: median, maximum, and how many have over 1,000 and may be truncated."""
+    """Return the median and maximum words per example, and how many examples have over 1,000 and may be truncated."""
     words = np.array(list(map(_words_of, examples)))
-    may_be_cut = np.array(["words" not in example.inputs for example in examples])  # lists of words are read in windows
+    may_be_cut = np.array(["words" not in example.inputs for example in examples])  # word lists are encoded in windows
     long = int(((words > LONG_WORDS) & may_be_cut).sum())
     return {"median": int(np.median(words)), "max": int(words.max()), "over_1000": long}
 
@@ -145,9 +145,9 @@ def _no_letters(example: Example) -> bool:
 
 
 def sizes(role: str, examples: Sequence[Example]) -> dict[str, Any]:
-    """Minimum, median and maximum of images' shorter sides, in pixels, or of sounds' seconds.
+    """Return minimum, median and maximum of images' shorter sides in pixels, or of sounds' durations in seconds.
 
-    Of sounds also how many recordings have each sample rate, and how many are digital silence, if any.
+    For sounds, also count the recordings of each sample rate, and the digitally silent ones, if any.
     """
     listed = [example.inputs[role].size for example in examples]
     if role == "image":
@@ -218,7 +218,7 @@ def is_sorted(examples: Sequence[Example]) -> bool:
 
 
 def stretches(examples: Sequence[Example]) -> dict[str, Any]:
-    """Count label changes from row to row, those expected in random order, and the longest run of one label."""
+    """Return the label changes from row to row, the number expected by chance, and the longest run of one label."""
     labels = [example.target for example in examples if isinstance(example.target, str)]
     if len(labels) < 2 * RARE_ROWS:
         return {}
@@ -229,7 +229,8 @@ def stretches(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def label_in_text(examples: Sequence[Example]) -> float:
-    """Share of rows whose text names one of their own labels: whole words of three letters or more (unspaced: two)."""
+    """Return the share of rows whose text contains one of their labels as whole words, of three letters or more (two in
+    scripts without spaces)."""
     names = {label for example in examples for label in labels_of(example.target)}
     spoken = {label: _normalised_words(label.replace("_", " ").replace("-", " ")) for label in names}
     cues = {label: words for label, words in spoken.items() if len(words) >= 5 and not words.strip().isdecimal()}
@@ -350,7 +351,7 @@ def _order_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:
 
 
 def _of(count: int, split: str, rows: Mapping[str, int], one: str, many: str) -> str:
-    """Return the rows with their share of a split, and the verb for one of them or for many."""
+    """Format a number of rows with its share of a split, and the verb in the singular or the plural."""
     share = f"{count / rows[split]:.1%}" if count >= rows[split] / 1000 else "under 0.1%"
     return f"{_rows(count)} of {split} ({share}) {one if count == 1 else many}"
 

@@ -1,4 +1,4 @@
-"""The data report of texts that are to be written: how long and how varied the targets are, and how many are copies."""
+"""The data report on text generation: the length and variety of the target texts, and how many copy their source."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from graftwork.core.example import Example
 from graftwork.core.task import Split, Task
 from graftwork.units import several
 
-COPIES = 0.1  # share of targets that are their sources from which a warning is given
-FEW = 20  # rows of train for each distinct target from which the targets may be labels
-LONG = 0.01  # share of targets longer than may be written from which a warning is given
+COPIES = 0.1  # share of targets equal to their source from which a warning is given
+FEW = 20  # rows of train per distinct target from which the targets look like labels
+LONG = 0.01  # share of targets over the maximum length of a written text from which a warning is given
 
 
 def text_report(splits: Mapping[str, Split], longest: int) -> dict[str, dict[str, Any]]:
-    """Return the facts of each split's targets: words, distinct ones, copies, references, and those too long to write.
+    """Return statistics of each split's targets: words, distinct texts, copies, references, and targets over `longest`.
 
-    A word is a token or more, so a target of more than `longest` words can't be written whole.
+    `longest` is the most tokens that are generated. A target with more words, each a token or more, can't be generated.
     """
     return {name: _facts(split.examples, longest) for name, split in splits.items()}
 

@@ -1,4 +1,4 @@
-"""Texts with labels or spans of characters, as annotation tools export them, to rows."""
+"""Conversion of annotation tools' exports, texts with labels or spans of characters, to rows."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from graftwork.data.readers.rejects import Bad, NumberedRow, RowSource
 from graftwork.errors import DataError
 from graftwork.units import several
 
-Item = tuple[int, int, str, Any]  # first and last line (0: none) of an annotated text, its place, and what is there
-OTHERWISE = "not "  # before the only label of a file, for the texts that it was denied to
+Item = tuple[int, int, str, Any]  # first and last line (0: none) of an annotated text, its location, its content
+OTHERWISE = "not "  # prefix of a file's only label, for texts for which it was rejected
 
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A text with what is known of it."""
+    """A text with its annotations."""
 
     text: str
     labels: Mapping[str, bool] | None = None  # label -> whether it applies; None: nobody said
     marks: tuple[Mark, ...] | None = None
-    number: int = 0  # its first line, or in files without lines its place, from 1
+    number: int = 0  # its first line; in files without lines its position, from 1
     last: int = 0  # its last line; 0 where it has no lines of its own
 
 
 def items_of(path: Path, listed: Iterable[Any]) -> Iterator[Item]:
-    """Yield the items of a list that is a file, with their places in it, and their ids if they have one."""
+    """Yield the items of a file that is one JSON list, each located by its index, and by its id if it has one."""
     for number, item in enumerate(listed, 1):
         name = item.get("id") if isinstance(item, dict) else None
         told = f" (task {str(name)[:40]})" if isinstance(name, int | str) else ""
@@ -36,7 +36,7 @@ def items_of(path: Path, listed: Iterable[Any]) -> Iterator[Item]:
 
 
 def annotated(path: Path, items: Iterable[Item], parse: Callable[[Any, str], Annotated]) -> list[Annotated | Bad]:
-    """Return what `parse` makes of every item and its place, and the bad ones, for which it raises `DataError`."""
+    """Parse every item by `parse(item, location)`; an item for which this raises `DataError` becomes a `Bad`."""
     found: list[Annotated | Bad] = []
     for number, last, where, item in items:
         try:
@@ -49,14 +49,14 @@ def annotated(path: Path, items: Iterable[Item], parse: Callable[[Any, str], Ann
 
 
 def source_of(path: Path, found: Sequence[Annotated | Bad], told: str, single: bool = False) -> RowSource:
-    """Return the texts as rows, held in memory; where `single`, an only label is a text. Raises as `header_of`."""
+    """Return a source of the texts as rows, held in memory; `single` as in `rows_of`. Raises as `header_of`."""
     return RowSource.named(header_of(path, found), lambda: rows_of(path, found, single), told)
 
 
 def header_of(path: Path, found: Sequence[Annotated | Bad]) -> tuple[str, ...] | None:
-    """Return `text`, `label` if texts have labels, `tokens`, `tags` if they have spans; None without texts.
+    """Return the columns: `text`, `label` if texts have labels; `tokens`, `tags` if they have spans; None if no text.
 
-    Raises the first error where no text can be read, `DataError` where none has either.
+    Raises the error of the first bad text if all are bad, `DataError` if the texts have neither labels nor spans.
     """
     texts = [one for one in found if isinstance(one, Annotated)]
     labelled = any(one.labels for one in texts)
@@ -78,10 +78,10 @@ def header_of(path: Path, found: Sequence[Annotated | Bad]) -> tuple[str, ...] |
 
 
 def rows_of(path: Path, found: Sequence[Annotated | Bad], single: bool = False) -> Iterator[NumberedRow | Bad]:
-    """Yield every text as its text, label, words and tags.
+    """Yield a row for every text: its text, label, words and tags.
 
-    Where the file has one label only, and it was denied to some texts, these are labelled `not LABEL`; else a label is
-    the tuple of those that apply, or where `single` the only one.
+    If the file has only one label, texts for which it was rejected are labelled `not LABEL`. The label cell is the
+    tuple of the labels that apply; with `single`, one label alone is a string.
     """
     names = label_names(found)
     for one in found:
@@ -96,7 +96,7 @@ def rows_of(path: Path, found: Sequence[Annotated | Bad], single: bool = False) 
         except DataError as error:
             yield Bad(path, one.number, error, one.last)
         else:
-            tags = words.tags if one.marks is not None else ()  # nobody looked for spans
+            tags = words.tags if one.marks is not None else ()  # its spans were not annotated
             label = applying[0] if single and len(applying) == 1 else applying
             cells = {"text": one.text, "label": label, "tokens": words.words, "tags": tags}
             yield one.number, cells, words.rounded, one.last

@@ -26,7 +26,7 @@ SAID = ("type", "from_name", "to_name", "value")  # keys with a result's content
 
 
 def doccano(lines: TextLines) -> RowSource | None:
-    """Return the words and tags of every text of a JSONL file; None where it is not doccano's with spans."""
+    """Return the words and tags of every text in doccano's JSONL; None for other JSONL, or doccano's without spans."""
     key = _spans_key(lines)
 
     def rows() -> Iterator[NumberedRow | Bad]:
@@ -81,7 +81,7 @@ def _mark(mark: Any, where: str) -> Mark:
 
 
 def label_studio(path: Path, content: Any) -> RowSource:
-    """Return the texts of an export with this content. Raises `DataError` where they have neither choices nor spans."""
+    """Return the texts of an export, parsed from JSON. Raises `DataError` if they have neither choices nor spans."""
     if not isinstance(content, list):
         _refuse(
             "the file is not a list of tasks",
@@ -110,7 +110,7 @@ def _task(item: Any, where: str) -> Annotated:
 
 
 def task_text(data: Item, where: str) -> str:
-    """Return the text among a task's data: `text`, or the only one. Raises `DataError`."""
+    """Return a task's text: the field `text` of its data, else the only text field. Raises `DataError`."""
     texts = {key: value for key, value in data.items() if isinstance(value, str)}
     if "text" not in texts and "text" in data:
         _refuse("the text is not a string", where, json_text(data["text"]), 'data such as {"text": "…"}')

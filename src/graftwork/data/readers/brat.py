@@ -28,7 +28,7 @@ def is_brat(path: Path) -> bool:
 def rows(folder: Path) -> Iterator[NumberedRow | Bad]:
     """Yield every row, file by file.
 
-    Where an annotation is broken, or of another text, all rows of the text are bad: any of them may lack it.
+    If an annotation is broken or does not match the text, all rows of the text are bad: any may lack a span.
     """
     _require_texts(folder)
     for path in sorted(folder.glob("*.txt")):

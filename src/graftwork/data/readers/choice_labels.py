@@ -76,14 +76,14 @@ def _place(label: str, choices: Sequence[str], columns: Sequence[str], task: Tas
 
 
 def _named(label: str, choices: NamedList) -> int | None:
-    """Return the index of the choice to which the row itself gives this name, in any case, once."""
+    """Return the index of the only choice with this name in the row's own list of names; letters match in any case."""
     names = [letter_of(name) or name for name in choices.names]
     given = letter_of(label) or label
     return names.index(given) if names.count(given) == 1 else None
 
 
 def _lettered(label: str, columns: Sequence[str], count: int) -> int | None:
-    """Return the index of the choice with this letter: that of its column, else by the order of the alphabet."""
+    """Return the index of the choice with this letter: that in its column's name, else its position in the alphabet."""
     letter = letter_of(label)
     if letter is None:
         return None

@@ -32,7 +32,7 @@ SINGLE = ("candidate", "document", "passage", "answer")  # columns with one cand
 LABELS = ("label", "labels", "relevance")
 ANSWERS = ("answerKey", "answer_key", "answer_idx", "answer", "correct", "cop")  # where there is none of LABELS
 ASKING = ("premise", "context")  # columns to which a `question` is appended as part of the text
-ASKED_ABOUT = ("article", "passage")  # those that are part of a text only beside a `question`
+ASKED_ABOUT = ("article", "passage")  # columns that are part of the text only together with a `question`
 JOINED = "+"  # separator of columns that make up one text: premise+question
 ASKED = {"cause": "What was the CAUSE of this?", "effect": "What happened as a RESULT?"}  # the questions of COPA
 
@@ -94,7 +94,7 @@ def _found_text(table: Table, choices: Sequence[str]) -> str:
 
 
 def _found_choices(table: Table) -> tuple[str, ...]:
-    """Return the column of lists, the choices' columns in the order of their numbers, or that of candidates."""
+    """Return the column of lists, the numbered or lettered columns of choices in order, or the column of candidates."""
     numbered: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in table.header:
         if match := _NUMBERED.fullmatch(name):
@@ -150,7 +150,7 @@ def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:
 
 
 def _family(choices: Sequence[str]) -> re.Pattern[str] | None:
-    """Return a pattern of further columns of this numbered or lettered family; None where the choices are neither."""
+    """Return a pattern that matches the names of the choices' numbered or lettered columns; None for other names."""
     if len(choices) > 1 and (numbered := _NUMBERED.fullmatch(choices[-1])):
         return re.compile(f"{numbered[1]}[_ ]?[0-9]{{1,2}}")
     if len(choices) > 1 and (lettered := OF_LETTER.fullmatch(choices[-1])):

@@ -15,13 +15,13 @@ from graftwork.io.gzip_files import plain_name
 from graftwork.pretrained.media_files import identify
 
 LABEL = "label"  # name of the column of class folder names
-LONGEST_NAME = 255  # characters up to which a name may be a slip of another
+LONGEST_NAME = 255  # characters; for a longer name no similar one is suggested
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".parquet")  # may be meant instead of a folder
 LEFT_BEHIND = ("thumbs.db", "desktop.ini")  # files that file managers create
 
 
 def opened(path: Path) -> RowSource:
-    """Return every file, numbered from 1: its path inside the folder, as `image` or `sound`, and its label."""
+    """Return a row per file, numbered from 1: its path inside the folder, as `image` or `sound`, and its label."""
     role, found = labelled_files(path)
 
     def rows() -> Iterator[NumberedRow]:
@@ -55,10 +55,10 @@ def labelled_files(path: Path) -> tuple[str, list[tuple[Path, str]]]:
 
 
 def media_of(cell: str | EmbeddedFile, role: str, source: Path, where: str) -> Media:
-    """Return the file that `cell` names, relative to the list `source` or inside the folder `source`, or that it holds.
+    """Return the file that `cell` contains, or names relative to the folder of the list `source`, or inside a folder.
 
-    A path of Windows, with backslashes, is read where only that file is there. Raises `DataError` with the location in
-    the list for a missing file and for a bad one that the list holds, with the file's path for another bad one.
+    A Windows path with backslashes is read with slashes if only that file exists. Raises `DataError` with the location
+    in the list for a missing file and for a bad file in the list itself, and with the file's path for another bad file.
     """
     if isinstance(cell, EmbeddedFile):
         if cell.content is not None:
@@ -108,11 +108,11 @@ def _with_slashes(cell: str) -> str:
 def _file(folder: Path, cell: str) -> Path | None:
     """Return the path of the file that `cell` names; None if it is not there, or can't be."""
     path = folder / cell
-    return path if cell.strip() and os.path.isfile(path) else None  # of a name that is too long `Path` raises
+    return path if cell.strip() and os.path.isfile(path) else None  # `Path.is_file` raises if the name is too long
 
 
 def _remedy(cell: str, folder: Path) -> str:
-    """Return what to do about a path that is not there: the nearest one, or the end of it that is."""
+    """Return a remedy for a missing path: the longest end of it that exists, or the most similar name."""
     if any(mark in cell for mark in "\t\n\r\b\f"):
         return "the path holds a control character: in JSON a backslash is written twice, or as a slash"
     given = _with_slashes(cell)

@@ -20,13 +20,13 @@ from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.registry import kinds
 
 OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
-MOST_WORDS = 5  # words from which a column name is more likely a text
+MOST_WORDS = 5  # words from which a column name is probably a text, and the header missing
 
 
 def table_of(path: Path, label: str | None, per_word: bool) -> Table:
     """Open the table in `path`. JSONL with spans becomes words and tags, unless `label` is another key.
 
-    With `per_word` that key must exist in the file, and not be `tokens` or `tags`. Raises as `open_table`.
+    With `per_word`, `label` must then be a key of the file, and neither `tokens` nor `tags`. Raises as `open_table`.
     """
     table = open_table(path)
     if label is None or table.source is None or suffix_of(path) != ".jsonl":
@@ -76,7 +76,7 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
 
 
 def _label_columns(task: Task, table: Table, inputs: Sequence[str]) -> tuple[str, ...]:
-    """Return the column of the target, or those of the labels that have one each."""
+    """Return the column of the target, or one column per label."""
     kind = kinds.get(task.kind)
     usual = next((name for name in TARGETS[kind.per_word] if name in table.header), None)
     may_be_several = kind.has_labels and not kind.per_word
@@ -131,7 +131,7 @@ def _text_columns(task: Task, table: Table, per_word: bool) -> dict[str, str]:
 def column_of(table: Table, role: str, name: str, setting: str | None, known: str = "", more: str = "") -> str:
     """Return `name` if the table has it; else raise an error that lists the columns and suggests the nearest.
 
-    `known` are the usual names, in words; the default is that of a text, or of words. `more` is added to the remedy.
+    `known` lists the usual names for the message; texts and words have a default. `more` is added to the remedy.
     """
     if name in table.header:
         return name
@@ -158,7 +158,7 @@ def column_of(table: Table, role: str, name: str, setting: str | None, known: st
 
 
 def columns_told(table: Table) -> str:
-    """List the table's columns for a message, with an unusual separator, and the key of doccano's spans."""
+    """List the table's columns for a message, with an unusual separator and doccano's key of spans, if any."""
     told = f"columns: {', '.join(repr(name) if ',' in name else name for name in table.header)}"
     if table.separation is not None and not table.separation.usual:
         told += f", separated by {table.separation.name}s"
@@ -168,7 +168,7 @@ def columns_told(table: Table) -> str:
 
 
 def separator_told(table: Table) -> str:
-    """Return how to say what separates the columns, where a column's name holds another separator; else ""."""
+    """Return a remedy if a column's name contains another separator: how to declare it in the file; else ""."""
     if table.separation is None:
         return ""
     marks = [mark for mark in NAMES if mark != table.separation.mark]

@@ -1,7 +1,7 @@
 """Reader of CoNLL files: one word per line in columns, a blank line after each sentence; also as `.gz`.
 
-Columns are separated by tabs if the first word's line has one, else by spaces. In a `.conllu` file they are the ten of
-Universal Dependencies (Nivre et al. 2020, arXiv:2004.10643), and the lines of multi-word tokens and of empty nodes are
+Columns are separated by tabs if the first word's line has one, else by spaces. A `.conllu` file has the ten columns of
+Universal Dependencies (Nivre et al. 2020, arXiv:2004.10643); its lines of multi-word tokens and of empty nodes are
 skipped, as they are no words.
 """
 
@@ -26,11 +26,11 @@ _SPACES = " \t\r\n"
 _BLANKS = re.compile("[ \t]+")
 _NO_WORD = re.compile(r"\d+[-.]\d+")  # an id such as 3-4 or 8.1
 _COMMENT = re.compile(r"#\s*([^\s=]+\s*=|newdoc\b|newpar\b|(begin|end) document\b|id\s+\S{8})")  # a lone # is a word
-_NO_TAG = re.compile(r"\s|://")  # in the last field of a line that is no word's
+_NO_TAG = re.compile(r"\s|://")  # in the last field, if the line is a comment and not a word
 
 
 def opened(lines: TextLines) -> RowSource:
-    """Return the sentences, in each of the columns `tokens`, 2, 3, …, `tags` the fields of all words.
+    """Return a row per sentence: the columns `tokens`, 2, 3, …, `tags` each hold that field of all words.
 
     Document markers are skipped. A sentence is bad where one of its lines has more or fewer fields than the file's
     first.
@@ -96,9 +96,9 @@ def _split(line: str, content: str, tabs: bool) -> list[str]:
 
 
 def _shape(lines: TextLines) -> tuple[bool, int]:
-    """Return whether tabs separate the columns, and their number: by the first line that is surely a word's.
+    """Return whether tabs separate the columns, and the number of columns, from the first line that surely has a word.
 
-    A line that begins with `#` may be a comment, and decides only where there is no other.
+    A line that begins with `#` may be a comment, and is used only if there is no other line.
     """
     first: str | None = None
     for _, line in lines:

@@ -29,7 +29,7 @@ _FILE = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,5})?")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedFile:
-    """A cell of a table that is an image or a sound: the content of its file, or where that is None its path."""
+    """A cell of a table that is an image or a sound: its file's content, or, if that is None, its file's path."""
 
     content: bytes | None
     path: str = ""
@@ -51,7 +51,7 @@ def embedded_file(value: Any) -> EmbeddedFile | None:
 
 
 def refuse_several(value: Any, name: str, where: str) -> None:
-    """Raise `DataError` for a list of images or sounds, and for one that is decoded: neither is a file."""
+    """Raise `DataError` for a list of images or sounds, and for a decoded sound: a cell must be one file's content."""
     is_list = isinstance(value, list) and any(embedded_file(one) is not None for one in value)
     if is_list or (isinstance(value, Mapping) and "array" in value):
         raise DataError(
@@ -64,7 +64,7 @@ def refuse_several(value: Any, name: str, where: str) -> None:
 
 
 def text_cell(cell: Input | EmbeddedFile, where: str) -> Input:
-    """Return a cell that is read as text. Raises `DataError` if it is an image or a sound."""
+    """Return a cell that is a text or a list of texts. Raises `DataError` if it is an image or a sound."""
     if isinstance(cell, EmbeddedFile):
         raise DataError(
             "the cell is an image or a sound, where a text is needed",
@@ -91,7 +91,7 @@ def cached_file(content: bytes, path: str = "") -> Path:
     file = media_folder().root / name
     with storage_errors(file):
         with contextlib.suppress(FileNotFoundError):
-            if file.stat().st_size == len(content):  # its name says the rest
+            if file.stat().st_size == len(content):  # complete: its name is the hash of the content
                 _touch(file)
                 return file
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -14,7 +14,7 @@ from graftwork.io.gzip_files import plain_name
 PREFIX = "__label__"
 _SPACE = " \t\v\f\r\0"  # what separates words for fastText
 _LABEL = re.compile(rf"(?<![^{_SPACE}]){PREFIX}([^{_SPACE}]*)[{_SPACE}]*")
-SUFFIXES = ("", ".txt", ".train", ".valid", ".test", ".label")  # that such files are given, and other files too
+SUFFIXES = ("", ".txt", ".train", ".valid", ".test", ".label")  # usual for such files, and for other files too
 
 
 def is_fasttext(lines: TextLines) -> bool:
@@ -23,13 +23,13 @@ def is_fasttext(lines: TextLines) -> bool:
         return False
     try:
         first = next((line for _, line in lines if isinstance(line, str) and line.strip()), "")
-    except DataError:  # packed, and not whole: its reader tells
+    except DataError:  # a truncated packed file: its reader reports this
         return False
     return _LABEL.search(first) is not None
 
 
 def opened(lines: TextLines) -> RowSource:
-    """Return every line's text without its labels, and the tuple of these."""
+    """Return a row per line: its text without the labels, and the tuple of labels."""
 
     def rows() -> Iterator[NumberedRow | Bad]:
         for found in each_parsed(lines, _cells):

@@ -1,7 +1,7 @@
-"""Reader of `datasets` library sets from its own cache: `hub:NAME`, `hub:NAME:CONFIG` or `hub:NAME:CONFIG:SPLIT`.
+"""Reader of data sets by the library `datasets`: `hub:NAME`, `hub:NAME:CONFIG` or `hub:NAME:CONFIG:SPLIT`.
 
-NAME may also be a local folder of data files, or one of `save_to_disk`, which is read by its own path too. Class
-numbers become the set's class names; no code of a set is run.
+NAME may also be a local folder of data files, or one that `save_to_disk` wrote, which needs no `hub:`. Class numbers
+are replaced by class names. No code of a data set is run.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def is_hub(path: Path) -> bool:
 
 
 def with_splits(task: Task) -> Task:
-    """Return `task` with a split in each hub path: train, and validation and test as far as they have labels.
+    """Return `task` with a split in each hub path: train, and validation and test if their labels are published.
 
-    Files that the task names take precedence over the set's own splits.
+    Files that the task names take precedence over the set's own splits. Raises `DataError` for a set without train.
     """
     if not is_hub(task.data) or len(_parts(task.data)) == 3:
         return task
@@ -201,7 +201,7 @@ def _as_stored(found: Dataset) -> Dataset:
 
 
 def _undecoded(feature: Any) -> Any:
-    """Return a feature, or a list of them, that does not decode; None for one that never does."""
+    """Return a feature, or a list of features, with decoding turned off; None for one that is never decoded."""
     if getattr(feature, "decode", False) is True:
         return replace(feature, decode=False)
     inner = _undecoded(feature.feature) if hasattr(feature, "feature") else None

@@ -25,17 +25,17 @@ class Literal(str):
 
 
 class NamedList(tuple[str, ...]):
-    """A list of texts of which each has a name, as the choices A, B, … of a question."""
+    """A list of texts with a name each, such as the choices A, B, … of a question."""
 
     names: tuple[str, ...] = ()
 
 
 def named_list(value: Any) -> NamedList | None:
-    """Return the list that a JSON value names: `{"text": […], "label": […]}`, the same of objects, or `{"A": "…"}`."""
+    """Parse a named list: `{"text": […], "label": […]}`, a list of such objects, or `{"A": "…"}`; None for others."""
     names: list[Any] = []
     texts: list[Any] = []
     if isinstance(value, dict):
-        given = {name: text for name, text in value.items() if text is not None}  # null in tables: the row has none
+        given = {name: text for name, text in value.items() if text is not None}  # null in a table: no such choice
         names, texts = list(given), list(given.values())
         if all(isinstance(column, list) for column in (value.get("label"), value.get("text"))):
             names, texts = value["label"], value["text"]
@@ -51,7 +51,7 @@ def named_list(value: Any) -> NamedList | None:
 
 
 def inner(item: Object) -> Object:
-    """Return the object with a question of AI2's form, `{"question": {"stem": …, "choices": …}}`, as two keys."""
+    """Return the object with AI2's nested `{"question": {"stem": …, "choices": …}}`, if any, as two keys."""
     asked = item.get("question")
     if not (isinstance(asked, dict) and {"stem", "choices"} <= asked.keys()):
         return item
@@ -135,7 +135,7 @@ def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> An
 
 
 def whole_json(path: Path, do: str) -> Any:
-    """Return the value of a file that is one JSON document. Raises `DataError` with the location, and `do`."""
+    """Return the value of a file that is one JSON document. Raises `DataError` with the location and the remedy."""
     text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
     try:
         found = DECODER.decode(text)
@@ -173,7 +173,7 @@ def _require_characters(item: Any, text: str) -> None:
 
 
 def cell_of(value: Any, column: str, where: str, *, is_label: bool, is_words: bool) -> str | tuple[str, ...]:
-    """Convert a JSON value, its numbers `Literal`, to a cell: a text, a label of any type, or a list of words.
+    """Convert a JSON value with numbers as `Literal` to a cell: a text, a label of any type, or a list of words.
 
     Raises `DataError`.
     """

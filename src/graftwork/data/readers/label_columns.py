@@ -1,4 +1,4 @@
-"""Labels with a column each: 1, true or yes in the columns of a row's labels, 0, false or no in the others."""
+"""One column per label: 1, true or yes in the rows where it applies, 0, false or no in the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graftwork.errors import DataError, clip
 from graftwork.targets.labels import is_number
 
 APART = ","  # separator of columns that are labels: toxic,obscene
-SAMPLE = 100  # rows from which a column of marks is told
+SAMPLE = 100  # rows by which a column of marks is recognised
 MARKS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), True),
     **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), False),
@@ -34,8 +34,8 @@ def names_of(label: str, header: Collection[str]) -> tuple[str, ...]:
 def found_labels(table: Table, inputs: Collection[str]) -> tuple[str, ...]:
     """Return the columns of marks if they are certainly the labels, else an empty tuple.
 
-    They are where two or more have names such as `label_a`, `label_b`, or where nothing else is beside the columns
-    of the `inputs` but ids.
+    They are if two or more are named like `label_a`, `label_b`, or if all columns other than the `inputs` and ids are
+    such columns.
     """
     others = [name for name in table.header if name not in inputs]
     marked = marked_columns(table, others)
@@ -48,7 +48,7 @@ def found_labels(table: Table, inputs: Collection[str]) -> tuple[str, ...]:
 
 
 def marked_columns(table: Table, names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the columns whose cells are marks, as far as the first rows show."""
+    """Return the columns of `names` that hold marks (`MARKS`) in all of the first rows."""
     return tuple(name for name in names if APART not in name and _is_marked(table, name))
 
 
@@ -58,12 +58,12 @@ def _is_marked(table: Table, name: str) -> bool:
 
 
 def _mark(cell: Cell) -> bool | None:
-    """Return whether the label holds; None for what is no mark."""
+    """Return whether the label applies; None if the cell is not a mark."""
     return MARKS.get(cell.strip().lower()) if isinstance(cell, str) else None
 
 
 def with_labels(rows: Iterator[DataRow | Bad], names: Sequence[str], path: Path) -> Iterator[DataRow | Bad]:
-    """Replace the last cells of every row, a mark for each of the labels `names`, by a tuple of those that hold."""
+    """Replace the last cells of every row, a mark per label in `names`, by the tuple of the labels that apply."""
 
     def labelled(row: DataRow) -> DataRow:
         marks = row.cells[-len(names) :]

@@ -1,4 +1,4 @@
-"""Reader of Label Studio's JSON_MIN: a task and its answers in one flat object."""
+"""Reader of Label Studio's JSON_MIN: a task and its annotations in one flat object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graftwork.data.readers.json_text import json_text
 from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource
 from graftwork.errors import DataError, clip
 
-ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # not the task's own
+ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # no task data
 WRITERS = ("annotator", "annotation_id", "lead_time")  # one of them is in every object
 AGAIN = "export the project again"
 
@@ -25,10 +25,10 @@ def is_min(item: Any) -> bool:
 
 
 def opened(path: Path, content: Any) -> RowSource:
-    """Return the data and answers of every task of an export with this content, numbered by its place from 1.
+    """Return a row per task of an export, parsed from JSON: its data and annotations, numbered by position from 1.
 
-    Columns are the names of data and questions; for a question about spans `tokens` and `tags`. Equal answers of
-    several annotators are one row. A question that was left open is an empty list, as is a task without spans.
+    Columns are the names of data fields and questions, and `tokens` and `tags` for a question about spans. Equal
+    annotations by several annotators are one row. An unanswered question is an empty list, as is a task without spans.
     """
     if not isinstance(content, list):
         raise _error(
@@ -81,7 +81,7 @@ def _id(item: dict[str, Any]) -> str:
 
 
 def _comparable(item: dict[str, Any]) -> str:
-    """Return data and answers, for comparison."""
+    """Return data and annotations, for comparison."""
     return json.dumps({name: value for name, value in item.items() if name not in ABOUT}, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Numbers by label, given as a table or as a file: weights of classes, and what answers cost."""
+"""Weights of classes and costs of predictions, given as a mapping or as a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WEIGHT_COLUMNS = ("label", "weight")
 
 
 def read_class_weights(given: Any) -> dict[str, float]:
-    """Return label -> weight from such a mapping, or from a file with the columns label and weight.
+    """Return label -> weight from a mapping, or from a file with the columns label and weight.
 
     Raises `ConfigError` for a weight that is not above 0, `DataError` and `StorageError` as `open_table`.
     """
@@ -29,8 +29,9 @@ def read_class_weights(given: Any) -> dict[str, float]:
 
 
 def read_costs(given: Any) -> dict[str, dict[str, float]]:
-    """Return true label -> answer -> cost from such a mapping, or from a file: the header names the answers after a
-    first column, which holds the true labels.
+    """Return true label -> predicted label -> cost, from such a mapping or from a file.
+
+    The first column of the file holds the true labels; the names of the other columns are the predicted labels.
 
     Raises `ConfigError` for a cost that is below 0 or for labels that differ in rows and columns, `DataError` and
     `StorageError` as `open_table`.
@@ -108,7 +109,7 @@ def _number(given: Any, where: str, above: bool = False) -> float:
 
 
 def _square(found: dict[str, dict[str, float]], where: str) -> dict[str, dict[str, float]]:
-    """Return the costs unchanged. Raises `ConfigError` unless each row has the same answers, and these are the rows."""
+    """Return the costs unchanged. Raises `ConfigError` unless true and predicted labels are the same in every row."""
     for true, row in found.items():
         odd = [name for name in (*row, *found) if name not in found or name not in row]
         if odd:

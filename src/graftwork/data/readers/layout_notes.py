@@ -1,4 +1,4 @@
-"""Sentences of the data report about what is read otherwise than a file's suffix and its cells alone would say."""
+"""Sentences of the data report on how a file was interpreted, where its suffix and cells alone do not show it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from graftwork.data.readers.table import Table
 
 SAMPLE = 100  # rows that are looked at
 INPUTS = ("text", "text_a", "text_b", *MEDIA)
-ENOUGH = 20  # rows in which a number of the first choice is expected
+ENOUGH = 20  # labels among which a 0 is expected if numbers count from 0
 _QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')
 
 
 def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
-    """Yield what is to be known of how the training file is read, for a task whose columns are known."""
+    """Yield sentences on how the training file is interpreted, for a task whose columns are known."""
     label = task.label or ""
     labels = names_of(label, table.header)
     if isinstance(kind, WritesTexts):
@@ -45,7 +45,7 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
 
 
 def _of_choices(table: Table, listed: Sequence[str], label: str, counted: str | None) -> Iterator[str]:
-    """Yield how labels name their choice: by letter, by the names that are in each row, or by doubtful numbers."""
+    """Yield how labels name their choice: by letter, by the names in each row, or by numbers that may count from 1."""
     rows = _first(table, [*listed, label], words=listed[0] if len(listed) == 1 else None)
     if any(isinstance(row[0], NamedList) for row in rows):
         yield "Labels are looked up in the names that are beside the choices of each row."

@@ -29,7 +29,7 @@ def read_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, s
 
 
 def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str | DataError]]:
-    """Yield lines like `read_lines`, but the error in place of a line that is not text: the next ones may be good.
+    """Yield lines like `read_lines`, but a `DataError` in place of a line that is not text: later lines may be valid.
 
     Raises `DataError` for an error of the whole file.
     """
@@ -70,14 +70,14 @@ def each_line(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, st
 class TextLines:
     """The lines of a file as `each_line` yields them, from the first at every iteration.
 
-    The first are kept in memory, so that a file is opened once though its start is looked at before it is read.
+    The first lines are kept in memory, so that looking at the start of a file does not open it a second time.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self._kept: list[tuple[int, str | DataError]] = []
-        self._characters = 0  # of the lines kept
-        self._stream: Iterator[tuple[int, str | DataError]] | None = each_line(path)  # the lines after those
+        self._characters = 0  # of the kept lines
+        self._stream: Iterator[tuple[int, str | DataError]] | None = each_line(path)  # the other lines
         self._whole = False  # whether all lines are kept
 
     def __iter__(self) -> Iterator[tuple[int, str | DataError]]:
@@ -112,7 +112,7 @@ def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """Yield the bytes of every line, unpacked. Lines end at LF only: other Unicode separators may occur in a text.
 
     Raises `DataError` for a packed file that is truncated or unpacks to far more than a text, and for a line of
-    `longest` bytes or more; `StorageError`.
+    `longest` bytes or more; `StorageError` for an unreadable file.
     """
     number = 0
     try:

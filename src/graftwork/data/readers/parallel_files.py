@@ -15,17 +15,17 @@ from graftwork.units import several
 
 _SIDE = re.compile(
     r"(.+)\.([a-z]{2}(?:[_-][a-z]{2,4})?|src|tgt|trg|ref|source|target)"
-)  # language codes, or what it is
-_PROGRAMS = ("py", "sh", "js", "md", "gz", "xz")  # suffixes of two letters that are no languages'
+)  # a language code, or the role of the side
+_PROGRAMS = ("py", "sh", "js", "md", "gz", "xz")  # two-letter suffixes that are not language codes
 
 
 def is_parallel(path: Path) -> bool:
-    """Return whether `path` is one of parallel files: its suffix is a side's, and another side lies beside it."""
+    """Return whether `path` is one side of a parallel text: its folder has a file of the same name for another side."""
     return _side(path) is not None and len(sides(path)) > 1
 
 
 def sides(path: Path) -> dict[str, Path]:
-    """Return suffix -> file of all sides of the text that `path` is one side of, sorted."""
+    """Return suffix -> file for all sides of the text that `path` is one side of, sorted; empty for any other file."""
     own = _side(path)
     if own is None:
         return {}
@@ -34,13 +34,13 @@ def sides(path: Path) -> dict[str, Path]:
 
 
 def _side(path: Path) -> tuple[str, str] | None:
-    """Return what a file is called without its side, and its side; None for another file."""
+    """Return a file's name without its side, and the side; None for a file that is no side."""
     found = _SIDE.fullmatch(plain_name(path))
     return (found[1], found[2]) if found and found[2] not in _PROGRAMS and path.is_file() else None
 
 
 def opened(path: Path) -> RowSource:
-    """Return the text of every line on each side; the sides are the columns."""
+    """Return a row per line: its text on each side. The columns are the sides."""
     found = sides(path)
     told = f"lines of {' and '.join(one.name for one in found.values())}"
     return RowSource.named(tuple(found), lambda: _rows(found), told)

@@ -28,9 +28,9 @@ MOST_OF_A_FOOTER, MOST_NAMED = 64 << 20, 1_000_000  # most bytes and entries of 
 def opened(path: Path) -> RowSource:
     """Return every row, numbered from 1.
 
-    Texts are used unchanged, in the column `words` also lists of texts, and in the columns `labels` also lists, numbers
-    and booleans as JSON writes them; images and sounds of other columns as `embedded_media` has them. A row with
-    anything else is bad.
+    A cell is a text, unchanged. The column `words` may also hold lists of texts; the columns `labels` also lists,
+    numbers and booleans, which are written as in JSON; other columns also images and sounds (`embedded_media`). A row
+    with any other value is bad.
     """
     file = _open(path)
 
@@ -74,7 +74,7 @@ def _batches(file: ParquetFile, path: Path, wanted: Sequence[str]) -> Iterator[l
 
 
 def rows_at_once(types: Iterable[str]) -> int:
-    """Return the number of rows to hold in memory, by the names of the columns' Arrow types."""
+    """Return the rows to hold in memory, by the names of the columns' Arrow types: few if these may hold files."""
     return AT_ONCE if any(name.startswith(("struct", "binary", "large_binary")) for name in types) else ROWS_AT_ONCE
 
 
@@ -110,7 +110,7 @@ def _open(path: Path) -> ParquetFile:
 
 
 def _refuse_large(path: Path, file: ParquetFile) -> None:
-    """Raise `DataError` for a row group, which is unpacked at once, that takes far more memory than the file."""
+    """Raise `DataError` for a row group above the limits, as each row group is unpacked into memory at once."""
     told = file.metadata
     for number in range(told.num_row_groups):
         group = told.row_group(number)

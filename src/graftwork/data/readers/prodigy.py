@@ -21,8 +21,8 @@ from graftwork.units import several
 
 Item = Mapping[str, Any]
 ANSWERS = ("accept", "reject", "ignore")
-ASKED = ("_task_hash", "_input_hash", "spans", "accept", "options", "label")  # one of them is beside an answer
-TEACH = "ner"  # the interface of yes or no to a single span
+ASKED = ("_task_hash", "_input_hash", "spans", "accept", "options", "label")  # each answer has one of them
+TEACH = "ner"  # the interface for accepting or rejecting a single span
 MEND = "mend the line, or export it again: prodigy db-out DATASET > FILE.jsonl"
 
 
@@ -37,7 +37,7 @@ def is_prodigy(item: Item) -> bool:
 
 
 def opened(lines: TextLines) -> RowSource:
-    """Return every text that somebody decided on. Raises `DataError` where no text has an answer."""
+    """Return a row for every text with a decision. Raises `DataError` where no text has an answer."""
     found, answers, open_texts = _read(lines)
     counted = ", ".join(f"{answers[name]:,} {name.removesuffix('e')}ed" for name in ANSWERS if answers[name])
     left = f"; {several(open_texts, 'text')} left out, of which only rejected labels are known" if open_texts else ""
@@ -48,7 +48,7 @@ def opened(lines: TextLines) -> RowSource:
 
 
 def _read(lines: TextLines) -> tuple[list[Annotated | Bad], Counter[str], int]:
-    """Return the texts in the order of the file, the number of answers of each sort, and of texts left open."""
+    """Return the texts in file order, the number of answers of each type, and of texts with rejected labels only."""
     path = lines.path
     answers: Counter[str] = Counter()
     found: dict[str, Annotated | Bad] = {}
@@ -81,7 +81,7 @@ def _read(lines: TextLines) -> tuple[list[Annotated | Bad], Counter[str], int]:
 
 
 def _left_open(found: Mapping[str, Annotated | Bad], chosen: set[str]) -> list[str]:
-    """Return the texts of which it is only known what they are not."""
+    """Return the texts for which only rejected labels are known."""
     return [
         text
         for text, one in found.items()
@@ -97,7 +97,7 @@ def _item(line: str, where: str) -> dict[str, Any]:
 
 
 def _answered(item: Item, answer: str, number: int, where: str) -> Annotated | None:
-    """Return what an answer says of its text; None for one that says nothing."""
+    """Return the annotation of a text by one answer; None if the answer gives none."""
     text = item["text"]
     if "accept" in item or "options" in item:
         return Annotated(text, _options(item, where), number=number, last=number) if answer == "accept" else None
@@ -125,7 +125,7 @@ def _answered(item: Item, answer: str, number: int, where: str) -> Annotated | N
 
 
 def _options(item: Item, where: str) -> dict[str, bool]:
-    """Return label -> whether it was chosen, of all options; a label is the option's id."""
+    """Return label -> whether it was chosen, for all options; a label is the option's id."""
     options, accepted = item.get("options", []), item.get("accept", [])
     listed = [option.get("id") if isinstance(option, dict) else None for option in options or ()]
     if not isinstance(accepted, list) or not all(isinstance(one, str | int) for one in [*listed, *accepted]):

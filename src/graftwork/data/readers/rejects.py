@@ -1,4 +1,4 @@
-"""Rows as readers give them; of unreadable ones the first stops a command, or all are set aside in a file."""
+"""Rows as readers yield them. The first unreadable row stops a command, or all of them are set aside in a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 LONGEST = 10_000  # most characters of a row that are written
 
 
-# a tuple for a list of JSONL, and in CoNLL, where a row is a sentence
+# a tuple for a list in JSONL, and for a sentence, which is a row, in CoNLL
 Cell = str | tuple[str, ...] | EmbeddedFile
 NumberedRow = tuple[
     int, Mapping[str, Any], int, int
@@ -46,17 +46,17 @@ class Bad:
 
 
 RowReader = Callable[[Sequence[str], Sequence[str], str | None], Iterator[DataRow | Bad]]
-# from the columns that are wanted, those of the target, and the column that may hold lists, to the rows
+# arguments: the requested columns, the columns of the target, and the column that may hold lists
 
 
 @dataclass(frozen=True)
 class RowSource:
-    """A file, a folder or a hub set in a format of its own, opened: its columns and a reader of its rows."""
+    """An open file, folder or hub set in a format other than CSV, TSV and plain JSONL: its columns and row reader."""
 
     header: tuple[str, ...] | None  # None for a file without rows
     rows: RowReader
-    told: str = ""  # what was read, in words for the data report; "" where that is plain
-    spans_key: str | None = None  # the key of the spans that words and tags are made of, in doccano's JSONL
+    told: str = ""  # description of the content for the data report; "" if none is needed
+    spans_key: str | None = None  # in doccano's JSONL, the key of the spans, which words and tags are made of
 
     @classmethod
     def named(
@@ -80,7 +80,7 @@ class RowSource:
 
 
 def each_parsed(lines: TextLines, parse: Callable[[str, str], T]) -> Iterator[tuple[int, T] | Bad]:
-    """Yield the number of every line that is not blank and what `parse` makes of it and of its place; or the bad line.
+    """Yield the number of every line that is not blank and `parse(line, location)`, or the bad line.
 
     `parse` raises `DataError`.
     """
@@ -98,7 +98,7 @@ def each_parsed(lines: TextLines, parse: Callable[[str, str], T]) -> Iterator[tu
 
 
 def map_rows(found: Iterable[DataRow | Bad], path: Path, made: Callable[[DataRow], T]) -> Iterator[T | Bad]:
-    """Yield what `made` makes of every row of `path`; the bad row where it raises `DataError`."""
+    """Yield `made(row)` for every row of `path`, or the bad row if this raises `DataError`."""
     for row in found:
         if isinstance(row, Bad):
             yield row
@@ -121,7 +121,7 @@ def none_bad(found: Iterable[T | Bad]) -> Iterator[T]:
 
 @dataclass
 class Rejects:
-    """The bad rows set aside of one file. Without `aside`, the first bad row's error is raised instead."""
+    """The bad rows of one file that are set aside. With `aside=False`, the first bad row's error is raised instead."""
 
     aside: bool = False
     found: list[Bad] = field(default_factory=list)

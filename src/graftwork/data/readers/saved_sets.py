@@ -48,7 +48,7 @@ def saved_sets(path: Path) -> Mapping[str, Dataset]:
     for name in [""] if names is None else names:
         _require_inside(path / name)
         with _whole(path / name):
-            # a format such as torch's, which is saved with a set, would give other values
+            # without the saved output format, such as torch's, which would convert the values
             found[name or "train"] = load_from_disk(str(path / name), keep_in_memory=False).with_format(None)
     return found
 

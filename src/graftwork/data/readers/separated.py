@@ -19,7 +19,7 @@ _EOL = ("", "\n", "\r\n", "\r")  # the last where a file is truncated between CR
 
 
 def records(lines: TextLines, separator: str, quoted: bool) -> Iterator[Record | Bad]:
-    """Yield every record of a file whose cells may be `quoted` as in CSV, or not as in TSV; the header first.
+    """Yield every record of a file, the header first. If `quoted`, cells may be in quotes, as in CSV.
 
     Blank lines are allowed only at the end. A bad record with an unclosed quote includes all lines up to the point
     where the error is detected.
@@ -65,7 +65,7 @@ def _fields(content: str, separator: str) -> list[str]:
 def _quoted(
     path: Path, rest: Iterator[tuple[int, str | DataError]], number: int, line: str, separator: str
 ) -> tuple[list[str] | DataError, int]:
-    """Return the fields of a record with quotes, or its error, and the number of its last line, one of the `rest`."""
+    """Return the fields of a record with quotes, or its error, and its last line. `rest` yields the next lines."""
     fields, at = [], 0
     while True:
         if line.startswith('"', at):

@@ -11,7 +11,7 @@ from graftwork.data.readers.lines import TextLines, without_eol
 from graftwork.data.readers.rejects import Bad, Cell, DataRow
 from graftwork.data.readers.separated import NAMES, records
 
-SAMPLE = 100  # records from which a separator is told
+SAMPLE = 100  # records by which a separator is recognised
 TARGETS = ("label", "labels", "relevance", "tags")  # usual columns of a target
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _SAID = re.compile(r'"?sep=(\\t|[^\w"\s]|\t)\1*"?', re.IGNORECASE)
@@ -23,7 +23,7 @@ class Separation:
 
     mark: str
     quoted: bool  # whether a cell may be in quotes, as in CSV
-    said: bool = False  # whether the first line says so and is no header
+    said: bool = False  # whether the first line is `sep=…`, and not the header
     usual: bool = True  # whether it is what the suffix says
 
     @property
@@ -36,7 +36,7 @@ OF_SUFFIX: Mapping[str, Separation] = {".csv": Separation(",", True), ".tsv": Se
 
 
 def separation_of(lines: TextLines, suffix: str) -> Separation:
-    """Return what separates the columns of a `.csv` or `.tsv` file; what its suffix says wherever that fits.
+    """Return the separation of a `.csv` or `.tsv` file: the usual one of its suffix wherever that fits the content.
 
     Raises `DataError` for an error of the whole file, `StorageError`.
     """
@@ -58,7 +58,7 @@ def separation_of(lines: TextLines, suffix: str) -> Separation:
 
 
 def _separator(lines: TextLines, others: list[str]) -> str:
-    """Return the separator of a `.csv` file whose header holds `others` too: the comma wherever it may be."""
+    """Return the separator of a `.csv` file whose header also contains `others`: the comma wherever that fits."""
     header, fits = _read(lines, ",")
     read = {mark: _read(lines, mark) for mark in others}
     fitting = [mark for mark, (names, fit) in read.items() if fit and len(names) > 1]

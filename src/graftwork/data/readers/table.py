@@ -31,7 +31,7 @@ class Table:
 
     lines: TextLines
     header: tuple[str, ...]  # JSONL: the keys of the first line
-    source: RowSource | None = None  # of a format of its own; None: CSV, TSV or plain JSONL
+    source: RowSource | None = None  # the reader of another format; None: CSV, TSV or plain JSONL
     separation: Separation | None = None  # of CSV and TSV
 
     @property
@@ -46,7 +46,7 @@ class Table:
         return f"{self.path.name} ({what})" if what else self.path.name
 
     def without_spans(self) -> Table:
-        """Return the table of the same file where JSONL is always plain, even with spans of texts."""
+        """Return the table of the same file with JSONL read as plain rows, even if its texts have spans."""
         return _opened(self.lines, spans=False)
 
     def rows(
@@ -66,8 +66,8 @@ class Table:
 
         In JSONL every cell must be a string, except in the column or columns `label`, which may also hold a number, a
         boolean (its JSON text is used) or a list of strings or numbers, and in the column `words`, which must hold a
-        list of strings, or name them (`json_text.named_list`). In Parquet and hub sets `words` may hold a list. A JSONL
-        row with a key of this `family` that the first line lacks is bad.
+        list of strings, or a named list (`json_text.named_list`). In Parquet and hub sets `words` may hold a list. In
+        JSONL a row with a key of this `family` that the first line lacks is bad.
         Raises `DataError` for an error of the whole file, and at the end of one without rows.
         """
         empty = True
@@ -92,8 +92,8 @@ class Table:
 
     def holds_lists(self, column: str) -> bool:
         """Return whether the first readable row has a list in this column."""
-        words = None if suffix_of(self.path) == ".jsonl" else column  # in JSONL a list only
-        found = self.readings([column], label=column, words=words)  # so that it may hold any type of cell
+        words = None if suffix_of(self.path) == ".jsonl" else column  # in JSONL, `words` may hold nothing but lists
+        found = self.readings([column], label=column, words=words)  # a label may be of any type
         first = next((row for row in found if not isinstance(row, Bad)), None)
         return first is not None and isinstance(first.cells[0], tuple)
 
@@ -264,7 +264,7 @@ _REMEDIES = {
 
 
 def suffix_of(path: Path) -> str | None:
-    """Return the suffix that gives a file's format, in lower case, before that of a packed file; None if unknown."""
+    """Return the lower-case suffix that decides a file's format, without that of its packing; None if it is unknown."""
     suffix = Path(plain_name(path)).suffix
     return suffix if suffix in _READ else None
 

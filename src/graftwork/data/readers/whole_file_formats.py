@@ -33,7 +33,7 @@ AS_JSON = "export it again; if it has an object on every line, rename the file t
 def opened(lines: TextLines, spans: bool = True) -> RowSource | None:
     """Open a file, a folder or a hub set that has such a format; return None for CSV, TSV and plain JSONL.
 
-    Without `spans` JSONL is always plain, even with spans of texts. Raises `DataError` or `StorageError`.
+    With `spans=False`, JSONL is always read as plain rows. Raises `DataError` or `StorageError`.
     """
     path = lines.path
     if hub_datasets.is_hub(path) or (path.is_dir() and is_saved(path)):

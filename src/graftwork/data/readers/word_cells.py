@@ -1,4 +1,4 @@
-"""Checks of cells in tables in which each word of a text has an answer."""
+"""Checks of the word lists in tables for kinds that predict each word, such as tagging."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_words(given: Input, where: str) -> None:
 
 
 def refuse_numbered(listed: Sequence[Sequence[str]], column: str | None, header: Sequence[str], path: Path) -> None:
-    """Raise `DataError` where the words of every example, from this column, are the numbers that count them."""
+    """Raise `DataError` if the words of every example are 1, 2, 3, …, as in a column that numbers the words."""
     if max(map(len, listed)) < 3 or any(tuple(words) != tuple(map(str, range(1, len(words) + 1))) for words in listed):
         return
     following = header[header.index(column) + 1 :] if column in header else ()

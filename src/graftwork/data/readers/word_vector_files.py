@@ -21,15 +21,15 @@ from graftwork.pretrained.word_vector_table import WordVectors
 
 HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t\r]*\n")
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf)", re.IGNORECASE)
-WIDEST = 100_000  # most numbers of a vector
+WIDEST = 100_000  # maximum dimension of a vector
 LONGEST_WORD = 10_000  # bytes
 LOOKED_AT = 1 << 16  # bytes read to distinguish text from binary
 OF_TEXT = frozenset(range(0x20, 0x100)) | frozenset(b"\t\r\n")
 FASTTEXT_MODEL, GZIP = b"\xba\x16\x4f\x2f", b"\x1f\x8b"
-LINES_LOOKED_AT = 50  # without a header, the width is that of most of the first lines
+LINES_LOOKED_AT = 50  # without a header, most of the first lines decide the dimension of the vectors
 SUFFIXES = (".txt", ".vec", ".bin")  # suffixes of written files: GloVe text, word2vec text, word2vec binary
 
-Row = tuple[str, str, bytes]  # location, word, numbers as fp32 little-endian
+Row = tuple[str, str, bytes]  # location, word, values as fp32 little-endian
 
 
 def read_word_vectors(path: Path) -> WordVectors:
@@ -56,10 +56,10 @@ def read_word_vectors(path: Path) -> WordVectors:
 
 
 def write_word_vectors(path: Path, vectors: WordVectors) -> None:
-    """Write the format of the suffix: .txt (GloVe), .vec (word2vec text), .bin (word2vec binary); each also .gz.
+    """Write a table in the format of the suffix: .txt (GloVe), .vec (word2vec text), .bin (word2vec binary); also .gz.
 
-    Text numbers have enough digits to restore the fp32 value exactly; the same table gives the same bytes. Raises
-    `ConfigError`, `DataError` or `StorageError`.
+    Values in text have enough digits to restore fp32 exactly; the same table gives the same bytes. Raises `ConfigError`
+    for another suffix, `DataError` for a word that the format can't hold, `StorageError`.
     """
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix not in SUFFIXES:
@@ -106,13 +106,13 @@ def _refuse_foreign(path: Path, start: bytes) -> None:
 
 
 def _is_text(line: bytes, width: int) -> bool:
-    """Return whether a line ends in text numbers, at most `width`: a small binary table may be text bytes only."""
+    """Return whether a line ends in decimal numbers, at most `width`. A small binary table may look like text."""
     numbers = line.replace(b"\t", b" ").rstrip(b"\r ").rsplit(b" ", width)[1:]
     return bool(numbers) and all(map(NUMBER.fullmatch, numbers))
 
 
 def _width(start: bytes) -> int:
-    """Return the count of numbers at the end of most of the first lines; a first word may be a number itself."""
+    """Return the number of values at the end of most of the first lines; a word may itself be a number."""
     lines = start.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:LINES_LOOKED_AT]
     lines = lines[:-1] if len(lines) > 1 and len(start) == LOOKED_AT else lines
     counts: Counter[int] = Counter()
@@ -123,9 +123,9 @@ def _width(start: bytes) -> int:
 
 
 def _text_rows(path: Path, width: int, headed: bool = False) -> Iterator[Row]:
-    """Yield a word and its `width` numbers from every line, after a header if there is one.
+    """Yield a word and its `width` values from every line, after a header if there is one.
 
-    A word may contain spaces. If all that follows its first space are numbers, the vector has another width: an error.
+    A word may contain spaces. If only numbers follow a line's first space, but more than `width`, it is an error.
     """
     for number, line in read_lines(path):
         if number == 1 and headed:
@@ -133,7 +133,7 @@ def _text_rows(path: Path, width: int, headed: bool = False) -> Iterator[Row]:
         where, stripped = f"{path}:{number}", line.rstrip("\r\n \t").replace("\t", " ")
         word, *numbers = stripped.rsplit(" ", width) if width else [stripped]
         try:
-            with np.errstate(over="ignore"):  # an infinity is refused with the others
+            with np.errstate(over="ignore"):  # `_table` refuses an infinity
                 values = np.array([float(text) for text in numbers]).astype("<f4")
         except ValueError:
             values = np.empty(0, "<f4")
@@ -151,7 +151,7 @@ def _text_rows(path: Path, width: int, headed: bool = False) -> Iterator[Row]:
 
 
 def _binary_rows(path: Path, start: int, count: int, width: int) -> Iterator[Row]:
-    """Yield each word and its numbers; some writers end a vector with a line feed, which precedes the next word."""
+    """Yield each word and its values; some writers end a vector with a line feed, which precedes the next word."""
     with open_unpacked(path) as stream:
         stream.read(start)
         for number in range(1, count + 1):

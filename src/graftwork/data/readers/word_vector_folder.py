@@ -31,7 +31,7 @@ def open_word_vectors(path: Path) -> WordVectors:
 
 
 def named_word_vectors(name: str) -> WordVectors:
-    """Read the table that a user names: a file or folder, also by its backbone name, or a pre-training run's folder.
+    """Read the table that a user names: a file, a folder, a backbone of word vectors, or the folder of a pre-training.
 
     Raises `StorageError` or `DataError`, `ConfigError` for the name of another backbone.
     """
@@ -57,7 +57,7 @@ def write_folder(folder: Path, vectors: WordVectors, facts: Mapping[str, Any] | 
 
 
 def read_folder(folder: Path) -> WordVectors:
-    """Read a folder of `write_folder`. Raises `StorageError`, or `IncompatibleModule` where its parts don't match."""
+    """Read what `write_folder` wrote. Raises `StorageError`, `DataError`, `IncompatibleModule` if parts don't match."""
     config = checked_json(model_file(folder, CONFIG))
     if config.get("model_type") != MODEL_TYPE:
         raise StorageError(

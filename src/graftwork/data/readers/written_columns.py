@@ -1,4 +1,4 @@
-"""The usual columns of texts and of the texts that are to be written of them: source and target, text and summary."""
+"""The usual columns of text generation, inputs with their target: source and target, text and summary, …"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAID = (
     "sentence",
     "caption",
     "target",
-)  # what is said in a sound, or seen in an image
+)  # the transcript of a sound, or the caption of an image
 USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns, and the targets that go with them
     (("source",), ("target", "targets", "translation", "reference", "references")),
     (("src",), ("tgt", "trg", "ref")),
@@ -42,13 +42,13 @@ _INPUTS = ("text", "text_a", "image", "sound")  # settings that name an input
 
 
 def usual_pairs(header: Iterable[str]) -> list[tuple[tuple[str, ...], str]]:
-    """Return the columns of inputs, and that of the target, of every usual pair that a table has."""
+    """Return the input columns and the target column of every usual pair that a table has."""
     here = set(header)
     return [(inputs, target) for inputs, targets in USUAL for target in targets if here >= {*inputs, target}]
 
 
 def with_usual_columns(task: Task, table: Table) -> Task:
-    """Return `task` with the columns that it does not name set to those with the usual names, as far as there are any.
+    """Return `task` with the columns that it does not name set to those with the usual names.
 
     Raises `DataError` where none or several pairs of columns could be meant.
     """
@@ -65,7 +65,7 @@ def with_usual_columns(task: Task, table: Table) -> Task:
     if task.label:
         others = [inputs for inputs, _ in USUAL if here >= set(inputs) and task.label not in inputs]
         found = [(inputs, task.label) for inputs in others]
-    found = [one for one in found if not any(set(one[0]) < set(other[0]) for other in found)]  # a pair before one of it
+    found = [one for one in found if not any(set(one[0]) < set(other[0]) for other in found)]  # rather two inputs
     found = [one for one in found if one[1] != "label"] or found
     if len(set(found)) > 1:
         raise DataError(
@@ -84,7 +84,7 @@ def with_usual_columns(task: Task, table: Table) -> Task:
 
 
 def _unfound(task: Task, table: Table) -> NoReturn:
-    """Raise `DataError` for what is to be named: the direction of parallel files, the target, or both columns."""
+    """Raise `DataError` that asks for a name: the direction of parallel files, the target, or both columns."""
     if is_parallel(table.path):
         one, other, *_ = table.header
         raise DataError(
@@ -105,9 +105,9 @@ def _unfound(task: Task, table: Table) -> NoReturn:
 
 
 def with_references(rows: Iterator[DataRow | Bad], names: Sequence[str], path: Path) -> Iterator[DataRow | Bad]:
-    """Replace the last cells of every row, a reference in each column of `names`, by a tuple of those that are there.
+    """Replace the last cells of every row, a reference per column of `names`, by the tuple of those that are not empty.
 
-    A row with none in the first column is bad: that is the one to train on.
+    A row with an empty first reference is bad, as training uses the first.
     """
     for row in rows:
         if isinstance(row, Bad):

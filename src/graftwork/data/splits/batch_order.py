@@ -14,8 +14,8 @@ CHUNK_BATCHES = 50  # batches sorted by length together: enough for equal length
 def bucket(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
     """Return the training batches of an epoch: every index of `lengths` (N,) once, a pure function of (seed, epoch).
 
-    Examples are shuffled, sorted by length within chunks of 50 batches, cut into batches, and these shuffled. One
-    batch is smaller when N is not a multiple of `batch_size`.
+    Examples are shuffled, sorted by length within chunks of 50 batches, and cut into batches, which are shuffled. One
+    batch is smaller if N is not a multiple of `batch_size`.
     """
     random = np.random.Generator(np.random.Philox(key=np.array([seed, epoch], dtype=np.uint64)))
     order = random.permutation(len(lengths))
@@ -30,5 +30,5 @@ def bucket(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -
 def epoch_batches(
     recipe: Mapping[str, Any], seed: int, lengths: NDArray[np.int64], epoch: int
 ) -> list[NDArray[np.int64]]:
-    """Return an epoch's batches; of a shortened epoch the first ones, a random sample since they are shuffled."""
+    """Return an epoch's batches; for a shortened epoch the first ones, a random sample as batches are shuffled."""
     return bucket(lengths, recipe["batch_size"], seed, epoch)[: recipe.get("batches_per_epoch")]

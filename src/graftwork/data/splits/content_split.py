@@ -59,7 +59,7 @@ def require_enough(count: int, noun: str, least: int, fractions: Iterable[str], 
 
 
 def made_told(given: Mapping[str, str], counts: Mapping[str, int], noun: str, drawn_from: Path, by: str) -> str:
-    """Describe in words, with counts, where the splits come from: those in `given` from files, told in words."""
+    """Describe where the splits come from, with counts; `given` maps each split that has a file to its description."""
     counted = {split: f"{split} {counts[split]:,} {noun}" for split in SPLITS}
     listed = "; ".join(f"{counted[split]} from {told}" for split, told in given.items())
     drawn = [counted[split] for split in SPLITS if split not in given]
@@ -71,9 +71,9 @@ def draw(
 ) -> list[str]:
     """Return the split of every row: a name of `fractions`, which maps to its share of rows, or `train`.
 
-    Each stratum is ordered by sha256(salt + inputs) and cut. Rows with the same inputs stay together. A stratum of
-    two rows or more gives at least one to the first split named, one of three to the second too; the train split
-    always keeps one. The result does not depend on the order of the rows.
+    Each stratum is ordered by sha256(salt + inputs) and cut. Rows with the same inputs stay together. Unless these are
+    too many, a stratum of two rows or more gives at least one to the first split named, and one of three or more to the
+    second too. Train always keeps one. The result does not depend on the order of the rows.
     """
     keys = _keys(inputs, salt)
     strata_of: defaultdict[bytes, Counter[Hashable]] = defaultdict(Counter)
@@ -91,10 +91,10 @@ def draw(
 def with_every_label(
     inputs: Sequence[Mapping[str, Any]], names: Sequence[str], labels: Sequence[Collection[str]], salt: str = SALT
 ) -> list[str]:
-    """Return the splits as drawn, changed so that train has a row of every label, which can't be learnt otherwise.
+    """Return the splits as drawn, changed so that train has a row of every label: others could not be learnt.
 
-    Rows with labels that train lacks are moved to it in the order of their hashes, with those of the same inputs,
-    until it lacks none.
+    Rows with labels that train lacks are moved to train in the order of their hashes, together with rows of the same
+    inputs, until train has all labels.
     """
     trained = {label for name, found in zip(names, labels, strict=True) if name == "train" for label in found}
     if all(label in trained for found in labels for label in found):

@@ -57,7 +57,7 @@ class SubsetDraw:
 class DrawPlan:
     """The training rows that the draws of a size use."""
 
-    taken: list[dict[Hashable, int]]  # per draw, the rows of every stratum: equal counts are the same rows
+    taken: list[dict[Hashable, int]]  # per draw, the number of rows of every stratum: equal counts are the same rows
     short: int  # number of classes with fewer rows than requested
 
     @property
@@ -103,17 +103,17 @@ def _parse(word: str) -> Size:
     found = _PERCENT.fullmatch(word)
     share = f"{float(found[1]):g}" if found else ""
     if found and 0 < float(share) <= 100 and _PERCENT.fullmatch(f"{share}%"):
-        return Size(f"{share}%", share=float(share) / 100)  # from the rounded word, from which `drawn_again` parses it
+        return Size(f"{share}%", share=float(share) / 100)  # the share as `drawn_again` parses it, rounded
     raise ConfigError("not a size", got=clip(word), expected="rows per class like 8/class, or a share like 10% or 100%")
 
 
 def draw(dataset: Dataset, size: Size, number: int, seed: int = 0) -> SubsetDraw:
     """Return the subset of `dataset` that draw `number` uses at `size`.
 
-    Of a stratum of n rows a share p uses p x n, rounded up or down at random; of a class at least one row. The
+    A share p of a stratum of n rows is p x n rows, rounded up or down at random, and at least one row of a class. The
     validation split is drawn in the same way and limited to as many rows as train has (of each class, where there are
-    classes): few labels also means few for validation. Scales are those of the drawn targets. Raises `DataError`
-    where these are all equal.
+    classes): few labels also means few for validation. The scale of a numeric target is that of the drawn rows. Raises
+    `DataError` if their targets are all equal.
     """
     chance, strata = _chance(number, seed), _strata(dataset, dataset.train)
     total = Counter(strata)

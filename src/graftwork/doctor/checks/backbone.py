@@ -18,13 +18,13 @@ from graftwork.units import duration, show
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
-    """Report "fails" where it can't be opened. Nothing is downloaded: a hub name without a local copy gives a note."""
+    """Report "fails" if the backbone can't be opened; a note, without a download, if the hub would be needed."""
     if to_be_fetched(asked.backbone):
         why = "the first run waits for the network"
         yield Finding(f"{asked.backbone} is not on this machine", "note", why, "see hub for what is")
         return
     begun = time.perf_counter()
-    precision = numerics("auto", "cpu", network=False)["precision"]  # it computes nothing here
+    precision = numerics("auto", "cpu", network=False)["precision"]  # no measurement: nothing is computed in it
     try:
         card = open_backbone(asked.backbone, precision=precision).card
     except GraftworkError as error:

@@ -14,7 +14,7 @@ VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG", "PYTHONIOENCODING", "PYTHONUTF8")
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
-    """Report a note for a terminal, "fails" for file names, that are not UTF-8; file contents are always UTF-8."""
+    """Report a note if the terminal is not UTF-8, "fails" if file names are not; file contents always are."""
     names, shown = sys.getfilesystemencoding(), getattr(sys.stdout, "encoding", None) or "utf-8"
     said = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     facts = {"file_names": names, "terminal": shown, "preferred": locale.getpreferredencoding(False), "variables": said}

@@ -12,9 +12,9 @@ from graftwork.machine.environment import load_average, usable_cores
 from graftwork.registry import checks
 
 PROCESSES = Path("/proc")
-BUSY = 0.2  # of a core: processes below it are not reported
-MOST = 5  # processes that are listed
-SHARE = 0.25  # of the cores that others may use before "slow" is reported
+BUSY = 0.2  # minimum use, in cores, of the processes of one name that is reported
+MOST = 5  # maximum number of names that are listed
+SHARE = 0.25  # share of the cores: "slow" is reported if other processes use as much
 
 
 def ticks() -> dict[int, tuple[str, int]]:

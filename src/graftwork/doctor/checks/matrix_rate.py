@@ -12,7 +12,7 @@ from graftwork.machine.product_rates import SHAPE, product_rates
 from graftwork.registry import checks
 from graftwork.units import several, show
 
-CLEARLY = 1.2  # minimum speed ratio that is reported: measurements vary a little
+CLEARLY = 1.2  # only larger ratios of speeds are reported, since measurements vary
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def look(asked: IntendedUse) -> Iterator[Finding]:
     if chosen.precision is None:  # the first run measures it, and takes the faster one
         return
     if chosen.weighed is not None:
-        rates = dict(measure_rates().flop_per_second)  # those of the stored measurement
+        rates = dict(measure_rates().flop_per_second)  # measured in the same way as the stored rates
     faster = max(rates, key=lambda name: rates[name])
     ratio = rates[faster] / rates[chosen.precision]
     if ratio <= CLEARLY:

@@ -27,7 +27,7 @@ def own_limit() -> int | None:
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "fails" where a run cannot fit, "slow" where the system would have to swap or kill processes."""
-    free = kernel_bytes(INFO, "MemAvailable")  # without swapping
+    free = kernel_bytes(INFO, "MemAvailable")  # available without swapping
     whole, group, held, own = memory_bytes(), memory_limit(), memory_used(), own_limit()
     limit = min((size for size in (whole, group, own) if size is not None), default=None)
     facts = {"bytes": whole, "free_bytes": free, "group_limit_bytes": group, "group_used_bytes": held}

@@ -10,7 +10,7 @@ from graftwork.registry import checks
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
-    """Report the features of the extras that are not installed."""
+    """Report each extra with missing libraries: the libraries, the feature and the command that installs them."""
     lacking = {extra: [one.name for one in of_extra(extra) if installed_version(one.name) is None] for extra in EXTRAS}
     missing = {extra: names for extra, names in lacking.items() if names}
     facts = {"missing": missing}

@@ -12,7 +12,7 @@ from graftwork.registry import checks
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
-    """Report "slow" in fp32 without bf16 products, which would speed up frozen blocks, most of the work."""
+    """Report "slow" for a device without bf16 products: they would speed up frozen blocks, most of the work."""
     chosen = auto()
     device, precision = chosen.device, chosen.precision
     what = "the GPU" if device == "cuda" else "the processor"

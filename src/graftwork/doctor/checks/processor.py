@@ -32,7 +32,7 @@ def instructions() -> list[str]:
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
-    """Report "slow" where a variable disables instructions, or torch was built without oneDNN."""
+    """Report "slow" if an environment variable of `HOLD_BACK` is set, or torch was built without oneDNN."""
     found, used = instructions(), torch.backends.cpu.get_cpu_capability()
     onednn = built_with_onednn()
     held = {name: os.environ[name] for name in HOLD_BACK if name in os.environ}

@@ -58,12 +58,12 @@ def _run(hidden: Path) -> str:
 
 
 def _is_live(path: Path) -> bool:
-    """Return whether a process holds this claim, or fills this folder, maybe on another machine."""
+    """Return whether a process holds this `.claim` file, or is filling this folder, maybe on another machine."""
     return _is_held(path) if path.name.endswith(".claim") else is_being_filled(path, time.time())
 
 
 def _is_held(lock: Path) -> bool:
-    """Return whether a process holds the lock; where the system does not report locks, whether it is recent."""
+    """Return whether a process holds the lock; on systems without /proc/locks, whether the lock file is recent."""
     try:
         stat = lock.stat()
         locks = [line.split() for line in LOCKS.read_text().splitlines()]
@@ -73,10 +73,10 @@ def _is_held(lock: Path) -> bool:
 
 
 def _is_of(place: str, stat: os.stat_result) -> bool:
-    """Return whether `major:minor:inode` of /proc/locks is this file.
+    """Return whether `place`, `major:minor:inode` of /proc/locks, is the file with this `stat`.
 
-    Of file systems without a device of their own (major 0, such as btrfs and overlayfs) the device that `stat` reports
-    may be another one, so only the inode is compared.
+    On file systems without a device of their own (major 0, such as btrfs and overlayfs), `stat` may report another
+    device than /proc/locks, so only the inode is compared.
     """
     major, minor, inode = place.split(":")
     device = (int(major, 16), int(minor, 16))

@@ -15,7 +15,7 @@ COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
-    """Report "slow" with more threads than cores, or with fewer because of a variable."""
+    """Report "slow" with more threads than cores, or with fewer while a variable of `COUNTS` is set."""
     threads, cores = torch.get_num_threads(), worth_of_cores()
     said = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     facts = {"threads": threads, "interop_threads": torch.get_num_interop_threads(), "blas": blas(), "variables": said}

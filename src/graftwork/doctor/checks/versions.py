@@ -14,9 +14,9 @@ from graftwork.registry import checks
 
 
 def look(asked: IntendedUse) -> Iterator[Finding]:
-    """Report "fails" where a library is missing or too old; a note where it is not the tested version.
+    """Report "fails" for a library that is missing or has an unsupported version, a note for an untested version.
 
-    Of an extra the libraries that are installed count, and none that is missing: see the check `optional`.
+    Libraries of extras are examined only if they are installed; the check `optional` reports missing ones.
     """
     needed = of_extra("")
     needed += [one for extra in EXTRAS for one in of_extra(extra) if installed_version(one.name) is not None]

@@ -95,7 +95,7 @@ class AwdLstmObjective:
     slowness: float = 1.0  # weight of the penalty on the change of the last layer's states between positions
     bptt: str = "fixed"  # or "varied": steps differ in length, and end at other positions in every epoch
     updates: str = "adamw"  # or "nt_asgd", averaged SGD, which needs a learning rate near 30
-    divisor: float = 2.6  # of a pretrained network: the rate of a layer is that of the one above, divided by this
+    divisor: float = 2.6  # for a pretrained network: learning rate of a layer divided by that of the layer below
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "bpe"
@@ -275,7 +275,7 @@ class VariedStreams:
         return len(self.streams)
 
     def steps(self, batch: int) -> int:
-        """Return the steps of an epoch: if there are several, one less than of even streams, for a varied beginning."""
+        """Return the steps of an epoch: one less than with fixed cuts, as the beginning varies; a single one stays."""
         even = self.streams.steps(batch)
         return max(even - 1, min(even, 1))
 

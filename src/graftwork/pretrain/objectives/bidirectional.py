@@ -24,11 +24,11 @@ from graftwork.registry import objectives
 
 HEAD = "softmax"  # prefix of the head's weights in the folder
 NEVER = -1e9  # logit of an excluded word
-LOGITS_AT_ONCE = 1 << 24  # computed in memory, about
+LOGITS_AT_ONCE = 1 << 24  # logits in memory at once, about
 
 
 def bilm_size(projected: int, cells: int, filters: Sequence[tuple[int, int]], highways: int) -> dict[str, Any]:
-    """Return a size of two layers, clipped as in the published networks."""
+    """Return the size of a two-layer network as in AllenNLP's options.json, clipped as in the published networks."""
     return {
         "char_cnn": {
             "embedding": {"dim": 16},
@@ -104,7 +104,7 @@ class Bidirectional:
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """Return "ids" and "labels" (B, T); words that are read but not predicted have the unknown label.
+        """Return "ids" and "labels" (B, T); input words that the softmax lacks have the label of the unknown word.
 
         With `samples`, also "drawn" (B, K): the negative words, the same for all rows, drawn roughly by frequency.
         """
@@ -126,7 +126,7 @@ class Bidirectional:
         return Loss(nats / batch.predicted, nats.detach(), len(labels))
 
     def remarks(self, held: SplitTokens, vocabulary: Vocabulary) -> Sequence[str]:
-        """Remark on the share of words that are read but counted as unknown in the loss."""
+        """Remark on the share of held-out words that the softmax lacks: the loss counts them as the unknown word."""
         words = min(self.predicted or vocabulary.size, vocabulary.size)
         others = float((held.ids >= words).mean())
         if not others:
@@ -175,7 +175,7 @@ class TrainedBiLM(nn.Module):
         return torch.stack(total).sum()
 
     def sampled_nats(self, read: Tensor, labels: Tensor, drawn: Tensor) -> Tensor:
-        """Compute `nats` with `drawn` words (K,) for all wrong ones (Bengio & Senécal 2003; Jean et al. 2015).
+        """Estimate `nats` with `drawn` words (K,) in place of all wrong ones (Bengio & Senécal 2003; Jean et al. 2015).
 
         The logit of a drawn word is lowered by the log of its expected count among them, so that the expected sum over
         the drawn words is that over all wrong words.

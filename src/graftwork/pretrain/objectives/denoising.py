@@ -20,7 +20,7 @@ from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.registry import objectives
 
 STOPS = (".", "!", "?")
-BEFORE = "Ġ▁#"  # what tokens have before the letters: a space, or the middle of a word
+BEFORE = "Ġ▁#"  # marks at the beginning of a token: a space before it, or a position inside a word
 
 
 def bart_size(layers: int, width: int, heads: int, dropout: float = 0.0) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Denoising:
     """Spans of a row become one mask each, its sentences change places, and an encoder-decoder writes the row anew."""
 
     share: float = 0.3  # of a row's tokens, masked
-    span: float = 3.0  # mean tokens after a mask; some have none
+    span: float = 3.0  # mean number of tokens that a mask replaces; some replace none
     permuted: bool = True  # whether sentences, cut at full stops, change places
 
     VERSION: ClassVar[int] = 1
@@ -55,7 +55,7 @@ class Denoising:
         writing_network.require_spans(self.share, self.span)
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """Build a BART, whose end token begins what it writes."""
+        """Build a BART; its decoder starts with the end token."""
         own = {"decoder_start_token_id": vocabulary.end}
         config = architecture.fresh_config({**own, **size}, "bart", ("bart",), vocabulary, length)
         network = architecture.draw_network(AutoModelForSeq2SeqLM, config, seed)
@@ -70,7 +70,7 @@ class Denoising:
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """Turn ids (B, T) into "ids", "mask" (B, S), what the noise left of them, and "labels" (B, T): themselves."""
+        """Turn ids (B, T) into corrupted "ids" with an attention "mask" (B, S); "labels" (B, T) are the original."""
         mask = vocabulary.mask
         if mask is None:
             raise ConfigError("the tokenizer has no mask token", do="choose another --tokenizer")
@@ -85,8 +85,8 @@ class Denoising:
     def _infilled(self, text: Tensor, mask: int, draw: torch.Generator) -> Tensor:
         """Return ids (N,) with spans replaced by one mask each.
 
-        The number of masked tokens and of spans is fixed, so that every row becomes as long; lengths that are Poisson
-        are multinomial where their sum is known. A span of no token puts a mask between two. All places are as likely.
+        The numbers of masked tokens and of spans are fixed, so that all rows become equally long. BART's span lengths
+        are Poisson; given their sum they are multinomial. An empty span inserts a mask. All places are equally likely.
         """
         noise = min(max(round(len(text) * self.share), 1), len(text))
         spans = max(1, round(noise / self.span))
@@ -100,11 +100,11 @@ class Denoising:
         return torch.cat([*pieces, text[place:]])
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """Compute the loss over every token of the rows as they were."""
+        """Compute the loss over every token of the original rows."""
         return writing_network.writing_loss(network, batch)
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """Write a folder that transformers opens as a BART; as a backbone, its encoder is read by the mean."""
+        """Write a folder that transformers opens as a BART; as a backbone, its encoder is pooled by the mean."""
         own: Any = network
         writing_network.save(own, vocabulary, folder, own.config.max_position_embeddings)
 

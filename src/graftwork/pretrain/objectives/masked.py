@@ -28,7 +28,7 @@ HEADS = {  # architecture -> head from the states of masked positions to logits
     "albert": "predictions",
 }  # fmt: skip
 TABLE = "embeddings.position_embeddings"
-OTHERS = ("distilbert", "deberta-v2", "electra", "modernbert")  # heads run on every position
+OTHERS = ("distilbert", "deberta-v2", "electra", "modernbert")  # architectures whose head runs on every position
 HEAD_TENSORS = (
     "cls.", "lm_head.", "predictions.", "vocab_", "generator_", "head.", "decoder.", "bert.pooler.", "pooler.",
 )  # fmt: skip
@@ -120,7 +120,7 @@ class Masked:
         return AutoModelForMaskedLM if self.second == "none" else AutoModelForPreTraining
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Cut full rows across documents; with a second loss, shorter by [CLS] and [SEP] of [CLS] A [SEP] B [SEP]."""
+        """Cut full rows across documents; with a second loss, 3 tokens shorter, for [CLS] A [SEP] B [SEP]."""
         if self.second != "none":
             return PackedRows(tokens, length - 3)
         return PackedRows(tokens, length, start=vocabulary.start, end=vocabulary.end)
@@ -149,9 +149,9 @@ class Masked:
         return repeatable(rows, purpose) if self.masking == "static" else torch.rand(rows.shape, generator=draw)
 
     def _chosen(self, rows: Tensor, vocabulary: Vocabulary, order: Tensor) -> Tensor:
-        """Return (B, T) bool, True for `share` of every row's tokens, rounded to whole tokens or words; no special one.
+        """Return (B, T) bool, True for `share` of every row's tokens, rounded to whole tokens or words.
 
-        The tokens with the smallest `order` (B, T) are chosen.
+        The tokens with the smallest `order` (B, T) are chosen, special tokens never.
         """
         text = ~torch.isin(rows, torch.tensor(vocabulary.special_ids))
         wanted = (self.share * text.sum(dim=1)).round().clamp(min=1)[:, None]  # (B, 1)

@@ -19,12 +19,12 @@ from graftwork.pretrain.packing import PackedRows
 from graftwork.pretrain.vocabulary import Vocabulary, with_end_token
 from graftwork.registry import objectives
 
-SENTINELS = 100  # of a vocabulary that is trained, as T5's
-MODEL_MAX_LENGTH = 512  # tokens that a folder's tokenizer names at least; positions are relative and have no end
+SENTINELS = 100  # number of sentinels that are added to a fresh vocabulary, as in T5
+MODEL_MAX_LENGTH = 512  # tokens, recorded with the tokenizer; relative positions set no limit of their own
 
 
 def t5_size(layers: int, width: int, heads: int, hidden: int) -> dict[str, Any]:
-    """Return a size of T5 1.1: gated MLPs, an output map of its own, and no dropout in pre-training."""
+    """Return a size of T5 1.1: gated MLPs, output weights not tied to the embedding, no dropout in pre-training."""
     return {
         "num_layers": layers,
         "num_decoder_layers": layers,
@@ -68,10 +68,10 @@ class SpanCorruption:
         return with_end_token(learned, [sentinel(number) for number in range(SENTINELS)])
 
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
-        """Build a T5. An output map of its own is drawn at 1/sqrt(width), as in T5X: its logits begin near 0."""
+        """Build a T5; output weights that are not tied are drawn with standard deviation 1/sqrt(width), as in T5X."""
         config = architecture.fresh_config(size, "t5", ("t5",), vocabulary, length)
         network: Any = architecture.draw_network(AutoModelForSeq2SeqLM, config, seed)
-        if not config.scale_decoder_outputs:  # transformers ties the two maps of every fresh T5
+        if not config.scale_decoder_outputs:  # transformers ties the output weights of every fresh T5
             draw = torch.Generator().manual_seed(seed)
             weight = torch.randn(network.lm_head.weight.shape, generator=draw) * config.d_model**-0.5
             network.lm_head.weight = nn.Parameter(weight)
@@ -86,25 +86,25 @@ class SpanCorruption:
         return ContinuedNetwork(writing_network.ready(network, vocabulary, vocabulary.pad), vocabulary)
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Cut rows so long that what is left of them is `length` positions; documents lie end to end."""
+        """Cut rows across documents, as long as possible with at most `length` positions after the corruption."""
         content = self._content(length)
-        vocabulary.id_of(sentinel(self._counts(content)[1] - 1))  # a long row needs many
+        vocabulary.id_of(sentinel(self._counts(content)[1] - 1))  # raises if a long row needs more than there are
         return PackedRows(tokens, content)
 
     def _counts(self, length: int) -> tuple[int, int]:
-        """Return how many of `length` tokens are hidden, and in how many spans; neither for fewer than two tokens."""
+        """Return how many of `length` tokens are hidden, and in how many spans; 0 and 0 for fewer than two tokens."""
         if length < 2:
             return 0, 0
         noise = min(max(round(length * self.share), 1), length - 1)
         return noise, max(1, min(round(noise / self.span), length - noise))
 
     def _widths(self, content: int) -> tuple[int, int]:
-        """Return the ids that are read and those that are written of so many tokens, end tokens included."""
+        """Return the lengths of the input and of the target of a row of `content` tokens, end tokens included."""
         noise, spans = self._counts(content)
         return content - noise + spans + 1, noise + spans + 1
 
     def _content(self, length: int) -> int:
-        """Return the most tokens of which at most `length` ids are read."""
+        """Return the length in tokens of the longest row whose input has at most `length` ids."""
         content = length
         while self._widths(content + 1)[0] <= length:
             content += 1
@@ -113,9 +113,9 @@ class SpanCorruption:
         return content
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
-        """Turn ids (B, N) into "ids", "mask" (B, S) and "labels" (B, T).
+        """Turn ids (B, N) into corrupted "ids" with their attention "mask" (B, S), and "labels" (B, T).
 
-        Ends of documents are left out, as T5's texts had none inside a row: what ends a text only ends what is written.
+        The end tokens of documents are removed, as in T5: an end token then only ends an input or a target.
         """
         spans = self._counts(rows.shape[1])[1]
         names = torch.tensor([vocabulary.id_of(sentinel(number)) for number in range(spans)])
@@ -126,14 +126,14 @@ class SpanCorruption:
             hidden = self._hidden(len(text), draw)
             read.append(torch.cat([behind_sentinels(text, hidden, names), end]))
             written.append(torch.cat([behind_sentinels(text, ~hidden, names), end]))
-        widths = self._widths(rows.shape[1])  # every batch is as wide, so that each step is as dear
+        widths = self._widths(rows.shape[1])  # equal widths make all steps equally expensive
         ids = writing_network.padded(read, vocabulary.pad, widths[0])
         return writing_network.padded_batch(ids, writing_network.padded(written, IGNORED, widths[1]), vocabulary)
 
     def _hidden(self, length: int, draw: torch.Generator) -> Tensor:
-        """Return (N,) bool, True where a token is hidden: spans of random lengths, what lies between them random too.
+        """Return (N,) bool, True where a token is hidden; hidden and visible spans alternate, with random lengths.
 
-        As in T5, a row begins with a span that is shown and ends with one that is hidden.
+        As in T5, a row begins with a visible span and ends with a hidden one.
         """
         noise, spans = self._counts(length)
         if not spans:
@@ -143,14 +143,14 @@ class SpanCorruption:
         return torch.repeat_interleave(torch.tensor([False, True]).repeat(spans), turns)
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """Compute the loss over what is written: the hidden tokens, their sentinels and the end."""
+        """Compute the loss over the targets: the hidden tokens, their sentinels and the end token."""
         return writing_network.writing_loss(network, batch)
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """Write a folder that transformers opens as a T5; as a backbone, its encoder is read by the mean."""
+        """Write a folder that transformers opens as a T5; as a backbone, its encoder is pooled by the mean."""
         own: Any = network
         writing_network.save(own, vocabulary, folder, MODEL_MAX_LENGTH)
-        if not own.config.scale_decoder_outputs:  # transformers 5 forgets it of every T5, older versions read it
+        if not own.config.scale_decoder_outputs:  # transformers 5 leaves it out for a T5, older versions need it
             path = folder / "config.json"
             write_json(path, read_json(path) | {"tie_word_embeddings": False})
 
@@ -168,7 +168,7 @@ def random_division(count: int, parts: int, draw: torch.Generator) -> Tensor:
 
 
 def behind_sentinels(text: Tensor, hidden: Tensor, names: Tensor) -> Tensor:
-    """Return ids (N,) with each hidden span replaced by the sentinel of its number."""
+    """Return ids (N,) with the n-th hidden span replaced by the n-th of the sentinels' ids `names`."""
     begins = hidden.clone()
     begins[1:] &= ~hidden[:-1]
     numbers = (begins.cumsum(0) - 1).clamp(min=0)

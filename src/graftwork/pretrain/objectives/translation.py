@@ -23,11 +23,11 @@ from graftwork.registry import objectives
 from graftwork.train.optimiser import BETAS, FlatAdamW
 
 NETWORKS = {"sinusoidal": "marian", "learned": "bart"}  # positions -> model_type
-LONGEST = 512  # positions of a fixed table at least: they cost nothing
+LONGEST = 512  # smallest number of positions of the fixed table: unused ones cost nothing
 
 
 def transformer_size(layers: int, width: int, heads: int, dropout: float) -> dict[str, Any]:
-    """Return a size of the original Transformer: norms after sums, one table for both halves and the output."""
+    """Return a size of the original Transformer: post-norm, one embedding table for encoder, decoder and output."""
     own = {"activation_function": "relu", "scale_embedding": True, "init_std": width**-0.5}
     return writing_network.halves(layers, width, heads, dropout) | own
 
@@ -81,17 +81,17 @@ class Translation:
         return writing_network.ready(network, vocabulary, vocabulary.pad)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
-        """Load a Transformer that this objective, or one of its architecture, has trained."""
+        """Load a pretrained Transformer of the architecture that `positions` selects."""
         return writing_network.load_writer(folder, NETWORKS[self.positions], seed)
 
     def optimiser(self, network: nn.Module, recipe: PretrainingRecipe) -> Optimiser:
-        """Return AdamW whose answer is the mean of the last validated weights."""
+        """Return AdamW with averaging: the resulting weights are the mean of those at the last validations."""
         learning = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
         rates = (recipe.learning_rate, recipe.weight_decay, recipe.clip)
         return AveragingOptimiser(FlatAdamW(learning, *rates, betas=(BETAS[0], recipe.beta)), learning, self.average)
 
     def packed(self, tokens: SplitTokens, length: int, vocabulary: Vocabulary) -> Rows:
-        """Put pairs of near-equal lengths together, neither side longer than `length`."""
+        """Batch pairs of near-equal lengths, neither side longer than `length`."""
         return PairRows(tokens, length, vocabulary.pad)
 
     def prepare(self, rows: Tensor, vocabulary: Vocabulary, draw: torch.Generator) -> Batch:
@@ -100,10 +100,10 @@ class Translation:
         return writing_network.padded_batch(source, target.masked_fill(target == vocabulary.pad, IGNORED), vocabulary)
 
     def loss(self, network: nn.Module, batch: Batch) -> Loss:
-        """Compute the loss over the tokens of the targets, smoothed while it trains."""
+        """Compute the loss over the tokens of the targets; its total, but not its nats, has label smoothing."""
         return writing_network.writing_loss(network, batch, self.smoothing)
 
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
-        """Write a folder that transformers opens; as a backbone, its encoder is read by the mean."""
+        """Write a folder that transformers opens; as a backbone, its encoder is pooled by the mean."""
         own: Any = network
         writing_network.save(own, vocabulary, folder, own.config.max_position_embeddings)

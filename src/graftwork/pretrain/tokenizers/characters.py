@@ -10,7 +10,7 @@ from graftwork.registry import tokenizers
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool) -> Vocabulary:
-    """Train a word-level vocabulary, with words that occur once: they can be read even if they are not predicted."""
+    """Train a word-level vocabulary, words that occur once included: a word that is not predicted is an input too."""
     return word_level(texts, size, lowercase, ELMO, at_least=1)
 
 

@@ -25,7 +25,7 @@ from graftwork.ship.static_vectors import static_backbone
 from graftwork.ship.teaching import BACKWARD, Teaching, taught, texts_taught, unteachable
 
 OWN, STATIC = "own", "static"
-WORD = 0.1  # of a text: what a network reads of it in the same time
+WORD = 0.1  # cost of encoding a word alone, as a share of the cost of encoding a text
 RATE, STATIC_RATE = 5e-4, 1e-2  # learning rates, where none is given
 
 
@@ -51,7 +51,7 @@ class Distil:
     LADDER: ClassVar[Entries] = ({"student": STATIC}, {})  # the cheap one first: where its loss is small, it wins
 
     def unfit(self, module: TaskModule) -> str:
-        """Return why no such student can be made of `module`."""
+        """Return why no such student can be made of `module`, or an empty string."""
         reason = unteachable(module)
         if reason:
             return reason
@@ -62,7 +62,7 @@ class Distil:
         return unfoldable(module) or self._too_few(module)
 
     def passes(self, module: TaskModule, data: CompressionData) -> float:
-        """Count the teacher's answers, and what the student trains on; word vectors cost next to nothing."""
+        """Count the teacher's predictions and the steps of the student; those of word vectors cost next to nothing."""
         texts = texts_taught(data, self.invented)
         if self.student == STATIC:
             return texts + WORD * self.words

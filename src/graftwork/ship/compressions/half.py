@@ -35,7 +35,7 @@ class Half:
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, module: TaskModule) -> str:
-        """Return why the weights of `module` can't be halved, or are already."""
+        """Return why the weights of `module` can't be stored in 16 bits, or already are; or an empty string."""
         if self.dtype not in DTYPES:
             return f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}"
         reason = unchangeable(module)

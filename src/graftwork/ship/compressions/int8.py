@@ -33,14 +33,14 @@ class Int8:
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, module: TaskModule) -> str:
-        """Return why the matrices of `module` can't be int8, or are already."""
+        """Return why the matrices of `module` can't be int8, or already are; or an empty string."""
         reason = unchangeable(module)
         return reason or ("" if stored_bits(module) > BITS["int8"] else "its matrices are int8 already")
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
     ) -> Compressed:
-        """Quantise and write. The new module computes all else in fp32."""
+        """Quantise the matrices and write the module, which computes all else in fp32."""
         began = time.monotonic()
         network, head = own_network(module)
         made = save_standalone(module, folder, network, head=head, stored_as="int8", precision="fp32")
@@ -52,7 +52,7 @@ class Int8:
 
 
 def _cosine(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-    """Return the mean cosine of logits (N, C) before and after; of one output each, that of the whole column."""
+    """Return the mean cosine of logits (N, C) before and after; if C is 1, the cosine of the two columns."""
     rows = (before, after) if before.shape[1] > 1 else (before.T, after.T)
     norms = np.linalg.norm(rows[0], axis=1) * np.linalg.norm(rows[1], axis=1)
     return float(((rows[0] * rows[1]).sum(axis=1) / np.maximum(norms, 1e-12)).mean())

@@ -22,7 +22,7 @@ from graftwork.ship.folding import folded_network, unfoldable
 from graftwork.ship.standalone import save_standalone
 from graftwork.train.probe import Probe
 
-CLOSE = {"fp32": 1e-4, "bf16": 0.1}  # largest difference of a logit, as a share of the largest logit where that is more
+CLOSE = {"fp32": 1e-4, "bf16": 0.1}  # largest difference of a logit, times the largest logit if that is above 1
 
 
 @compressions.register("merge")
@@ -36,7 +36,7 @@ class Merge:
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, module: TaskModule) -> str:
-        """Return why `module` isn't a network with a linear layer, or is one already."""
+        """Return why `module` can't be one network with a linear layer, or that it is already; or an empty string."""
         reason = unfoldable(module)
         carried = module.description["backbone"] is not None and module.description["backbone"]["id"] == CARRIED
         if not reason and carried and isinstance(module.fitted, Probe):
@@ -46,7 +46,7 @@ class Merge:
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
     ) -> Compressed:
-        """Fold, write and compare on validation. Raises `ConfigError` where a logit differs by more than rounding."""
+        """Fold, write and compare logits on validation. Raises `ConfigError` if they differ by more than rounding."""
         began = time.monotonic()
         network = folded_network(module)
         made = save_standalone(module, folder, network.backbone, head=network.head)

@@ -39,7 +39,7 @@ class Prune:
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
     def unfit(self, module: TaskModule) -> str:
-        """Return why columns can't be removed from `module`."""
+        """Return why columns can't be removed from `module`, or an empty string."""
         reason = unteachable(module) or unfoldable(module)
         if reason:
             return reason
@@ -48,7 +48,7 @@ class Prune:
         return unprunable(as_transformer(module.backbone))
 
     def passes(self, module: TaskModule, data: CompressionData) -> float:
-        """Count the teacher's answers, and what the smaller network trains on; two thirds of a block are columns."""
+        """Count the teacher's predictions and the steps of the student; columns are two thirds of a block's work."""
         return texts_taught(data, self.invented) * (2 + BACKWARD * self.epochs * (1 + 2 * self.columns) / 3)
 
     def apply(

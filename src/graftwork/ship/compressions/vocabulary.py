@@ -40,13 +40,13 @@ class FewerTokens:
 
     common: int = 0  # further tokens that are kept, those of the lowest ids: in most vocabularies the most frequent
 
-    EXACT: ClassVar[bool] = False  # on the texts that were given it is; others may be cut into smaller pieces
+    EXACT: ClassVar[bool] = False  # exact on the given texts only: words of others may be split into smaller tokens
     STORES: ClassVar[bool] = False
     ORDER: ClassVar[int] = 70
     LADDER: ClassVar[Entries] = ({"common": 8000}, {})
 
     def unfit(self, module: TaskModule) -> str:
-        """Return why tokens of `module` can't be dropped."""
+        """Return why tokens of `module` can't be dropped, or an empty string."""
         if self.common < 0:
             return f"common is a number of tokens, 0 or more, not {self.common}"
         reason = unchangeable(module)
@@ -82,7 +82,7 @@ class FewerTokens:
 
 
 def _tokens(network: TransformerBackbone, examples: Sequence[Example]) -> set[int]:
-    """Return the ids of all tokens of the examples, of those beyond the length limit too."""
+    """Return the ids of all tokens of the examples, those beyond the length limit included."""
     tokenizer = copy.deepcopy(network.tokenizer)
     tokenizer.no_truncation()
     card = network.card
@@ -91,7 +91,7 @@ def _tokens(network: TransformerBackbone, examples: Sequence[Example]) -> set[in
 
 
 def _other_tables(network: TransformerBackbone) -> str:
-    """Return the reason where a further tensor has a row for each token, or an empty string."""
+    """Return a reason if another tensor has a row for each token, or an empty string."""
     (path, table), *_ = network.sites("embedding").items()
     if not isinstance(table, nn.Embedding):
         return "its tokens are embedded by no table"

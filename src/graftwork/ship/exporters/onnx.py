@@ -67,7 +67,7 @@ class Onnx:
         write_text(folder / "README.md", readme_of(module))
 
     def quantize(self, folder: Path) -> None:
-        """Convert the graph's matrices to 8-bit integers, one scale per column; activations follow when it runs."""
+        """Convert the graph's matrices to 8-bit integers, one scale per column, activations at run time."""
         from graftwork.ship.onnx_graph import quantized
 
         reduce_range = not has_vnni()
@@ -90,7 +90,7 @@ class Onnx:
     def changed_part(
         self, folder: Path, description: Mapping[str, Any], recorded: Mapping[str, Any], examples: Sequence[Example]
     ) -> str:
-        """Return which part is another than recorded, or an empty string."""
+        """Return which part differs from what was recorded, or an empty string."""
         return changed_part(folder, description, recorded, examples)
 
     def logits(self, folder: Path, module: TaskModule, examples: Sequence[Example]) -> Logits:
@@ -114,7 +114,7 @@ class Onnx:
     def bank_logits(
         self, folder: Path, wanted: Mapping[str, Sequence[Example]], apart: bool = False
     ) -> Mapping[str, Logits]:
-        """Return the logits that onnxruntime computes, in joint batches, or for each task `apart`."""
+        """Return the logits that onnxruntime computes, in joint batches, or separately for each task if `apart`."""
         opened = open_tasks(folder, read_json(folder / EXPORTED_BANK))
         if not apart:
             return opened.logits(wanted)
@@ -127,7 +127,7 @@ class Onnx:
 
 
 def has_vnni() -> bool:
-    """Return whether this processor adds 8-bit products in 32 bits; True where it doesn't say."""
+    """Return whether this processor adds 8-bit products in 32 bits; True if that is unknown."""
     try:
         told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

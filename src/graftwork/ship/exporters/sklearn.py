@@ -89,7 +89,7 @@ class Sklearn:
 
 
 def _svm_of(module: TaskModule) -> Any:
-    """Return what was fitted, without the thresholds that may be around it."""
+    """Return the fitted method, without the wrapper that applies thresholds, if any."""
     return module.fitted.fitted if isinstance(module.fitted, WithThresholds) else module.fitted
 
 
