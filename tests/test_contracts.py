@@ -57,6 +57,7 @@ DEFAULTS_DO_NOT_FIT |= {"prompt"}  # it is no language model: tests/methods/test
 DEFAULTS_DO_NOT_FIT |= {"verbalised", "zero_shot"}  # it writes nothing: their own tests have a T5
 BY_GRADIENT = {
     "adapter",
+    "average",
     "bitfit",
     "full",
     "ia3",

@@ -71,7 +71,9 @@ def test_a_module_answers_as_it_did(kept: Path) -> None:
 def test_a_ladder_has_the_keys_that_it_had(tmp_path: Path, one_thread: None) -> None:
     earlier = read_json(GOLDEN / "ladder_1.json")
     task = gw.Task.from_file(GOLDEN / "run_1" / "toy.csv")
-    ladder = gw.climb(task, "30s", backbone="tiny_text", runs=tmp_path / "runs", out=tmp_path / "ladder")
+    rungs = ["majority", "linear_probe", "top_layers:k=1"]
+    places = {"runs": tmp_path / "runs", "out": tmp_path / "ladder"}
+    ladder = gw.climb(task, "30s", rungs=rungs, backbone="tiny_text", epochs=1, **places)
     assert earlier.keys() <= ladder.content.keys()
     assert earlier["rungs"][0].keys() <= ladder.content["rungs"][0].keys()
     assert earlier["chosen"].keys() <= ladder.content["chosen"].keys()

@@ -187,6 +187,9 @@ ALIKE = {  # rows of a layout that another architecture has too: all but their s
 TEXTS = ["the film was good", "bad", "the plot of the film was very very long and not good with it or a short"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
 PAIR = [Example("train/1", {"text_a": "the film was good", "text_b": "not bad"})]
+FEW = [  # where the architecture matters little: one of each sort
+    pytest.param(one, marks=() if one in ("bert", "deberta-v2", "t5", "gpt2") else pytest.mark.slow) for one in CONFIGS
+]
 
 
 def save_folder(folder: Path, model_type: str) -> Path:
@@ -516,6 +519,7 @@ def test_a_prefix_is_attended_to_in_every_block(backbone: TransformerBackbone) -
         features = moved
 
 
+@pytest.mark.parametrize("backbone", FEW, indirect=True)
 def test_a_copy_has_weights_of_its_own(backbone: TransformerBackbone) -> None:
     inputs = backbone.collate(backbone.encode(EXAMPLES), [0])
     before, own = backbone.features(inputs).pooled, backbone.copy()
@@ -542,6 +546,7 @@ def test_bf16_is_near_fp32_and_has_the_same_revision(backbone: TransformerBackbo
         torch.testing.assert_close(half.features(inputs, start, states[start]).pooled, rough, atol=0.05, rtol=0)
 
 
+@pytest.mark.parametrize("backbone", FEW, indirect=True)
 def test_fresh_weights_follow_the_seed(backbone: TransformerBackbone) -> None:
     inputs = backbone.collate(backbone.encode(EXAMPLES), [0])
     name = f"random:{backbone.card.id}"
@@ -554,6 +559,7 @@ def test_fresh_weights_follow_the_seed(backbone: TransformerBackbone) -> None:
     assert torch.equal(one, same) and not torch.allclose(one, another)
 
 
+@pytest.mark.parametrize("backbone", FEW, indirect=True)
 def test_fresh_weights_are_the_same_in_either_precision(backbone: TransformerBackbone) -> None:
     name = f"random:{backbone.card.id}"
     exact, half = (open_backbone(name, precision=precision, seed=1) for precision in ("fp32", "bf16"))
@@ -619,7 +625,7 @@ def test_an_empty_text_has_features(backbone: TransformerBackbone) -> None:
     assert backbone.features(backbone.collate(encoded, [0])).pooled.isfinite().all()
 
 
-@pytest.mark.parametrize(("block", "head"), [(0, 1), (2, 0)])
+@pytest.mark.parametrize(("block", "head"), [(0, 1), pytest.param(2, 0, marks=pytest.mark.slow)])
 def test_attention_weights_are_the_networks_own(backbone: TransformerBackbone, block: int, head: int) -> None:
     theirs = network_of(backbone)
     inputs = backbone.collate(backbone.encode(EXAMPLES[:1]), [0])

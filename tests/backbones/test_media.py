@@ -94,7 +94,13 @@ def test_sounds_have_transformers_features(tmp_path: Path, model_type: str) -> N
             assert int(encoded.lengths[row]) == len(states)
 
 
-@pytest.mark.parametrize("model_type", [*IMAGES, *SOUNDS])
+@pytest.mark.parametrize(
+    "model_type",
+    [
+        pytest.param(m, marks=() if m in ("resnet", "vit", "wav2vec2", "wavlm") else pytest.mark.slow)
+        for m in (*IMAGES, *SOUNDS)
+    ],
+)
 def test_files_with_nothing_in_them_have_finite_features(tmp_path: Path, model_type: str) -> None:
     """Digital silence, recordings of one sample, and images of one colour and of one pixel."""
     backbone = opened(tmp_path, model_type)
@@ -120,7 +126,9 @@ def test_a_norm_before_the_convolution_of_positions_lifts_no_padding(
     test_sounds_have_transformers_features(tmp_path, "hubert")
 
 
-@pytest.mark.parametrize("model_type", IMAGES)
+@pytest.mark.parametrize(
+    "model_type", [pytest.param(m, marks=() if m in ("mobilenet_v2", "vit") else pytest.mark.slow) for m in IMAGES]
+)
 def test_batch_norms_stay_in_fp32(tmp_path: Path, model_type: str) -> None:
     backbone = opened(tmp_path, model_type, precision="bf16")
     norms = [part for part in backbone.module.modules() if isinstance(part, torch.nn.BatchNorm2d)]

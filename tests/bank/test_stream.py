@@ -209,7 +209,7 @@ def test_the_last_bits_of_an_answer_count(tasks: list[Path], tmp_path: Path, mon
         streamed(tasks, tmp_path, told=after("one", touch))
 
 
-@pytest.mark.parametrize("changed", ["sources", "libraries"])
+@pytest.mark.parametrize("changed", ["sources", pytest.param("libraries", marks=pytest.mark.slow)])
 def test_it_goes_on_where_another_version_gives_other_bits(
     changed: str, tasks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

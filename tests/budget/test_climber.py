@@ -33,6 +33,7 @@ from graftwork.registry import methods
 from graftwork.run.execute import execute
 from graftwork.run.score_interval import Evidence
 from graftwork.run.session import Session
+from graftwork.run.store import RunStore
 
 OpenSession = Callable[..., Session]
 KNOWN = Prior(Sizes(), Experience())  # no earlier board: nothing here hangs on those that the package ships
@@ -180,9 +181,10 @@ def paid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def climb(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> Climb:
-    """`climb(budget, {method: score})`."""
-    made, really = Climb(open_tiny()), execute
+def climb(kept_session: OpenSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Climb:
+    """`climb(budget, {method: score})`; the session is kept, its store is the test's own."""
+    (tmp_path / "runs").mkdir()
+    made, really = Climb(replace(kept_session(), store=RunStore(tmp_path / "runs"))), execute
 
     def timed(session: Session, method: ConfiguredMethod, *rest: Any) -> tuple[RunResult, bool]:
         result, reused = really(session, method, *rest)
@@ -334,7 +336,7 @@ def test_one_that_is_dearer_than_it_looked_does_not_make_cheaper_ones_look_dear(
 
 
 @pytest.mark.parametrize("sort", ["paid", "tuned"])
-@pytest.mark.parametrize("wrong", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("wrong", [0.01, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.1, 0.5))])
 @pytest.mark.parametrize("budget", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_wrong_forecast_does_not_overrun(sort: str, wrong: float, budget: float, climb: Climb) -> None:
     scores = {"paid": 0.5, f"{sort}:seconds=5": 0.6, f"{sort}:seconds=150": 0.7, f"{sort}:seconds=200": 0.7}

@@ -130,6 +130,19 @@ def two_modules(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     return folder, found
 
 
+@pytest.fixture(scope="session")
+def kept_bank(tmp_path_factory: pytest.TempPathFactory, boards: Callable[[str], Compared]) -> Path:
+    """A bank to copy: two versions of `tickets` and a task without a backbone."""
+    folder, board = tmp_path_factory.mktemp("kept_bank"), boards("classification")
+    with contextlib.chdir(folder):
+        assert call("bank", "create", "shop.bank").code == 0
+        for method in ("linear_probe", "top_layers:k=1"):
+            done = call("bank", "add", "shop.bank", board.run_of(method), "--task", "tickets")
+            assert done.code == 0, done.err
+        assert call("bank", "add", "shop.bank", board.run_of("majority") / "module", "--task", "always").code == 0
+    return folder / "shop.bank"
+
+
 @pytest.fixture
 def graft(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Outcome]:
     """`graft("compare", …)` in an empty folder."""

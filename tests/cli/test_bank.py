@@ -22,15 +22,9 @@ Boards = Callable[[str], Any]
 
 
 @pytest.fixture
-def session(graft: Graft, boards: Boards) -> Path:
-    """A bank with two versions of `tickets` and a task without a backbone."""
-    board = boards("classification")
-    assert graft("bank", "create", "shop.bank").code == 0
-    for method in ("linear_probe", "top_layers:k=1"):
-        done = graft("bank", "add", "shop.bank", board.run_of(method), "--task", "tickets")
-        assert done.code == 0, done.err
-    assert graft("bank", "add", "shop.bank", board.run_of("majority") / "module", "--task", "always").code == 0
-    return Path("shop.bank")
+def session(graft: Graft, kept_bank: Path) -> Path:
+    """A bank with two versions of `tickets` and a task without a backbone, the test's own."""
+    return Path(shutil.copytree(kept_bank, "shop.bank"))
 
 
 @pytest.mark.slow

@@ -212,7 +212,9 @@ def test_json_prints_what_is_written_and_nothing_else(boards: Boards, graft: Gra
     assert json.loads(printed.out) == json.loads(Path("second/leaderboard.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "pair" else pytest.mark.slow) for kind in KINDS]
+)
 def test_the_same_command_elsewhere_gives_the_same_bits(kind: str, boards: Boards, graft: Graft) -> None:
     first = boards(kind)
     done = graft("compare", *first.arguments, "--out", "again", "--runs", "fresh")

@@ -83,7 +83,11 @@ def test_the_help_says_the_line_that_sets_up_each_shell(shell: str, capsys: pyte
 
 @pytest.mark.parametrize(
     ("shell", "index", "line"),
-    [("bash", "2", "plain,--methods"), ("zsh", "2", "--methods"), ("fish", "--meth", "--methods")],
+    [
+        ("bash", "2", "plain,--methods"),
+        pytest.param("zsh", "2", "--methods", marks=pytest.mark.slow),
+        pytest.param("fish", "--meth", "--methods", marks=pytest.mark.slow),
+    ],
 )
 def test_each_shell_is_answered_in_its_own_words_without_heavy_imports(shell: str, index: str, line: str) -> None:
     """Fish says the word at the cursor in the place of its index."""

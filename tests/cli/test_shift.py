@@ -53,6 +53,7 @@ def test_a_module_and_a_task_of_a_bank(graft: Graft, files: tuple[Path, Path]) -
     assert found["words"]["most_frequent"][0] == {"word": "actor", "count": 60}
 
 
+@pytest.mark.slow
 def test_mistakes_are_one_message(graft: Graft, files: tuple[Path, Path]) -> None:
     bank, new = files
     assert "graft shift BANK TASK FILE" in graft("shift", bank, new).err

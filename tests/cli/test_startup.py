@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("method", [pytest.param("majority", marks=pytest.mark.slow), "tfidf_svm"])
+@pytest.mark.parametrize("method", ["majority", pytest.param("tfidf_svm", marks=pytest.mark.slow)])
 def test_a_method_without_a_backbone_needs_no_torch(folder: Path, method: str) -> None:
     found = imported_by(folder, "train", "rows.tsv", "--method", method)
     assert "numpy" in found and not {"torch", "transformers", "safetensors.torch"} & found

@@ -44,7 +44,7 @@ def graft(folder: Path, lacking: list[str], *commands: list[str]) -> tuple[int, 
     return done.returncode, output
 
 
-@pytest.mark.parametrize("library", ["starlette", "uvicorn"])
+@pytest.mark.parametrize("library", ["starlette", pytest.param("uvicorn", marks=pytest.mark.slow)])
 def test_serve_says_what_to_install(library: str, tmp_path: Path) -> None:
     code, told = graft(tmp_path, [library], ["serve", "shop.bank"])
     assert code == 2 and f"graft serve needs {library}" in told and 'pip install "graftwork[serve]"' in told

@@ -60,7 +60,9 @@ def test_a_method_that_earlier_looks_leave_no_gain_never_runs(toy_session: Sessi
     assert told["poor:learning_rate=0.002"]["shortfall"] > 0.2
 
 
-@pytest.mark.parametrize(("seeds", "made"), [(1, 1), (2, 2), (3, 3), (6, 3)])
+@pytest.mark.parametrize(
+    ("seeds", "made"), [(1, 1), *(pytest.param(n, n, marks=pytest.mark.slow) for n in (2, 3)), (6, 3)]
+)
 def test_the_chosen_method_runs_with_seeds_that_show_its_spread_and_so_do_cheap_ones(
     seeds: int, made: int, toy_session: Session
 ) -> None:

@@ -94,7 +94,7 @@ def test_labels_keep_their_type(labels: np.ndarray[Any, Any], rows: Rows) -> Non
     assert (estimator.classes_[chances.argmax(axis=1)] == estimator.predict(rows[0])).all()
 
 
-@pytest.mark.parametrize("name", ["pandas", "polars"])
+@pytest.mark.parametrize("name", ["pandas", pytest.param("polars", marks=pytest.mark.slow)])
 def test_frames_of_one_or_two_columns(name: str, rows: Rows) -> None:
     library = pytest.importorskip(name)
     texts, labels = rows

@@ -80,6 +80,7 @@ def test_it_takes_the_runs_that_are_there(open_tiny: Callable[..., Session], mon
     assert execute(session, parse_method("average:runs=3:by=full"), RECIPE, 1, silent)[0].error == "it was there"
 
 
+@pytest.mark.slow
 def test_runs_that_write_texts_are_averaged_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They have no head, so those of `full` start from the backbone's weights alone."""
     rows = [f"the house has {n} doors,{n} doors" for n in range(30)]

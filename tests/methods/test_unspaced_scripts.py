@@ -59,7 +59,9 @@ def accuracy(fitted: Fitted, data: Dataset) -> float:
     return float(np.mean(np.asarray(fitted.logits(data.test.examples)).argmax(axis=1) == data.test.targets))
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    "script", [pytest.param(one, marks=() if one in ("Chinese", "Khmer") else pytest.mark.slow) for one in SCRIPTS]
+)
 def test_words_are_learnt_that_no_space_parts(script: str) -> None:
     data = written(tiny_dataset(rows=60), script)
     seen = {e.inputs["text"] for e in data.train.examples}

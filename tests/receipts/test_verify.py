@@ -89,7 +89,8 @@ def rewrite(path: Path, edit: Callable[[list[list[str]]], Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["majority", "tfidf_svm", "linear_probe", "lora", pytest.param("full", marks=pytest.mark.slow)]
+    "method",
+    ["majority", "tfidf_svm", "lora", *(pytest.param(m, marks=pytest.mark.slow) for m in ("linear_probe", "full"))],
 )
 def test_a_run_is_equal_to_the_last_bit(method: str, kept_session: OpenSession) -> None:
     found = verified(run(kept_session(), method))
@@ -100,7 +101,7 @@ def test_a_run_is_equal_to_the_last_bit(method: str, kept_session: OpenSession) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["regression", "multilabel"])
+@pytest.mark.parametrize("kind", ["regression", pytest.param("multilabel", marks=pytest.mark.slow)])
 def test_other_kinds_and_a_part_of_a_run(kind: str, open_tiny: OpenSession) -> None:
     session = open_tiny(kind)
     assert verified(run(session, "linear_probe")).verdict == EQUAL

@@ -63,7 +63,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("kind", "pair", "method"),
     [
-        pytest.param(*case, method, marks=pytest.mark.slow if method == "linear_probe" and case != CASES[0] else ())
+        pytest.param(*case, method, marks=pytest.mark.slow if method != "lora" and case != CASES[0] else ())
         for method in ("lora", "linear_probe", "tfidf_svm")
         for case in CASES
     ],
@@ -584,7 +584,7 @@ def test_two_processes_on_one_store_do_not_disturb_each_other(write: Callable[..
     assert folder.name == said[0][0].split()[0] and read_json(folder / "result.json")["status"] == "ok"
 
 
-@pytest.mark.parametrize("method", ["lora", "ulmfit"])
+@pytest.mark.parametrize("method", ["lora", pytest.param("ulmfit", marks=pytest.mark.slow)])
 def test_a_run_with_a_part_of_its_steps_trains_on_a_part_of_the_epoch(
     method: str, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ def trained(folder: Path, model_type: str, method: str, role: str = "image", **o
     ("model_type", "k", "depth"),
     [
         ("resnet", 2, 1),
-        ("vit", 1, 1),
+        pytest.param("vit", 1, 1, marks=pytest.mark.slow),
         pytest.param("swin", 2, 2, marks=pytest.mark.slow),
         pytest.param("convnext", 2, 1, marks=pytest.mark.slow),
         pytest.param("mobilenet_v2", 2, 15, marks=pytest.mark.slow),

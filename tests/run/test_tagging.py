@@ -77,7 +77,10 @@ def run(session: Session, method: str, epochs: int = 1) -> tuple[Any, Path]:
     return result, session.store.root / result.id
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(m, marks=pytest.mark.slow if m in ("majority", "top_layers:k=1", "ulmfit") else ()) for m in METHODS],
+)
 def test_every_method_leaves_a_module_that_tags(session: Session, method: str) -> None:
     result, folder = run(session, method)
     assert list(result.scores) == ["entity_f1", "conll_f1", "accuracy"]
@@ -103,6 +106,7 @@ def test_the_toy_task_is_learnt(session: Session) -> None:
         assert scores[name]["entity_f1"] > 0.5 and scores[name]["accuracy"] > scores["majority"]["accuracy"] + 0.1
 
 
+@pytest.mark.slow
 def test_compare_makes_a_board(tmp_path: Path) -> None:
     board = compare(
         Task.from_file(write(tmp_path), kind="tagging"),

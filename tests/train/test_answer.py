@@ -40,7 +40,7 @@ def softmax(logits: Any) -> Any:
     )
 
 
-@pytest.fixture(params=["fp32", "bf16"])
+@pytest.fixture(params=["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 def precision(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -118,7 +118,7 @@ def whole(reader: Any, head: str, way: str) -> list[int]:
     return list(both[len(one) :])
 
 
-@pytest.mark.parametrize("front", [[], [7777]])
+@pytest.mark.parametrize("front", [[], pytest.param([7777], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_have_the_tokens_of_the_whole_text(kind: str, front: list[int]) -> None:
     reader: Any = Reader(KINDS[kind](), front)

@@ -72,12 +72,14 @@ class RowTally:
         """(N, K) the statistics themselves."""
         return self.rows[self.places]
 
-    def means(self, draws: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    def means(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the means (B, K) over B draws of examples (N,).
 
         Sums of integers are exact: statistics that are counts have the same means in any order.
         """
-        counts = np.stack([np.bincount(self.places[drawn], minlength=len(self.rows)) for drawn in draws])  # (B, U)
+        places = self.places[draws]  # (B, N)
+        places += len(self.rows) * np.arange(len(places))[:, None]  # each draw is counted apart
+        counts = np.bincount(places.ravel(), minlength=len(places) * len(self.rows)).reshape(len(places), -1)  # (B, U)
         return np.asarray(counts @ self.rows / len(self.places))
 
     def differing(self, other: RowTally) -> NDArray[np.bool_]:
@@ -113,7 +115,7 @@ def weigh_together(found: Sequence[tuple[RowTally, Metric]]) -> list[Evidence]:
     means: list[list[NDArray[np.float64]]] = [[] for _ in found]
     at_once = max(1, BLOCK_BYTES // (8 * rows))
     for start in range(0, DRAWS, at_once):
-        drawn = [random.integers(0, rows, rows) for _ in range(min(at_once, DRAWS - start))]
+        drawn = random.integers(0, rows, (min(at_once, DRAWS - start), rows))
         for (tally, metric), of_tally in zip(found, means, strict=True):
             of_tally.append(
                 drawn_scores(metric, tally.statistics, drawn) if isinstance(metric, OfSample) else tally.means(drawn)

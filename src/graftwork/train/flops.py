@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -32,10 +32,11 @@ def count_flops(work: Callable[[], T]) -> tuple[T, float]:
 class _Products(TorchDispatchMode):
     """A sum of torch's FLOP formulas, like `FlopCounterMode` but without its costly split by module."""
 
+    _whole: ClassVar[set[Any]] = set()  # operators that do not decompose into others; the same for all counts
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.flops = 0
-        self._whole: set[Any] = set()  # operators that do not decompose into others
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}

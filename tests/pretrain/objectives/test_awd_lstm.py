@@ -333,7 +333,7 @@ def test_no_state_is_carried_to_rows_of_another_length(
     assert carried == [False, True, True, False, True, True]
 
 
-@pytest.mark.parametrize("updates", ["adamw", "nt_asgd"])
+@pytest.mark.parametrize("updates", ["adamw", pytest.param("nt_asgd", marks=pytest.mark.slow)])
 def test_it_learns(updates: str, tokens: TokenisedCorpus, vocabulary: Vocabulary) -> None:
     made = training(AwdLstmObjective(dropout=0.5, updates=updates), tokens, vocabulary)
     before = made.validated()["validation"]["nats"]

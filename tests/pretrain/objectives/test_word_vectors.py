@@ -62,8 +62,10 @@ def together(vectors: WordVectors) -> float:
     "options",
     [
         "",
-        ":algorithm=cbow:ngrams=true:buckets=500",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in (":algorithm=cbow", ":ngrams=true:buckets=500")),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (":algorithm=cbow:ngrams=true:buckets=500", ":algorithm=cbow", ":ngrams=true:buckets=500")
+        ),
     ],
 )
 def test_words_of_one_topic_come_together(options: str, train: Callable[..., Pretrained]) -> None:
@@ -96,7 +98,9 @@ def test_a_run_and_what_it_leaves(train: Callable[..., Pretrained], capsys: pyte
     assert train().reused
 
 
-@pytest.mark.parametrize(("sample", "seen"), [("0.001", 0.12), ("0.5", 1.0), ("1", 1.0)])
+@pytest.mark.parametrize(
+    ("sample", "seen"), [("0.001", 0.12), *(pytest.param(one, 1.0, marks=pytest.mark.slow) for one in ("0.5", "1"))]
+)
 def test_so_often_a_word_is_seen(
     sample: str, seen: float, train: Callable[..., Pretrained], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ def test_the_price_is_that_of_what_was_exported(
     assert "the speed of predictions was not measured" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_program_answers_by_the_costs_of_the_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = "".join(f"{text} {number},{text}\n" for number in range(20) for text in ("good", "bad"))
     (tmp_path / "rows.csv").write_text("text,label\n" + rows)
@@ -139,6 +140,7 @@ def test_the_program_answers_by_the_costs_of_the_task(tmp_path: Path, capsys: py
     assert capsys.readouterr().out.split() == ["bad", "bad"]
 
 
+@pytest.mark.slow
 def test_a_cross_encoder_is_one_network_that_reads_pairs_together(tmp_path: Path) -> None:
     tiny: Any = open_backbone("tiny_text", precision="fp32")
     write_backbone(replace(tiny, card=replace(tiny.card, towers=2)), tmp_path / "apart")
