@@ -366,11 +366,11 @@ def test_weights_that_are_no_numbers_are_refused(trained: Callable[..., Path]) -
     ("kind", "labels", "roles", "told"),
     [
         ("classification", ["a", "b"], ["text"], "a, b"),
-        ("span", [], ["question", "text"], "a stretch of the text that is asked about"),
-        ("ranking", [], ["text", "choices"], "with one or all of the given choices"),
+        ("span", [], ["question", "text"], "a span of the passage"),
+        ("ranking", [], ["text", "choices"], "one of the given choices, or all of them in order"),
         ("regression", [], ["text"], "a number"),
         ("generation", [], ["text"], "a text of its own"),
-        ("another", [], ["text"], "as its kind does"),
+        ("another", [], ["text"], "what its kind predicts"),
     ],
 )
 def test_a_card_says_what_is_answered(kind: str, labels: list[str], roles: list[str], told: str) -> None:

@@ -100,7 +100,7 @@ def test_every_method_leaves_a_module_that_answers(session: Session, method: str
     for answer, (_, context) in zip(answers, given, strict=True):
         assert answer["answer"] == (context[answer["start"] : answer["end"]] if answer["answer"] else "")
     assert len(result.facts["shift"]) == 2
-    assert "a stretch of the text" in (folder / "module" / "README.md").read_text()
+    assert "a span of the passage" in (folder / "module" / "README.md").read_text()
 
 
 @pytest.mark.slow

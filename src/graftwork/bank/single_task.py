@@ -78,7 +78,7 @@ class SingleTask:
             raise ConfigError(
                 "this task has no network that can be looked into",
                 where=str(self.path),
-                do="serve the module that it was made of",
+                do="serve a task module with a network: a baseline and an export have none",
             )
         return self._module.backbone
 

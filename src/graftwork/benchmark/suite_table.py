@@ -143,4 +143,4 @@ def _handed_in(submission: Mapping[str, Any] | None) -> Iterator[str]:
             "validation, first seed."
         )
     if submission["missing"]:
-        yield f"Not there to hand in, for want of its file without labels: {', '.join(submission['missing'])}."
+        yield f"Not to hand in, since the file without labels is missing: {', '.join(submission['missing'])}."

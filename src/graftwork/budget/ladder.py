@@ -28,7 +28,7 @@ from graftwork.io.files import finite, require_writable, write_json
 from graftwork.machine.environment import environment
 from graftwork.run.session import open_session
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
-from graftwork.run.train import Run
+from graftwork.run.train import Run, unused_settings
 from graftwork.units import percent, show
 
 FORMAT = 1
@@ -38,7 +38,7 @@ RULES = {
     "whole run is not affordable, a part of its steps, a fifth at least, for less of its gain",
     "affordable": f"a run is started when {MARGIN} x its forecast is left; what is running at {HARD_STOP} x the "
     "budget is stopped, and leaves at most its checkpoint",
-    "worth it": "the whole budget is worth a tenth of --worth points: a run must be expected to gain as large a part "
+    "worth it": "the whole budget is worth a tenth of --worth points, 0.05 at most: a run must gain as large a part "
     "of that as it takes of the budget",
     "chosen": f"the cheapest method within {100 * TIE:g} points of the highest expected score (with --worth 0 the one "
     "that has it), by validation and by earlier boards; of its runs the mean of their weights, if they start alike and "
@@ -133,7 +133,9 @@ def climb(
     if best is None:
         raise _nothing(climber, folder)
     assert best.result is not None
-    run = Run(best.result, session.store.root / best.result.id, best.reused, tuple(session.dataset.report["warnings"]))
+    warnings = tuple(session.dataset.report["warnings"])
+    unused = unused_settings(session.dataset.task, best.result)
+    run = Run(best.result, session.store.root / best.result.id, best.reused, warnings, unused)
     return Ladder(content, folder, run)
 
 

@@ -100,9 +100,10 @@ class WritingCosts:
         many, one = batches[len(batches) // 2], batches[len(batches) // 2][:1]
         self._timed(model, one, 1)  # warm-up
         single = self._per_step(model, one, BRIEF)
-        limit = ENOUGH * int(np.quantile(self.targets["train"], LONG_TARGET))
+        enough = max(BRIEF, ENOUGH * int(np.quantile(self.targets["train"], LONG_TARGET)))
+        limit = min(enough, self.search.longest)
         first = self._timed(model, many, 1)[0]
-        seconds, texts = self._timed(model, many, min(max(limit, BRIEF), self.search.longest))
+        seconds, texts = self._timed(model, many, limit)
         step = (seconds - first) / max(1, int(texts.max()) - 1)
         by_row = max(0.0, step - single) / max(1, len(many) - 1)
         reading = max(0.0, first - step) / (len(many) * self._longest("validation", many))

@@ -125,7 +125,7 @@ class OwnMetric:
         return pair[0], pair[1]
 
     def of_sample(self, targets: NDArray[Any], predictions: NDArray[Any]) -> float:
-        """Return the score of a sample; 0 if it is NaN. Raises `ConfigError` if the function fails or exceeds 1."""
+        """Return the score of a sample, 0 if not finite. Raises `ConfigError` if the function fails or exceeds 1."""
         try:
             value = self.sign * float(self.function(targets, predictions))
         except Exception as error:
@@ -134,7 +134,7 @@ class OwnMetric:
             ) from error
         if value > 1 + 1e-9:
             raise self._wrong(f"a score of {value:g}", "a fraction, at most 1; of an error, higher_is_better=False")
-        return 0.0 if math.isnan(value) else value
+        return value if math.isfinite(value) else 0.0
 
     def _wrong(self, got: str, expected: str) -> ConfigError:
         return ConfigError(f"the function of the metric {self.name!r} gives no score", got=got, expected=expected)

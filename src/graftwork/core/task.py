@@ -100,7 +100,7 @@ class Task:
             name: str(getattr(self, name) or "") for name in ("text", "text_a", "text_b", "image", "sound", "label")
         }
         told |= {"labels": self._told_labels(40).removeprefix(", "), "metrics": ", ".join(self.metrics)}
-        unsaid = "" if self.label else "What is not said is found when it is read: gw.data_report(task) tells it."
+        unsaid = "" if self.label else "The columns are chosen when the file is read: see gw.data_report(task)."
         return card(f"Task {self.name}", (), facts(told), about=unsaid)
 
     def _told_labels(self, most: int) -> str:

@@ -24,7 +24,7 @@ from graftwork.decision.traits import TUNED, Arm
 Floats = NDArray[np.float64]
 TYPICAL_ROWS = 10.0  # weight, in rows, of the prior covariance that is pooled with the bootstrap's
 TYPICAL_SEEDS = 4.0  # weight, in degrees of freedom, of the prior seed variance that is pooled with the runs' own
-SHARED_KEPT = 0.98  # share of the luck common to all methods that is removed: it affects no difference
+SHARED_REMOVED = 0.98  # share of the luck common to all methods that is removed: it affects no difference
 DRAWS = 4_000
 NOTHING = 1e-9  # a score difference that counts as 0
 TAIL = 0.05  # probability beyond each end of a 90 % interval
@@ -124,7 +124,7 @@ def luck_covariance(arms: Sequence[Arm], runs: Sequence[RunScore], rows: int, sp
     seen = np.atleast_2d(np.cov(np.stack(means)))
     expected = typical * (sizes.paired + (1 - sizes.paired) * np.eye(len(ran)))
     mixed = (rows * seen + TYPICAL_ROWS * expected) / (rows + TYPICAL_ROWS)
-    shared = SHARED_KEPT / np.linalg.solve(mixed, np.ones(len(ran))).sum()  # removable without losing definiteness
+    shared = SHARED_REMOVED / np.linalg.solve(mixed, np.ones(len(ran))).sum()  # removable without losing definiteness
     luck[np.ix_(ran, ran)] = mixed - shared
     return luck
 

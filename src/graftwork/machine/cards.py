@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from graftwork.errors import ConfigError
+from graftwork.errors import ConfigError, clip
 from graftwork.machine.memory import first_line, fits_in_memory
 
 if TYPE_CHECKING:
@@ -15,10 +15,14 @@ LEAVE = "use --device cpu"
 
 
 def choose_card(rank: int) -> None:
-    """Let "cuda" mean, in this process, device number `LOCAL_RANK`, else `rank`, modulo the number of devices."""
+    """Let "cuda" mean, in this process, device number `LOCAL_RANK`, else `rank`, modulo the number of devices. Raises
+    `ConfigError` if it is not a number."""
     import torch
 
-    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % torch.cuda.device_count())
+    given = os.environ.get("LOCAL_RANK", str(rank))
+    if not given.isdecimal():
+        raise ConfigError("LOCAL_RANK is not a number", got=clip(given), do="let torchrun set it, or unset it")
+    torch.cuda.set_device(int(given) % torch.cuda.device_count())
 
 
 def on_device(network: nn.Module, device: str) -> nn.Module:

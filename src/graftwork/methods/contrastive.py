@@ -45,7 +45,8 @@ class Contrastive:
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless each example has one class and the backbone has blocks."""
         if not (self.rate > 0 and self.epochs >= 1 and self.steps >= 1 and 0 < self.decay <= 1):
-            return f"rate must be above 0, epochs and steps at least 1 and decay between 0 and 1, not {self}"
+            found = f"rate {self.rate:g}, epochs {self.epochs}, steps {self.steps} and decay {self.decay:g}"
+            return f"rate must be above 0, epochs and steps at least 1 and decay between 0 and 1, not {found}"
         if card is not None and not card.blocks:
             return f"{card.id} has no blocks to tune"
         fits = isinstance(kinds.get(task.kind), OneClass)

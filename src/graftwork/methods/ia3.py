@@ -1,4 +1,4 @@
-"""IA3: learned gains of keys, values and inner feed-forward states (Liu et al. 2022, arXiv:2205.05638)."""
+"""IA3: learned scaling of keys, values and feed-forward activations (Liu et al. 2022, arXiv:2205.05638)."""
 
 from __future__ import annotations
 

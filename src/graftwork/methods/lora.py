@@ -1,4 +1,4 @@
-"""LoRA: trainable low-rank maps added to frozen linear maps (Hu et al. 2021, arXiv:2106.09685)."""
+"""LoRA: trained low-rank updates of frozen linear layers (Hu et al. 2021, arXiv:2106.09685)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoRA as PEFT trains it for text classifiers: on any linear maps, with the head of transformers' classifiers
+"""LoRA as PEFT trains it for text classifiers: on any linear layers, with the head of transformers' classifiers
 (Hu et al. 2021, arXiv:2106.09685)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prefix-tuning: learned keys and values before those of every attention (Li & Liang 2021, arXiv:2101.00190)."""
+"""Prefix-tuning: learned keys and values before those of every attention layer (Li & Liang 2021, arXiv:2101.00190)."""
 
 from __future__ import annotations
 

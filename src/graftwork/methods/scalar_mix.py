@@ -40,7 +40,8 @@ class ScalarMix:
         if card is not None and len(set(card.widths)) > 1:
             return f"the blocks of {card.id} differ in width, so they can't be mixed"
         if not (self.rate > 0 and self.pull >= 0 and self.epochs >= 1):
-            return f"rate must be above 0, pull at least 0 and epochs at least 1, not {self}"
+            found = f"rate {self.rate:g}, pull {self.pull:g} and epochs {self.epochs}"
+            return f"rate must be above 0, pull at least 0 and epochs at least 1, not {found}"
         return ""
 
     def fit(self, bench: Workbench) -> Probe:

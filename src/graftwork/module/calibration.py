@@ -108,7 +108,7 @@ def temperature_of(description: Mapping[str, Any]) -> float:
     if type(found) not in (int, float) or not (math.isfinite(found) and found > 0):
         raise IncompatibleModule(
             "the temperature of the module is not a positive number",
-            where="module.json",
+            where="its description",
             got=repr(found),
             expected="a positive number",
             do="restore it from a copy, or train it again",

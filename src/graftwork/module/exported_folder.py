@@ -11,7 +11,7 @@ from graftwork.core.method import Fitted
 from graftwork.core.ragged import from_lists
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
-from graftwork.io.files import file_digest, read_json
+from graftwork.io.files import file_digest, read_json, storage_errors
 from graftwork.io.json_limits import MODULE
 from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.registry import exporters, kinds
@@ -57,7 +57,8 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
         got, expected = repr(export.get("format")), f"format {FORMAT_OF_EXPORT}"
         raise IncompatibleModule("unknown format", where=str(folder / name), got=got, expected=expected)
     for name, sha in export["files"].items():
-        found = file_digest(inside(folder, name))
+        with storage_errors(folder / name):
+            found = file_digest(inside(folder, name))
         if found != sha:
             raise IncompatibleModule(
                 f"{name} has changed since this folder was exported",

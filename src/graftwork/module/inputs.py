@@ -41,7 +41,8 @@ def require_list(texts: Any) -> None:
     if not hasattr(texts, "__iter__"):
         raise ConfigError("this is no list of texts", got=clip(repr(texts)), do='write predict(["…"])')
     if isinstance(texts, str | Mapping):
-        raise ConfigError("one text where a list of texts is expected", do='write predict(["…"])')
+        what = "one text" if isinstance(texts, str) else "a dictionary"
+        raise ConfigError(f"{what} where a list of texts is expected", do='write predict(["…"])')
     if hasattr(texts, "columns"):
         raise ConfigError(
             "a table where its texts are expected",

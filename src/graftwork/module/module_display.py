@@ -59,12 +59,12 @@ def _answers(task: Mapping[str, Any], roles: Sequence[str]) -> str:
     if task["labels"]:
         return ", ".join(task["labels"][:30])
     if "question" in roles:
-        return "a stretch of the text that is asked about"
+        return "a span of the passage"
     if "choices" in roles:
-        return "with one or all of the given choices"
+        return "one of the given choices, or all of them in order"
     if task["kind"] == "generation":
         return f"a text of its own{direction_of(task)}"
-    return "a number" if task["kind"] == "regression" else "as its kind does"
+    return "a number" if task["kind"] == "regression" else "what its kind predicts"
 
 
 def direction_of(task: Mapping[str, Any]) -> str:

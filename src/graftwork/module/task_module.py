@@ -105,10 +105,10 @@ class TaskModule:
             module._require_own_test(exported)
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise IncompatibleModule(
-                "module.json or selftest.json is damaged",
+                f"{'graftwork' if exported else 'module'}.json or selftest.json is damaged",
                 where=str(folder),
                 got=f"{type(error).__name__}: {error}",
-                do="restore it from a copy, or train it again",
+                do=f"restore it from a copy, or {'export' if exported else 'train'} it again",
             ) from error
         return module
 

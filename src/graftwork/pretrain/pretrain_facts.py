@@ -75,7 +75,7 @@ def _notes(course: PretrainPlan, progress: PretrainProgress, material: Material)
         )
     if objective.scores_of:
         notes.append(
-            f"perplexity and bits per byte are of {objective.scores_of}: they do not compare with other objectives'"
+            f"perplexity and bits per byte are of {objective.scores_of}: not to be compared with other objectives'"
         )
     if isinstance(objective, Remarks):
         notes += objective.remarks(material.own.validation, material.vocabulary)

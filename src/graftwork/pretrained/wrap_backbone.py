@@ -78,7 +78,7 @@ def wrap_backbone(
         skipped=(),
         pooling=pooling,
     )
-    _require_paths(layout, listed, roles or {})
+    _require_paths(listed, roles or {})
     for part in network.modules():
         if isinstance(part, nn.TransformerEncoder):  # its fast path needs the original blocks and cuts padding off
             part.enable_nested_tensor = part.use_nested_tensor = False
@@ -207,13 +207,13 @@ def _linear(block: nn.Module, path: str) -> bool:
     return isinstance(part, nn.Linear) and not isinstance(part, NonDynamicallyQuantizableLinear)
 
 
-def _require_paths(layout: Layout, blocks: list[nn.Module], roles: Mapping[str, str]) -> None:
+def _require_paths(blocks: list[nn.Module], roles: Mapping[str, str]) -> None:
     """Raise `ConfigError` for an unknown role, or if its path is not a linear layer in every block."""
     for role, path in roles.items():
         if role not in ROLES or not all(_linear(block, path) for block in blocks):
             raise ConfigError(
                 f"the role {role!r} can't be at {path!r}",
-                expected=f"one of {', '.join(ROLES[:7])}, at an nn.Linear of every block",
+                expected=f"one of {', '.join(ROLES)}, at an nn.Linear of every block",
             )
 
 

@@ -258,9 +258,9 @@ def write_run(folder: Path, spec: RunSpec, result: RunResult) -> None:
 
 
 def read_result(path: Path) -> RunResult:
-    """Read a `result.json`."""
+    """Read a `result.json`. Raises `StorageError`, also for one of another format."""
     content = read_json(path)
-    if content.pop("format") != FORMAT:
+    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise StorageError("written by another version of Graftwork", where=str(path), expected=f"format {FORMAT}")
     content.pop("seeds", None)  # now only in the receipt
     content["interval"] = tuple(content["interval"]) if content.get("interval") else None

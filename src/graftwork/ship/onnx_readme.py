@@ -49,6 +49,14 @@ WORDS = """\
             given["words"][row, place] = word is not None and word not in seen
             seen.add(word)
 """
+PASSAGE = """\
+    given["words"] = np.zeros(ids.shape, bool)  # True at the first token of each word of the passage
+    for row, one in enumerate(encoded):
+        words = [word if part == 1 else None for word, part in zip(one.word_ids, one.sequence_ids)]
+        for place, word in enumerate(words):
+            given["words"][row, place] = word is not None and word not in words[:place]
+        given["words"][row, 0] = True  # for "no answer"
+"""
 RUN = """\
     return SESSION.run(None, {one.name: given[one.name] for one in SESSION.get_inputs()})[0]
 """
@@ -56,14 +64,29 @@ SEQUENCES = {  # roles -> (arguments of the program, a row, a sequence, how the 
     ("text",): ('"a text" …', "text", "a text", "sys.argv[1:]"),
     ("text_a", "text_b"): ('"a text" "its partner" …', "pair", "a pair", "[*zip(sys.argv[1::2], sys.argv[2::2])]"),
     ("text", "choices"): ('"a text" CHOICE CHOICE …', "choice", "a pair", "[(sys.argv[1], c) for c in sys.argv[2:]]"),
-    ("words",): ("WORD WORD …", "word", "a list of words", "[sys.argv[1:]]"),
+    ("words",): ("WORD WORD …", "word", "a list of words", '[[f" {word}" for word in sys.argv[1:]]]'),
+    ("question", "words"): (
+        '"a question" WORD WORD …  (a passage that fits)',
+        'word, after one for "no answer"',
+        "a question and a list of words",
+        '[([sys.argv[1]], [f" {word}" for word in sys.argv[2:]])]',
+    ),
 }
+SPAN = """\
+scores = found[1:, :1] + found[None, 1:, 1]  # from each word, to each word
+every = np.ones(scores.shape, bool)
+scores[np.tril(every, -1) | np.triu(every, 30)] = -np.inf  # an answer has at most 30 words
+first, last = np.unravel_index(scores.argmax(), scores.shape)
+silent = TASK.get("unanswerable") and found[0].sum() >= scores.max()
+print("" if silent else " ".join(sys.argv[2 + first : 3 + last]))
+"""
 APART = "a text; those of a pair follow each other"
 ANSWER = {  # kind -> code that prints predictions from logits
     "classification": 'print(*[TASK["labels"][best] for best in found.argmax(axis=1)], sep="\\n")',
     "tagging": 'print(*[TASK["labels"][best] for best in found.argmax(axis=1)])',
     "multilabel": 'for row in found:\n    print(*[label for label, logit in zip(TASK["labels"], row) if logit > 0])',
     "regression": 'mean, deviation = TASK["scale"]\nprint(*(found[:, 0] * deviation + mean), sep="\\n")',
+    "span": SPAN,
     "choice": "print(sys.argv[2:][found[:, 0].argmax()])",
     "ranking": 'print(*[sys.argv[2:][i] for i in (-found[:, 0]).argsort()], sep="\\n")',
 }
@@ -77,19 +100,22 @@ print(*[labels[best] for best in (chances @ costs).argmin(axis=1)], sep="\\n")
 
 def example_of(module: TaskModule) -> str:
     """Return example.py, which prints a prediction per input, or the logits of a kind that is not in `ANSWER`."""
-    usage, row, sequence, given = SEQUENCES.get(module.roles, SEQUENCES["words",])
-    apart = len(module.roles) > 1 and module.backbone is not None and module.backbone.card.towers == 2
+    usage, row, sequence, given = SEQUENCES[module.roles]
+    two = len(module.roles) > 1 and "words" not in module.roles
+    apart = two and module.backbone is not None and module.backbone.card.towers == 2
     sequence = APART if apart else sequence
     options = ", is_pretokenized=True" if "words" in module.roles else ""
     head = HEAD.format(usage=usage, row=row, sequence=sequence, options=options)
     given = f"[text for pair in {given} for text in pair]" if apart else given
     lines = [f"found = logits({given})"]
     if THRESHOLDS_FACT in module.description["facts"]:
-        lines.append(f'found = found + np.array(TOLD["facts"]["{THRESHOLDS_FACT}"])  # chosen on validation')
+        shifted = "found[0]" if module.task.kind == "span" else "found"  # of a span the score of no answer
+        lines.append(f'{shifted} = {shifted} + np.array(TOLD["facts"]["{THRESHOLDS_FACT}"])  # chosen on validation')
     costs = module.task.kind == "classification" and module.task.settings.costs is not None
     lines += (ANSWER_BY_COSTS if costs else ANSWER.get(module.task.kind, "print(found)")).splitlines()
     body = "".join(f"    {line}\n" for line in lines)
-    return f'{head}{WORDS if "words" in module.roles else ""}{RUN}\n\nif __name__ == "__main__":\n{body}'
+    marked = PASSAGE if "question" in module.roles else WORDS if "words" in module.roles else ""
+    return f'{head}{marked}{RUN}\n\nif __name__ == "__main__":\n{body}'
 
 
 def readme_of(module: TaskModule) -> str:

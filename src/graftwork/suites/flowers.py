@@ -20,7 +20,7 @@ from graftwork.registry import suites
 TITLE = "Flower photos (The TensorFlow Team 2019)"
 NAME = "flowers"
 HELD_OUT = ("test_list", "val_list", "validate_list")  # the first that exists is the test split, the next validation
-DRAWN = "there is no list of a test split: a fifth of the images, drawn by a hash of their content, is scored on"
+DRAWN = "there is no list of a test split: a fifth of the images, drawn by a hash of their content, is the test split"
 
 
 def tasks(folder: Path) -> list[OfficialTask]:

@@ -28,7 +28,7 @@ def require_costs(task: Task, labels: Sequence[str]) -> None:
             raise ConfigError(
                 "costs need the probabilities as they are, and class_weights shift them",
                 expected="one of the two",
-                do="leave class_weights out: costs alone give a label more often that is dear to miss",
+                do="leave class_weights out: with costs, labels that are expensive to miss are predicted more often",
             )
 
 

@@ -72,8 +72,11 @@ def test_the_rest_is_what_a_file_without_the_bad_rows_is(tmp_path: Path) -> None
         ]
 
 
+MISPLACED = {"answers": [{"text": "nobody", "answer_start": 3}]}
+
+
 @pytest.mark.parametrize(
-    "change", [{"answers": [{"text": "nobody", "answer_start": 3}]}, {"id": "q4"}], ids=["misplaced", "occurs twice"]
+    "change", [MISPLACED, MISPLACED | {"title": None}, {"id": "q4"}], ids=["misplaced", "without a title", "twice"]
 )
 def test_bad_questions_of_lines_are_told_whole(tmp_path: Path, change: dict[str, Any]) -> None:
     asked = [
@@ -82,8 +85,9 @@ def test_bad_questions_of_lines_are_told_whole(tmp_path: Path, change: dict[str,
         for number in range(60)
     ]
     lines = [json.dumps(row) for row in [*asked[:9], asked[9] | change, *asked[10:]]]
-    _, (told,) = loaded(write(tmp_path, "t.jsonl", "\n".join(lines)), kind="span")
+    data, (told,) = loaded(write(tmp_path, "t.jsonl", "\n".join(lines)), kind="span")
     assert (told["line"], told["row"].rstrip("\n")) == (10, lines[9])
+    assert "by a hash of the article (title)" in data.report["splits"]  # all that are left name theirs
 
 
 def test_an_example_is_called_by_its_row_in_the_file(tmp_path: Path) -> None:

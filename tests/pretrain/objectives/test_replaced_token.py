@@ -75,7 +75,7 @@ def test_what_is_kept_opens_and_goes_on(vocabulary: Vocabulary, tmp_path: Path) 
     objective.save(network, vocabulary, tmp_path)
     assert open_backbone(f"hf:{tmp_path}", precision="fp32").card.blocks == 2
     again = objective.opened(tmp_path, seed=1)
-    assert again.added == ["a network that makes the questions"]
+    assert again.added == ["a generator"]
     named = dict(again.network.named_parameters())
     assert set(again.fresh) < set(named) and all(name.startswith("generator.") for name in again.fresh)
     kept = network.discriminator.state_dict()

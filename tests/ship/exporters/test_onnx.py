@@ -24,6 +24,7 @@ from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.write_folder import write_backbone
+from graftwork.registry import kinds
 from graftwork.run.execute import execute
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
@@ -193,6 +194,31 @@ def test_every_kind_and_method_gives_the_logits_of_the_module(
     own, opened = TaskModule.load(folder, device="cpu").in_fp32(), TaskModule.load(tmp_path / "out")
     examples = own.self_test_examples()[:3]
     assert np.abs(flat(opened.fitted.logits(examples)) - flat(own.fitted.logits(examples))).max() < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "words"), [("tagging", ["see", "Ann", "w3"]), ("span", ["Ann", "saw", "3", "cats"])])
+def test_the_program_answers_over_words(
+    kind: str, words: list[str], module: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export(module(kind, "lora"), tmp_path / "out", to="onnx")
+    given: dict[str, Any] = (
+        {"words": words} if kind == "tagging" else {"question": "Who saw?", "context": " ".join(words)}
+    )
+    opened = TaskModule.load(tmp_path / "out")
+    tags = flat(kinds.get(kind).predictions(opened.fitted.logits(opened.examples([given])), opened.task))
+    answer = opened.predict([given])[0]["answer"].split() if kind == "span" else [opened.task.labels[i] for i in tags]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["example.py", *(["Who saw?"] if kind == "span" else []), *words])
+        runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
+    assert capsys.readouterr().out.split() == answer
+
+
+def test_a_file_that_is_missing_is_named(module: Callable[..., Path], tmp_path: Path) -> None:
+    export(module(), tmp_path / "out", to="onnx")
+    (tmp_path / "out" / "tokenizer.json").unlink()
+    with pytest.raises(StorageError, match=r"tokenizer\.json"):
+        TaskModule.load(tmp_path / "out")
 
 
 def test_labels_in_another_order_are_refused(module: Callable[..., Path], tmp_path: Path) -> None:

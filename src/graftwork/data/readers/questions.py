@@ -39,9 +39,14 @@ class _File:
     passages: dict[str, Passage]  # by text, shared by all files: many questions share a passage
     examples: list[Example] = field(default_factory=list)  # ids without a split
     groups: list[str] = field(default_factory=list)  # each example's article, or its passage
-    titled: bool = True  # True if all questions name their article
+    named: list[bool] = field(default_factory=list)  # whether each example names its article
     mended: list[dict[str, int]] = field(default_factory=list)  # repairs of each example
     misplaced: list[str] = field(default_factory=list)  # location and text of each misplaced answer
+
+    @property
+    def titled(self) -> bool:
+        """Return True if all questions name their article."""
+        return all(self.named)
 
 
 def read_questions(task: Task, files: Mapping[str, Path], rejects: Mapping[str, Rejects]) -> QuestionFiles:
@@ -147,7 +152,7 @@ def _misplaced(file: _File, got: str, where: str) -> DataError:
 
 def _take_back(file: _File, rejects: Rejects, asked: Question) -> None:
     """Set the last question aside: one of its answers is misplaced."""
-    for listed in (file.examples, file.groups, file.mended):
+    for listed in (file.examples, file.groups, file.named, file.mended):
         listed.pop()
     rejects.refuse(Bad(file.path, asked.line, _misplaced(file, file.misplaced[-1], asked.where), asked.last))
     file.misplaced.clear()
@@ -165,7 +170,7 @@ def _add(file: _File, number: int, asked: Question) -> None:
         counts[ROUNDED] += inside
     file.examples.append(question_of(str(number), asked.question, passage, Golds(golds, passage)))
     file.groups.append(asked.title if asked.title is not None else asked.context)
-    file.titled &= asked.title is not None
+    file.named.append(asked.title is not None)
     file.mended.append(dict(counts))
 
 

@@ -67,7 +67,7 @@ def _is_held(lock: Path) -> bool:
     try:
         stat = lock.stat()
         locks = [line.split() for line in LOCKS.read_text().splitlines()]
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return lock.exists() and time.time() - lock.stat().st_mtime < STALE_SECONDS
     return any(_is_of(fields[5], stat) for fields in locks if "FLOCK" in fields)
 

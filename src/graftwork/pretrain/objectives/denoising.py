@@ -39,7 +39,7 @@ class Denoising:
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "bpe"
-    scores_of: ClassVar[str] = "whole rows, written from what the noise left of them"
+    scores_of: ClassVar[str] = "whole rows, reconstructed from their corrupted form"
     recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(
         learning_rate=1e-3, batch=64, length=128, schedule="linear", weight_decay=0.01
     )

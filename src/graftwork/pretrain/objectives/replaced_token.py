@@ -58,7 +58,7 @@ class ReplacedToken:
 
     VERSION: ClassVar[int] = 1
     tokenizer: ClassVar[str] = "wordpiece"
-    scores_of: ClassVar[str] = "masked tokens, by the small network"
+    scores_of: ClassVar[str] = "masked tokens, predicted by the generator"
     recipe: ClassVar[PretrainingRecipe] = PretrainingRecipe(learning_rate=1e-3, batch=64, length=128)
     continuing: ClassVar[PretrainingRecipe] = replace(recipe, learning_rate=1e-4)
     sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -88,7 +88,7 @@ class ReplacedToken:
         pair = self._beside(kept, seed)
         shared = {id(weight) for weight in pair.discriminator.parameters()}
         fresh = [name for name, weight in pair.generator.named_parameters("generator") if id(weight) not in shared]
-        added = ["a network that makes the questions", *(["a head for yes or no"] if missing else [])]
+        added = ["a generator", *(["a detection head"] if missing else [])]
         return ContinuedNetwork(
             pair,
             Vocabulary.open(folder),

@@ -1,4 +1,4 @@
-"""Weights are stored in 16 bits; what is computed is as before, in the module's precision."""
+"""Weights stored in 16 bits; computation is unchanged, in the module's precision."""
 
 from __future__ import annotations
 

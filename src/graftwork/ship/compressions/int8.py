@@ -1,5 +1,5 @@
-"""Linear maps in int8: a quarter of the bytes of fp32, and products in int8 on a CPU that has them (Zafrir et al. 2019,
-arXiv:1910.06188, but without training)."""
+"""Linear layers in int8: a quarter of the bytes of fp32, and products in int8 on a CPU that has them
+(Zafrir et al. 2019, arXiv:1910.06188, but without training)."""
 
 from __future__ import annotations
 
