@@ -26,7 +26,7 @@ from graftwork.core.run import Recipe
 from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import environment
 from graftwork.run.store import read_result
-from graftwork.train.recipe import EPOCHS_OF_SEVERAL, resolve
+from graftwork.train.recipe import EPOCHS, resolve
 from graftwork.units import duration
 
 HERE = Path(__file__).parent.absolute()
@@ -121,7 +121,7 @@ def forecast(task: gw.Task, seeds: int) -> float:
     lines = task.data.read_text(encoding="utf-8").splitlines()[1:]
     words = statistics.fmean(min(MOST_WORDS, len(line.split())) for line in lines)
     labels = {line.rpartition("\t")[2] for line in lines}
-    longer = resolve(Recipe(), len(lines), len(labels))["epochs"] / EPOCHS_OF_SEVERAL  # relative to trec6's runs
+    longer = resolve(Recipe(), len(lines), len(labels))["epochs"] / EPOCHS  # relative to trec6's runs
     sized = len(lines) * words / WORDS
     return seeds * sum(
         BASE + sized * seconds * (longer if name in TRAINED else 1.0) for name, seconds in SECONDS.items()

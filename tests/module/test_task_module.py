@@ -252,7 +252,7 @@ def test_wrong_inputs_are_refused(
 
 @pytest.mark.parametrize("given", ["good film", {"text": "good film"}])
 def test_a_text_outside_a_list_is_not_taken_apart(given: Any, trained: Callable[..., Path]) -> None:
-    with pytest.raises(ConfigError, match="one text where a list of texts is expected"):
+    with pytest.raises(ConfigError, match="where a list of texts is expected"):
         TaskModule.load(trained()).predict(given)
 
 

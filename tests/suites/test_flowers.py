@@ -40,7 +40,7 @@ def test_without_lists_a_split_is_drawn(flowers: Path, tmp_path: Path) -> None:
     best = next(row for row in content["rows"] if row["method"] == "colour_histogram")
     assert best["scores"]["flowers accuracy"]["mean"] == 1
     told = " ".join(remarks(content))
-    assert "drawn by a hash of their content, is scored on" in told
+    assert "drawn by a hash of their content, is the test split" in told
     assert "To hand in" not in told and "hidden" not in told and "server" not in told
     assert "a tenth of train drawn by a hash of its content" in told
 

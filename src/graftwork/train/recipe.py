@@ -9,7 +9,7 @@ from typing import Any
 from graftwork.core.run import Recipe
 from graftwork.errors import ConfigError
 
-EPOCHS, EPOCHS_OF_SEVERAL = 3, 5  # with one or two outputs, and with more
+EPOCHS, EPOCHS_OF_MANY = 3, 5  # with at most `MANY` outputs, and with more (docs/log.md)
 STEPS_AT_LEAST, EPOCHS_AT_MOST = 300, 10  # small data is trained on for more epochs
 MANY, FEW_ROWS = 20, 1_000  # with more outputs than this and fewer rows of each, a head fitted on pretrained features
 # is better than the trained one:
@@ -57,7 +57,7 @@ def resolve(
     require_sense(recipe)
     steps_per_epoch = math.ceil(rows / recipe.batch_size)
     enough = math.ceil(STEPS_AT_LEAST / steps_per_epoch)
-    wanted = min(max(EPOCHS if outputs <= 2 else EPOCHS_OF_SEVERAL, enough), EPOCHS_AT_MOST)
+    wanted = min(max(EPOCHS if outputs <= MANY else EPOCHS_OF_MANY, enough), EPOCHS_AT_MOST)
     epochs = recipe.epochs or wanted
     many = head_start and pretrained and outputs > MANY and (answers or rows) < FEW_ROWS * outputs
     resolved = {
