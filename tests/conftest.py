@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import functools
 import gc
@@ -74,54 +73,23 @@ def interruptible() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def known_by(state: Callable[[], Any], work: Callable[[], Any]) -> Callable[[], Any]:
-    """Return `work` with its results kept, by `state`."""
-    found: dict[Any, Any] = {}
-
-    def again() -> Any:
-        at = state()
-        if at not in found:
-            found[at] = work()
-        return copy.deepcopy(found[at])
-
-    return again
-
-
 @pytest.fixture(autouse=True, scope="session")
-def quick(request: pytest.FixtureRequest) -> Iterator[None]:
+def quick() -> Iterator[None]:
     """Speed is measured on few repeats, and what a test writes need not survive a power cut.
 
-    What is the same in every run is computed once: `tiny_text`, the prior of the shipped boards, the machine's
-    libraries. Quick tests try two penalties of a linear layer; slow and real ones try all, as users do.
+    `tiny_text` and the prior of the shipped boards, which are the same in every run, are made once.
     """
     from graftwork.backbones.tiny_text import TinyText
     from graftwork.decision import prior
-    from graftwork.run import answer_speed, recorded_code, recorded_numerics
-    from graftwork.train import linear_fit
+    from graftwork.run import answer_speed
 
-    built, condition = functools.cache(TinyText.open), prior.condition
-    conditioned: dict[Any, tuple[Any, Any]] = {}
-
-    def conditioned_once(sizes: Any, tasks: Any) -> Any:
-        key = (repr(sizes), tuple(map(id, tasks)))
-        if key not in conditioned:
-            conditioned[key] = (tasks, condition(sizes, tasks))  # kept with its tasks, so that no id comes again
-        return conditioned[key][1]
-
-    def imported() -> tuple[int, int]:
-        return len(sys.modules), torch.get_num_threads()
-
+    built = functools.cache(TinyText.open)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("WARM_UPS", 1), ("REPEATS", 2), ("MANY", 8)):
             patch.setattr(answer_speed, name, value)
         patch.setattr(os, "fsync", lambda handle: None)
         patch.setattr(TinyText, "open", lambda self, source, **how: built(self, source, **how).copy())
         patch.setattr(prior, "shipped_prior", functools.cache(prior.shipped_prior))
-        patch.setattr(prior, "condition", conditioned_once)
-        patch.setattr(recorded_numerics, "blas", known_by(imported, recorded_numerics.blas))
-        patch.setattr(recorded_code, "imported_versions", known_by(imported, recorded_code.imported_versions))
-        if "not slow" in request.config.option.markexpr:
-            patch.setattr(linear_fit.fit_best_linear, "__defaults__", ((0.3, 2.0),))
         yield
 
 

@@ -10,7 +10,6 @@ from graftwork.budget.pilot import fit_pilot
 from graftwork.core.configured_methods import parse_method
 from graftwork.core.run import Recipe
 from graftwork.run.session import Session
-from graftwork.train.linear_fit import fit_best_linear
 
 OpenSession = Callable[..., Session]
 
@@ -26,8 +25,7 @@ def test_what_a_fit_asks_for_is_marked_in_order(open_tiny: OpenSession) -> None:
     steps = names[names.index("went on") :]
     assert steps[:5] == ["went on", "loss", "went on", "loss", "went on"] and steps[5] == "scored"
     before = trace.times("scored", before=trace.times("went on")[0])
-    tried = len(fit_best_linear.__defaults__[0])  # type: ignore[index]
-    assert len(before) == tried + 1  # the penalties of the head start, and the validation before the first step
+    assert len(before) == 7  # six penalties of the head start, and the validation before the first step
     assert trace.began == 0 and trace.ended == len(names) - 1
     assert trace.last("went on", otherwise=-1) == trace.times("went on")[-1]
     assert trace.last("never", otherwise=-1) == -1

@@ -92,7 +92,7 @@ def test_runs_that_write_texts_are_averaged_too(tmp_path: Path, monkeypatch: pyt
     tensors = safe_load(session.store.root / alone.id / "module" / "delta.safetensors", mapped=False)
     shutil.rmtree(session.store.root / alone.id)
     runs = [execute(session, parse_method("full"), RECIPE, seed, silent)[0] for seed in (0, 1)]
-    assert all(began_alike(session, run) for run in runs)
+    assert all(began_alike(session, Full(), run) for run in runs)
     monkeypatch.setattr(Full, "fit", refused)
     found = execute(session, average, RECIPE, 0, silent)[0]
     again = safe_load(session.store.root / found.id / "module" / "delta.safetensors", mapped=False)

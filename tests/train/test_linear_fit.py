@@ -113,7 +113,7 @@ def test_the_strength_that_validation_likes_best_is_kept() -> None:
         asked.append(float(logits.abs().mean()))
         return -abs(len(asked) - 2)  # the second one tried
 
-    fit, reached, flops = fit_best_linear((features(), targets), features(), kind, C, score, STRENGTHS)
+    fit, reached, flops = fit_best_linear((features(), targets), features(), kind, C, score)
     assert fit.strength == sorted(STRENGTHS, reverse=True)[1] and reached == 0
     assert asked == sorted(asked)  # weaker penalties, larger logits
     assert flops > len(STRENGTHS) * 4 * N * P * C
@@ -122,8 +122,7 @@ def test_the_strength_that_validation_likes_best_is_kept() -> None:
 def test_a_score_that_is_no_number_is_never_the_best() -> None:
     answers = iter([math.nan, 0.4, math.nan, 0.5, 0.1, 0.2])
     asked = (features(), scores().argmax(1))
-    kind = kinds.get("classification")
-    fit, reached, _ = fit_best_linear(asked, features(), kind, C, lambda logits: next(answers), STRENGTHS)
+    fit, reached, _ = fit_best_linear(asked, features(), kinds.get("classification"), C, lambda logits: next(answers))
     assert reached == 0.5 and fit.strength == sorted(STRENGTHS, reverse=True)[3]
 
 

@@ -22,7 +22,7 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train.linear_fit import fit_best_linear
+from graftwork.train.linear_fit import STRENGTHS
 from graftwork.train.loop import Attaches, Diverged, FittedModel, answer, build_model, fit_by_gradient
 
 DATA = tiny_dataset()
@@ -66,8 +66,7 @@ def test_the_head_starts_where_the_probe_of_the_last_block_ends() -> None:
 
 
 def test_the_best_epoch_is_kept() -> None:
-    tried = len(fit_best_linear.__defaults__[0])  # type: ignore[index]
-    scores = iter([0.0] * tried + [0.5, 0.9, 0.2])  # the head start; before training, two epochs
+    scores = iter([0.0] * len(STRENGTHS) + [0.5, 0.9, 0.2])  # the head start; before training, two epochs
     bench = tiny_bench(DATA, BACKBONE, epochs=2)
     bench.score = lambda logits: next(scores)
     fitted = fit_by_gradient(Lora(), bench)
@@ -80,8 +79,7 @@ def test_the_best_epoch_is_kept() -> None:
 
 
 def test_the_head_start_is_no_candidate_and_the_last_of_equals_is_kept() -> None:
-    tried = len(fit_best_linear.__defaults__[0])  # type: ignore[index]
-    scores = iter([0.0] * tried + [0.9, 0.2, 0.2])
+    scores = iter([0.0] * len(STRENGTHS) + [0.9, 0.2, 0.2])
     bench = tiny_bench(DATA, BACKBONE, epochs=2)
     bench.score = lambda logits: next(scores)
     fitted = fit_by_gradient(Lora(), bench)

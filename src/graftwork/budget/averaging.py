@@ -12,6 +12,7 @@ from graftwork.core.configured_methods import configured
 from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
+from graftwork.run.earlier_training import are_successive
 
 MOST_GAINED = 0.02  # score gain from averaging the weights of many runs over one run, in spreads (docs/log.md)
 
@@ -87,7 +88,7 @@ def average_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
     successive, or if `rungs` contains this average already, whether it succeeded or not."""
     runs = runs_of(rungs, arm)
     seeds = sorted(rung.seed for rung in runs)
-    if len(runs) < 2 or seeds != list(range(seeds[0], seeds[0] + len(runs))):
+    if not are_successive(seeds):
         return None
     first = runs[0]
     method = configured("average", {"runs": len(runs), "by": first.method.label})

@@ -24,7 +24,6 @@ from graftwork.run.earlier_training import began_alike
 from graftwork.run.execute import execute
 from graftwork.run.score_interval import validation_evidence
 from graftwork.run.session import Session
-from graftwork.train.wrapper_method import starts_alike
 from graftwork.units import percent, show
 
 MARGIN = 1.1  # a run is started when the remaining budget is at least this multiple of its forecast
@@ -175,10 +174,9 @@ class Climber:
 
     def _can_be_averaged(self, arm: Arm) -> bool:
         """Return whether all runs of a method start from the same weights, and its last average, if any, was kept."""
-        card, first = self.session.backbone.card if self.session.backbone else None, self.first[arm]
-        alike = arm.sort == TUNED and starts_alike(first.method.method, card)
-        began = first.result is None or began_alike(self.session, first.result)
-        return alike and began and worth_averaging(self.rungs, arm)
+        first = self.first[arm]
+        alike = arm.sort == TUNED and began_alike(self.session, first.method.method, first.result)
+        return alike and worth_averaging(self.rungs, arm)
 
     def _average(self) -> Rung | None:
         """Return the best weight average that is not made yet, if its expected gain is worth its time."""

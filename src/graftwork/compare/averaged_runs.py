@@ -13,8 +13,7 @@ from graftwork.compare.workers import RunOrder
 from graftwork.core.configured_methods import configured
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.errors import GraftworkError
-from graftwork.run.earlier_training import began_alike
-from graftwork.train.wrapper_method import starts_alike
+from graftwork.run.earlier_training import are_successive, began_alike
 from graftwork.units import error_rate, percent, several, show
 
 
@@ -26,16 +25,14 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
     """
     entry = next(entry for entry in runner.entries if entry.arm == chosen)
     session, runs = runner.session, [run for run in entry.runs if run.status == "ok"]
-    card = session.backbone.card if session.backbone else None
-    if chosen.sort != TUNED or len(runs) < 2 or runner.recipe.varied or not starts_alike(entry.item.method, card):
+    if chosen.sort != TUNED or runner.recipe.varied or not are_successive([run.seed for run in runs]):
         return None
-    first = runs[0].seed
-    if [run.seed for run in runs] != list(range(first, first + len(runs))) or not began_alike(session, runs[0]):
+    if not began_alike(session, entry.item.method, runs[0]):
         return None
     if not all((session.store.root / run.id / "module").is_dir() for run in runs):
         return None
     item = configured("average", {"runs": len(runs), "by": entry.item.label})
-    order = RunOrder(item.label, item, runner.recipe, first, "average of its runs")
+    order = RunOrder(item.label, item, runner.recipe, runs[0].seed, "average of its runs")
     try:
         _, result, known = next(iter(runner.crew([order], lambda place, done, text: told(order, done, text))))
     except GraftworkError:  # the board is complete without it

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from graftwork.core.configured_methods import parse_method
 from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase
-from graftwork.core.method import THRESHOLDS_FACT, Training
+from graftwork.core.method import THRESHOLDS_FACT, Method, Training
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.core.tally import Tally
 from graftwork.module.module_files import DESCRIPTION, read_delta, read_description
@@ -23,23 +24,32 @@ def earlier_training(session: Session, spec: RunSpec, words: str, number: int) -
     work that it shared with other runs is counted for number 0 only.
     """
     method = parse_method(words)
-    if spec.held or not starts_alike(method.method, session.backbone.card if session.backbone else None):
+    if spec.held:
         return None
     wanted = replace(spec, method=method.identity, seed=spec.seed + number)
     found = session.store.find(wanted.id)
     folder = session.store.root / wanted.id / "module"
-    if found is None or not began_alike(session, found) or not (folder / DESCRIPTION).is_file():
+    if found is None or not began_alike(session, method.method, found) or not (folder / DESCRIPTION).is_file():
         return None
     description = read_description(folder)
     facts = {name: fact for name, fact in description["facts"].items() if name != THRESHOLDS_FACT}
     return Training(read_delta(folder, description["delta_sha256"]), facts, _time(found, number), _tally(found))
 
 
-def began_alike(session: Session, run: RunResult) -> bool:
-    """Return whether a run started from seed-independent weights: its head was fitted first, or it has none."""
-    if isinstance(kinds.get(session.dataset.task.kind), WritesTexts):
-        return True
-    return bool(run.facts.get("head_start", {}).get("used", False))
+def began_alike(session: Session, method: Method, run: RunResult | None) -> bool:
+    """Return whether all runs of a method start from the same weights; if `run` is given, whether it did so too.
+
+    A head that was fitted first is part of these weights; a network that writes texts has no head.
+    """
+    card = session.backbone.card if session.backbone else None
+    if run is None or isinstance(kinds.get(session.dataset.task.kind), WritesTexts):
+        return starts_alike(method, card)
+    return starts_alike(method, card) and bool(run.facts.get("head_start", {}).get("used", False))
+
+
+def are_successive(seeds: Sequence[int]) -> bool:
+    """Return whether these are the seeds of an average: two or more, each higher by 1 than the one before."""
+    return len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
 
 
 def _time(found: RunResult, number: int) -> Phase:
