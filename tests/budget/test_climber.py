@@ -487,6 +487,18 @@ def test_runs_are_averaged_as_far_as_the_budget_goes(climb: Climb) -> None:
     assert climber.account.spent() <= 32
 
 
+@pytest.mark.parametrize(("budget", "first"), [(2000, OF_TWO), (785, "tuned:seconds=700")])
+def test_an_average_comes_before_a_run_that_gains_less_in_its_time(budget: float, first: str, climb: Climb) -> None:
+    """Unless the budget would not pay for that run afterwards."""
+    slow = "tuned:seconds=700"
+    climb.scores = {"paid": 0.6, GOOD: 0.79, slow: 0.7} | AVERAGES
+    climber = climb.climber(budget)
+    climber.climb([parse_method(words) for words in ("paid", GOOD, slow)])
+    begun = ran(climber)
+    assert begun[:2] == ["paid", GOOD]
+    assert next(label for label in begun if label in (OF_TWO, slow)) == first
+
+
 @pytest.mark.parametrize(("behind", "overtakes"), [(0.002, True), (0.3, False)])
 def test_a_method_that_is_little_behind_overtakes_by_its_average(behind: float, overtakes: bool, climb: Climb) -> None:
     """By what its runs gain together; a method that is far behind is not run again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -156,6 +158,21 @@ def test_the_next_run_gains_most_for_its_time_or_there_is_none() -> None:
     assert best_next(there, seconds, {SMALL: 3, FULL: 3, PROBE: 3}, 3, price=0.0) is None
     assert best_next(there, seconds, {}, 3, price=1.0) is None
     assert best_next(there, {FULL: 1000.0}, {}, 3, price=1e-6) == (FULL, pytest.approx(0.03, abs=0.01))
+
+
+def test_a_run_that_the_largest_makes_needless_is_skipped() -> None:
+    """Where the time left is better spent on the largest again, or does not pay for both."""
+    there = joined([look(FLOOR_ARM, 0.3), look(PROBE, 0.8)])
+    seconds = {SMALL: 5.0, FULL: 1000.0}
+
+    def first(left: float = math.inf, again: float = 0.0) -> Arm:
+        found = best_next(there, seconds, {}, 3, price=0.0, left=left, again={FULL: again, SMALL: 1.0})
+        assert found is not None
+        return found[0]
+
+    after = expected_gain(as_if_finished(there, FULL), SMALL, (FLOOR_ARM, PROBE, FULL))
+    assert first() == first(left=1005) == first(again=0.9 * after / 5) == SMALL
+    assert first(left=1004) == first(again=1.1 * after / 5) == FULL
 
 
 def test_intervals_of_a_shortfall_hold_the_truth_as_often_as_they_say() -> None:

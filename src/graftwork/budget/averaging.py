@@ -22,6 +22,11 @@ def gain_of_average(runs: int) -> float:
     return MOST_GAINED * (1 - 1 / runs)
 
 
+def gains_per_second(standing: Standing, seconds: Mapping[Arm, float]) -> dict[Arm, float]:
+    """Return what the average of two runs is expected to gain over one, per second of a run of each method."""
+    return {arm: gain_of_average(2) * standing.spread / max(each, 1e-9) for arm, each in seconds.items()}
+
+
 def expected_score(standing: Standing, rung: Rung) -> float:
     """Return the expected score of a run, or of an average, on fresh examples."""
     return _expected(standing, rung.arm, rung.method.config["runs"] if rung.averages else 1)
@@ -35,20 +40,20 @@ def next_to_average(
     best: float,
     price: float,
     left: float,
-) -> tuple[Arm, float] | None:
-    """Return the method whose average over more runs is worth most, and the expected gain over the score `best`.
+) -> tuple[Arm, float, float] | None:
+    """Return the method whose average over more runs is worth most, its gain over the score `best`, and its seconds.
 
     `seconds`: time of one more run of each method that can be averaged; `most`: runs per method, at most; `price`: the
     gain that a second must yield; `left`: the remaining seconds. None if no average is worth the time of its runs.
     """
-    found: dict[Arm, tuple[float, float]] = {}  # method -> (gain minus the price of the runs, gain)
+    found: list[tuple[float, Arm, float, float]] = []  # (gain minus the price of the runs, method, gain, seconds)
     for arm, each in seconds.items():
         made, answering = standing.begun[arm], answering_seconds(rungs, arm)
         for runs in range(max(2, made + 1), most + 1):
             gain, needed = _expected(standing, arm, runs) - best, (runs - made) * each + answering
             if needed <= left and gain > max(LEAST_GAIN, price * needed):
-                found[arm] = max(found.get(arm, (0.0, 0.0)), (gain - price * needed, gain))
-    return max(((arm, gain) for arm, (_, gain) in found.items()), key=lambda one: found[one[0]], default=None)
+                found.append((gain - price * needed, arm, gain, needed))
+    return max(found, key=lambda one: one[0])[1:] if found else None
 
 
 def _expected(standing: Standing, arm: Arm, runs: int) -> float:

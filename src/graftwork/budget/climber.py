@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
 
-from graftwork.budget.averaging import expected_score, kept_among, new_average, next_to_average, worth_averaging
+from graftwork.budget import averaging
 from graftwork.budget.budget_account import BudgetAccount, OverBudget, hard_stop
-from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast
+from graftwork.budget.forecast import LEAST_PART, PARTS, Forecast, Forecasts
 from graftwork.budget.rung import PossibleRun, Rung, kept_gain, search_record
 from graftwork.core.configured_methods import ConfiguredMethod, configured
 from graftwork.core.method import unfit
@@ -35,16 +34,6 @@ MOST_SEEDS = 5  # seeds per method, at most
 OTHER_RATES = (2.0, 0.5)  # multiples of the best method's learning rate, tried once nothing else is worth its time
 SPENT, INTERRUPTED = "the budget is spent", "interrupted"  # reasons for the end of a climb
 TIE = 0.001  # a tenth of a point, as a fraction: of methods with expected scores this close, the cheapest is chosen
-
-
-class Forecasts(Protocol):
-    """A source of forecasts of run times, such as `Forecaster`."""
-
-    def operations(self, method: ConfiguredMethod) -> float:
-        """Estimate the FLOPs of the method's fit."""
-
-    def forecast(self, method: ConfiguredMethod) -> Forecast:
-        """Forecast the seconds of a run of the method, measured on a sample."""
 
 
 class Climber:
@@ -145,11 +134,18 @@ class Climber:
             offers = {arm: self._offer(arm, left, hope) for arm in open_to}
             seconds = {arm: offer.seconds for arm, offer in offers.items()}
             shares = {arm: offer.kept for arm, offer in offers.items()}
-            found = found or self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left, shares)
-        found = found or self._one_more_to_average(seconds, whole, left)
+            alike = {arm: needed for arm, needed in seconds.items() if self._can_be_averaged(arm)}
+            again = averaging.gains_per_second(self.standing, alike)
+            found = found or self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole, left, shares, again)
+        average = self._one_more_to_average(alike, whole, left)
+        if average is not None:  # it comes before a run that gains less per second and can be paid for after it
+            arm, gain, needed = average
+            other, by_other = (seconds[found[0]], found[1]) if found else (0.0, 0.0)
+            if found is None or (gain * other > by_other * needed and needed + other <= left):
+                found = arm, gain
         if found is None:
             more = self.standing.next_run(seconds, MOST_SEEDS, self.worth, whole)
-            if more or self._one_more_to_average(seconds, whole, math.inf):
+            if more or self._one_more_to_average(alike, whole, math.inf):
                 self.stopped = "the budget pays for nothing more that is worth it"
                 return None
             self._try_other_rates()
@@ -163,26 +159,30 @@ class Climber:
             self._shorten(first, left)
         return rung
 
-    def _one_more_to_average(self, seconds: Mapping[Arm, float], whole: float, left: float) -> tuple[Arm, float] | None:
-        """Return the method to run once more for its weight average, and the gain; None if no average is worth it."""
-        alike = {arm: needed for arm, needed in seconds.items() if self._can_be_averaged(arm)}
+    def _one_more_to_average(
+        self, alike: Mapping[Arm, float], whole: float, left: float
+    ) -> tuple[Arm, float, float] | None:
+        """Return the method to run more often for its weight average, the gain and the seconds; None if not worth it.
+
+        `alike`: seconds of one more run of each method whose runs can be averaged.
+        """
         price, best = price_of_a_second(self.worth, whole), self.chosen()
         if best is None or not alike:
             return None
-        score = expected_score(self.standing, best)
-        return next_to_average(self.standing, self.rungs, alike, MOST_SEEDS, score, price, left)
+        score = averaging.expected_score(self.standing, best)
+        return averaging.next_to_average(self.standing, self.rungs, alike, MOST_SEEDS, score, price, left)
 
     def _can_be_averaged(self, arm: Arm) -> bool:
         """Return whether all runs of a method start from the same weights, and its last average, if any, was kept."""
         first = self.first[arm]
         alike = arm.sort == TUNED and began_alike(self.session, first.method.method, first.result)
-        return alike and worth_averaging(self.rungs, arm)
+        return alike and averaging.worth_averaging(self.rungs, arm)
 
     def _average(self) -> Rung | None:
         """Return the best weight average that is not made yet, if its expected gain is worth its time."""
         arms = [arm for arm in self.standing.arms if self._can_be_averaged(arm)]
         best, price = self.chosen(), price_of_a_second(self.worth, self._whole())
-        return new_average(self.standing, self.rungs, arms, best, price) if best else None
+        return averaging.new_average(self.standing, self.rungs, arms, best, price) if best else None
 
     def _shorten(self, rung: Rung, left: float) -> None:
         """Shorten a first run to the part that `left` seconds pay for. A run without a forecast is unchanged."""
@@ -386,7 +386,7 @@ class Climber:
         another method that is expected to score higher by more than `tie`. None before the first score."""
         if not self.standing.run_scores:
             return None
-        return kept_among(self.standing, self.rungs, self.tie)
+        return averaging.kept_among(self.standing, self.rungs, self.tie)
 
     def _report(self, rung: Rung, text: str) -> None:
         share = self.account.spent() / self.account.budget.amount

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from graftwork.core.configured_methods import ConfiguredMethod
 
 LEAST_PART, PARTS = 4, 20  # a shortened run keeps at least 4 twentieths of its steps
 
@@ -35,3 +38,13 @@ class Forecast:
         shares = {"steps": part, "validation": (math.ceil(part * self.epochs) + 1) / (self.epochs + 1)}
         parts = {name: shares.get(name, 1.0) * seconds for name, seconds in self.parts.items()}
         return replace(self, parts=parts, part=part)
+
+
+class Forecasts(Protocol):
+    """A source of forecasts of run times, such as `Forecaster`."""
+
+    def operations(self, method: ConfiguredMethod) -> float:
+        """Estimate the FLOPs of the method's fit."""
+
+    def forecast(self, method: ConfiguredMethod) -> Forecast:
+        """Forecast the seconds of a run of the method, measured on a sample."""

@@ -65,14 +65,18 @@ def best_next(
     price: float,
     left: float = math.inf,
     kept: Mapping[Arm, float] = MappingProxyType({}),
+    again: Mapping[Arm, float] = MappingProxyType({}),
     least: float = LEAST_GAIN,
 ) -> tuple[Arm, float] | None:
     """Return the run with the largest gain per second and its expected gain; None if none gains more than it costs.
 
+    The run with the largest gain is returned instead if the remaining seconds `left` don't pay for both, or if the
+    other is expected to gain less, once the largest has run, than its time would by another run of that method.
+
     `seconds`: time of one more run of each method (methods not listed can't run); `runs`: runs that each has finished
-    or begun; `most`: runs allowed per method; `price`: cost of a second, a fraction of the metric. If the remaining
-    seconds `left` don't pay for both this run and the one with the largest gain, the latter is returned. `kept`: share
-    of a whole run's gain that a run with a part of its steps keeps. `least`: a gain below it is worth no run.
+    or begun; `most`: runs allowed per method; `price`: cost of a second, a fraction of the metric. `kept`: share of a
+    whole run's gain that a run with a part of its steps keeps. `again`: gain per second of another run of a method for
+    its weight average, 0 if missing. `least`: a gain below it is worth no run.
     """
     open_to = [arm for arm in posterior.arms if arm in posterior.ran]
     wanted = {}
@@ -85,6 +89,8 @@ def best_next(
         return None
     arm = max(wanted, key=lambda one: wanted[one] / max(seconds[one], 1e-9))
     largest = max(wanted, key=lambda one: wanted[one])
-    if seconds[arm] + seconds[largest] > left:
-        arm = largest
+    if arm != largest:
+        after = kept.get(arm, 1.0) * expected_gain(as_if_finished(posterior, largest), arm, [*open_to, largest])
+        if seconds[arm] + seconds[largest] > left or after < again.get(largest, 0.0) * seconds[arm]:
+            arm = largest
     return arm, wanted[arm]

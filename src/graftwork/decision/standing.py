@@ -120,17 +120,19 @@ class Standing:
         whole: float,
         left: float = math.inf,
         kept: Mapping[Arm, float] = MappingProxyType({}),
+        again: Mapping[Arm, float] = MappingProxyType({}),
         least: float = LEAST_GAIN,
     ) -> tuple[Arm, float] | None:
         """Return the run that is worth most and its gain; pending runs count as if they came out as expected.
 
         `seconds`: time of one more run of each method; `most`: runs allowed per method; `whole`: the seconds that the
         whole search may take; `left`: the remaining seconds; `kept`: share of its gain that a part of a run keeps;
-        `least`: the smallest gain that is worth a run at any cost.
+        `again`: gain per second of another run of a method for its weight average; `least`: the smallest gain that is
+        worth a run at any cost.
         """
         open_to = {arm: seconds[arm] for arm in self.arms if arm in seconds}
         price = price_of_a_second(worth, whole)
-        return best_next(self.expected, open_to, self.begun, most, price, left, kept, least)
+        return best_next(self.expected, open_to, self.begun, most, price, left, kept, again, least)
 
     def expected_before(self, better: Arm, worse: Arm) -> tuple[float, float, float]:
         """Return the score of `better` minus that of `worse` by the prior alone, and its 90 % interval."""
