@@ -35,12 +35,14 @@ def test_tables_and_two_files(tmp_path: Path) -> None:
     assert len(read(*(tmp_path / name for name in texts))) == 8
 
 
-def test_the_split_is_that_of_the_pair(tmp_path: Path) -> None:
-    lines = [f"the same\t{number}" for number in range(400)]
+def test_the_split_is_that_of_the_source(tmp_path: Path) -> None:
+    lines = [f"source {number // 2}\ttarget {number}" for number in range(400)]
     (tmp_path / "a.tsv").write_text("source\ttarget\n" + "\n".join(lines))
     corpus = open_corpus([tmp_path / "a.tsv"], unit="pair", validation=0.25)
     read(tmp_path / "a.tsv", validation=0.25)
-    assert 60 <= len(list(corpus.documents("validation"))) / 2 <= 140
+    held_out = [one.text for one in corpus.documents("validation")][::2]
+    assert 30 <= len(set(held_out)) <= 70
+    assert len(held_out) == 2 * len(set(held_out)), "two targets of one source are in the same split"
     assert len({one.key for one in corpus.documents()}) == 800
     other = open_corpus([tmp_path / "a.tsv"], unit="pair", field="target,source", validation=0.25)
     assert corpus.digest() != other.digest()

@@ -48,9 +48,9 @@ class Corpus:
     def documents(self, split: str | None = None) -> Iterator[Document]:
         """Yield every non-empty document of one split or of both, one in memory at a time.
 
-        The split of a document depends on its text alone (of parallel text, on both texts of the pair), not on a seed,
-        the order or its neighbours, so equal documents or pairs are never in both. Raises `DataError` for bad text and
-        at the end of a corpus without text, and `StorageError`.
+        The split of a document depends on its text alone (of parallel text, on the source), not on a seed, the order or
+        its neighbours, so equal documents, or two targets of one source, are never in both. Raises `DataError` for bad
+        text and at the end of a corpus without text, and `StorageError`.
         """
         empty = True
         for document in self._pairs() if self.unit == PAIR else self._texts():
@@ -76,9 +76,9 @@ class Corpus:
     def _pairs(self) -> Iterator[Document]:
         """Yield both texts of every pair, the source first: two documents of one split."""
         for source, target in text_pairs(self.files, self.field, self.encoding):
-            key = _key(f"{source}\0{target}")
-            yield Document(source, self._split(key), key)
-            yield Document(target, self._split(key), _key(f"{target}\0{source}"))
+            split = self._split(_key(source))
+            yield Document(source, split, _key(f"{source}\0{target}"))
+            yield Document(target, split, _key(f"{target}\0{source}"))
 
     def _split(self, key: int) -> str:
         return SPLITS[key < self.validation * 2**64]
@@ -102,7 +102,8 @@ class Corpus:
         own = {name: getattr(self, name) for name in ("validation", "unit", "field", "encoding")}
         objects = [place for place, path in enumerate(self.files) if format_suffix(path) in JSON_SUFFIXES]
         own |= {"objects": objects} if objects else {}  # left out if empty: older digests of plain text stay valid
-        own |= {"formats": [format_suffix(path) for path in self.files]} if self.unit == PAIR else {}
+        if self.unit == PAIR:
+            own |= {"formats": [format_suffix(path) for path in self.files], "split_by": "source"}
         return digest({"files": [file_digest(path) for path in self.files], **own}), stamps
 
     def bytes_about(self) -> int:

@@ -113,12 +113,13 @@ def test_the_loss_is_that_of_transformers(train: SplitTokens, sentinels: Vocabul
     assert sum(parts) == pytest.approx(own.total.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("tied", "length", "longest"), [(False, LENGTH, 512), (True, 600, 600)])
 def test_what_is_saved_opens_in_transformers_and_as_a_backbone(
-    tied: bool, sentinels: Vocabulary, tmp_path: Path
+    tied: bool, length: int, longest: int, sentinels: Vocabulary, tmp_path: Path
 ) -> None:
+    """It takes texts as long as those it was trained on, and 512 tokens at least."""
     objective = SpanCorruption()
-    network: Any = objective.network(SIZE | {"tie_word_embeddings": tied}, sentinels, LENGTH, 0).eval()
+    network: Any = objective.network(SIZE | {"tie_word_embeddings": tied}, sentinels, length, 0).eval()
     objective.save(network, sentinels, tmp_path)
     theirs, loading = T5ForConditionalGeneration.from_pretrained(tmp_path, output_loading_info=True)
     assert not loading["missing_keys"] and not loading["unexpected_keys"]
@@ -137,7 +138,7 @@ def test_what_is_saved_opens_in_transformers_and_as_a_backbone(
     writing = theirs.generate(**read, max_new_tokens=4)
     assert writing[0, 0] == sentinels.pad
     card = open_backbone(f"hf:{tmp_path}", precision="fp32").card
-    assert (card.family, card.pooling, card.blocks, card.max_length) == ("t5", "mean", 2, 512)
+    assert (card.family, card.pooling, card.blocks, card.max_length) == ("t5", "mean", 2, longest)
 
 
 def test_what_can_not_be(train: SplitTokens, sentinels: Vocabulary, vocabulary: Vocabulary) -> None:

@@ -123,7 +123,7 @@ def raw_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[bytes]:
                     raise DataError(
                         "the line is too long",
                         where=f"{path}:{number}",
-                        got=f"more than {longest:,} bytes",
+                        got=f"{longest:,} bytes or more",
                         expected="a row on every line",
                         do="check that the file has line ends, LF or CRLF",
                     )

@@ -20,7 +20,7 @@ from graftwork.pretrain.vocabulary import Vocabulary, with_end_token
 from graftwork.registry import objectives
 
 SENTINELS = 100  # number of sentinels that are added to a fresh vocabulary, as in T5
-MODEL_MAX_LENGTH = 512  # tokens, recorded with the tokenizer; relative positions set no limit of their own
+MAX_LENGTH = 512  # tokens, recorded with the tokenizer, or `--length` if longer; relative positions set no limit
 
 
 def t5_size(layers: int, width: int, heads: int, hidden: int) -> dict[str, Any]:
@@ -70,6 +70,7 @@ class SpanCorruption:
     def network(self, size: Mapping[str, Any], vocabulary: Vocabulary, length: int, seed: int) -> nn.Module:
         """Build a T5; output weights that are not tied are drawn with standard deviation 1/sqrt(width), as in T5X."""
         config = architecture.fresh_config(size, "t5", ("t5",), vocabulary, length)
+        config.n_positions = max(MAX_LENGTH, length)  # as in T5's own configurations
         network: Any = architecture.draw_network(AutoModelForSeq2SeqLM, config, seed)
         if not config.scale_decoder_outputs:  # transformers ties the output weights of every fresh T5
             draw = torch.Generator().manual_seed(seed)
@@ -149,7 +150,7 @@ class SpanCorruption:
     def save(self, network: nn.Module, vocabulary: Vocabulary, folder: Path) -> None:
         """Write a folder that transformers opens as a T5; as a backbone, its encoder is pooled by the mean."""
         own: Any = network
-        writing_network.save(own, vocabulary, folder, MODEL_MAX_LENGTH)
+        writing_network.save(own, vocabulary, folder, getattr(own.config, "n_positions", MAX_LENGTH))
         if not own.config.scale_decoder_outputs:  # transformers 5 leaves it out for a T5, older versions need it
             path = folder / "config.json"
             write_json(path, read_json(path) | {"tie_word_embeddings": False})
