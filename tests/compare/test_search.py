@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from graftwork.decision.earlier_boards import Experience
 from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
+from graftwork.decision.traits import TUNED
 from graftwork.run import score_interval
 from graftwork.run.session import Session
 from graftwork.run.sessions import Sessions
@@ -297,12 +299,12 @@ def test_an_interrupted_search_goes_on_where_it_was_and_ends_the_same(
 
 
 def test_what_it_expects_of_its_time(toy_session: Session) -> None:
-    """It expects one run of each method, and at most every seed of all."""
+    """It expects one run of each method and two more of the chosen one, and at most every seed of all."""
     words, baselines = "majority,probe,poor,near,able", SECONDS["majority"] + SECONDS["probe"]
     found = Comparison(toy_session, words, seeds=3)
     outlook = found.search.outlook()
     assert outlook.first_seconds == pytest.approx(baselines)
-    assert outlook.likely_seconds == found.search.seconds_left() == pytest.approx(baselines + 53)
+    assert outlook.likely_seconds == found.search.seconds_left() == pytest.approx(baselines + 53 + 2 * 53 / 3)
     assert (outlook.most_seconds, outlook.runs) == (pytest.approx(3 * (baselines + 53)), 15)
     two = Comparison(replace(toy_session, runs_at_once=2), words, seeds=3).search.outlook()
     assert two.first_seconds == outlook.first_seconds + STARTING, "of the processes"
@@ -310,6 +312,9 @@ def test_what_it_expects_of_its_time(toy_session: Session) -> None:
     assert two.most_seconds == outlook.most_seconds / 2
     one = Comparison(toy_session, words, seeds=1).search.outlook()
     assert one.likely_seconds == one.most_seconds == pytest.approx(baselines + 53)
+    more = Comparison(toy_session, f"{words},fair,poor:learning_rate=0.002", seeds=3).search
+    tuned = [more.seconds(arm) for arm in more.entries if arm.sort == TUNED]
+    assert more.outlook().likely_seconds == pytest.approx(baselines + 6 * fmean(tuned)), "it tries four"
     only = Comparison(toy_session, "majority,probe").search.outlook()
     assert only.likely_seconds == only.first_seconds < only.most_seconds
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 
 from graftwork.compare.grid import Grid, MethodRuns, Runner, Told
 from graftwork.compare.run_times import Pace
@@ -28,6 +29,7 @@ NEXT_TO_NOTHING = 1.0  # seconds below which any method gets as many seeds
 ROUNDS = 3  # rounds of search and confirmation, at most
 LEAST_SHARE = 0.06  # share of `worth` that a run must be expected to gain, however short it is
 STARTING = 5.0  # seconds until the worker processes are ready
+TRIED = 4  # methods that train the network and are run, as a rule, before the choice is settled (benchmarks/decision)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ class Search:
         seconds = {arm: self.seconds(arm) for arm, entry in self.entries.items() if not self.pace.left_before(entry)}
         tuned = [taken for arm, taken in seconds.items() if arm.sort == TUNED]
         first = STARTING * (self.at_once > 1) + sum(taken for arm, taken in seconds.items() if arm.sort != TUNED)
-        likely = first + sum(tuned)  # replayed comparisons take as long as one run of each method (benchmarks/decision)
+        confirming = min(self.seeds, FEWEST_RUNS) - 1  # further runs of the chosen method
+        likely = first + fmean(tuned or [0.0]) * (min(TRIED, len(tuned)) + confirming)
         most = (sum(seconds.values()) + sum(map(self.pace.seconds, self.beside))) * self.seeds
         runs = self.seeds * len(self.runner.entries)
         return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, runs)
