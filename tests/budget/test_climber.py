@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graftwork.budget import climber as climbing
-from graftwork.budget.averaging import answering_seconds, average_of
+from graftwork.budget.averaging import GAIN_VARIES, answering_seconds, average_of, gain_of_average, outscores
 from graftwork.budget.budget_account import Budget, BudgetAccount
 from graftwork.budget.climber import MOST_SEEDS, SPENT, Climber, PossibleRun, kept_gain
 from graftwork.budget.forecast import Forecast
@@ -441,15 +441,30 @@ def test_once_nothing_else_is_worth_it_the_runs_of_the_best_are_averaged(climb: 
     assert climber.stopped == "nothing more is worth it"
 
 
-def test_an_average_below_its_runs_on_validation_is_not_kept(climb: Climb) -> None:
+def test_an_average_far_below_its_runs_on_validation_is_not_kept(climb: Climb) -> None:
     """Nor is the method run again for a larger one."""
-    climb.scores = {"paid": 0.6, GOOD: [0.78, 0.81, 0.78, 0.79, 0.79]} | dict.fromkeys(AVERAGES, 0.78)
+    climb.scores = {"paid": 0.6, GOOD: [0.78, 0.81, 0.78, 0.79, 0.79]} | dict.fromkeys(AVERAGES, 0.5)
     climber = climb.climber(1000)
     climber.climb([parse_method(words) for words in ("paid", GOOD)])
     chosen = climber.chosen()
     assert chosen is not None and (chosen.method.label, chosen.seed) == (GOOD, 1)
     assert [(rung.method.label, rung.decision) for rung in climber.rungs if rung.averages] == [(OF_TWO, "not better")]
     assert ran(climber).count(GOOD) == 2
+
+
+def test_an_average_is_expected_to_gain_and_rows_of_validation_may_say_otherwise() -> None:
+    """The more rows there are, the less an average may be below its runs."""
+
+    def kept(difference: float, luck: float) -> bool:
+        """Whether the average of two is kept, where luck with the rows has this standard deviation."""
+        rows = np.random.default_rng(0).normal(0, luck, 1000)
+        return outscores(Evidence(0.7 + difference, 0.7 + rows), [Evidence(0.7, np.full(1000, 0.7))] * 2, 0.5)
+
+    usual = 0.5 * gain_of_average(2)
+    for luck in (0.005, 0.01, 0.04):
+        least = -(luck**2) * usual / (GAIN_VARIES * usual) ** 2
+        assert kept(0.9 * least, luck) and not kept(1.1 * least, luck)
+    assert kept(0.0, 0.0) and not kept(-0.001, 0.0) and kept(0.0, 0.04)
 
 
 def test_an_average_that_fails_leaves_its_method_as_it_was(climb: Climb, monkeypatch: pytest.MonkeyPatch) -> None:

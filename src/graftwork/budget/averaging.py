@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
+import numpy as np
+
 from graftwork.budget.forecast import Forecast
 from graftwork.budget.rung import Rung
 from graftwork.core.configured_methods import configured
@@ -13,13 +15,27 @@ from graftwork.decision.next_run import LEAST_GAIN
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import Arm
 from graftwork.run.earlier_training import are_successive
+from graftwork.run.score_interval import Evidence
 
 MOST_GAINED = 0.02  # score gain from averaging the weights of many runs over one run, in spreads (docs/log.md)
+GAIN_VARIES = 1.0  # standard deviation of that gain between tasks, as a multiple of its mean (docs/log.md)
 
 
 def gain_of_average(runs: int) -> float:
     """Return the expected score gain, in spreads, of the average of `runs` runs' weights over a single run."""
     return MOST_GAINED * (1 - 1 / runs)
+
+
+def outscores(average: Evidence, runs: Sequence[Evidence], spread: float) -> bool:
+    """Return whether the average of these runs is expected to score higher than one of them, with what validation says.
+
+    The gain is normal beforehand, with mean `gain_of_average` and `GAIN_VARIES` times that as standard deviation; the
+    variance of the gain on validation is that of the paired bootstrap over rows.
+    """
+    usual, varied = gain_of_average(len(runs)) * spread, GAIN_VARIES * gain_of_average(len(runs)) * spread
+    seen = average.score - fmean(run.score for run in runs)
+    luck = float(np.var(average.draws - np.mean([run.draws for run in runs], axis=0)))
+    return luck * usual + varied**2 * seen >= 0
 
 
 def gains_per_second(standing: Standing, seconds: Mapping[Arm, float]) -> dict[Arm, float]:
@@ -82,10 +98,10 @@ def answering_seconds(rungs: Sequence[Rung], arm: Arm) -> float:
     return max(0.0, last.spent.wall_seconds - trained)
 
 
-def worth_averaging(rungs: Sequence[Rung], arm: Arm) -> bool:
+def worth_averaging(standing: Standing, rungs: Sequence[Rung], arm: Arm) -> bool:
     """Return True if the method's last average is the rung to keep, or if no average was tried yet."""
     tried = [rung for rung in rungs if rung.averages and rung.arm == arm]
-    return not tried or kept_of(rungs, arm) is tried[-1]
+    return not tried or kept_of(standing, rungs, arm) is tried[-1]
 
 
 def average_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
@@ -103,13 +119,13 @@ def average_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
     return Rung(method, seeds[0], averages=first.method, part=first.part, forecast=forecast)
 
 
-def kept_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
-    """Return the rung of a method to keep: its last average if that scores at least the mean of the runs on validation,
-    else the run with the highest validation score."""
+def kept_of(standing: Standing, rungs: Sequence[Rung], arm: Arm) -> Rung | None:
+    """Return the rung of a method to keep: its last average if that is expected to score higher than its runs, else the
+    run with the highest validation score."""
     runs, averages = runs_of(rungs, arm), averages_of(rungs, arm)
-    scores = [rung.evidence.score for rung in runs if rung.evidence]
+    known = [rung.evidence for rung in runs if rung.evidence]
     last = averages[-1] if averages else None
-    if last is not None and last.evidence is not None and last.evidence.score >= fmean(scores):
+    if last is not None and last.evidence is not None and outscores(last.evidence, known, standing.spread):
         return last
     return max(runs, key=lambda rung: rung.evidence.score if rung.evidence else 0.0, default=None)
 
@@ -117,8 +133,8 @@ def kept_of(rungs: Sequence[Rung], arm: Arm) -> Rung | None:
 def kept_among(standing: Standing, rungs: Sequence[Rung], tie: float) -> Rung | None:
     """Return the rung to keep: that of the chosen method, or another method's average if its expected score is higher
     by more than `tie`, a fraction."""
-    own, score = kept_of(rungs, standing.choice(tie).chosen), partial(expected_score, standing)
-    averages = [rung for arm in standing.arms if (rung := kept_of(rungs, arm)) and rung.averages]
+    own, score = kept_of(standing, rungs, standing.choice(tie).chosen), partial(expected_score, standing)
+    averages = [rung for arm in standing.arms if (rung := kept_of(standing, rungs, arm)) and rung.averages]
     best = max(averages, key=score, default=own)
     return own if own and best and score(best) <= score(own) + tie else best
 

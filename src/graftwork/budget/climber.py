@@ -176,7 +176,7 @@ class Climber:
         """Return whether all runs of a method start from the same weights, and its last average, if any, was kept."""
         first = self.first[arm]
         alike = arm.sort == TUNED and began_alike(self.session, first.method.method, first.result)
-        return alike and averaging.worth_averaging(self.rungs, arm)
+        return alike and averaging.worth_averaging(self.standing, self.rungs, arm)
 
     def _average(self) -> Rung | None:
         """Return the best weight average that is not made yet, if its expected gain is worth its time."""

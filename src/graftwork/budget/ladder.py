@@ -42,9 +42,9 @@ RULES = {
     "of that as it takes of the budget",
     "chosen": f"the cheapest method within {100 * TIE:g} points of the highest expected score (with --worth 0 the one "
     "that has it), by validation and by earlier boards; of its runs the mean of their weights, if they start alike and "
-    "it is not below their mean on validation, else the best there",
+    "it is expected to score higher than one of them, else the best on validation",
     "averaged": "after every run the mean of the weights of a method's runs, where it is expected to score highest; "
-    "once no other run is worth its time, one more run of a method for that mean",
+    "one more run of a method for that mean, where it gains more per second than another run",
 }
 
 

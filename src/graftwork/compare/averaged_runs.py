@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 from typing import Any
 
+from graftwork.budget.averaging import outscores
 from graftwork.compare.grid import Runner, Told
 from graftwork.compare.leaderboard_data import median_costs
 from graftwork.compare.sentences import Board, title_of
@@ -14,6 +14,7 @@ from graftwork.core.configured_methods import configured
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.errors import GraftworkError
 from graftwork.run.earlier_training import are_successive, began_alike
+from graftwork.run.score_interval import validation_evidence
 from graftwork.units import error_rate, percent, several, show
 
 
@@ -42,7 +43,8 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
     if result.id not in runner.done:
         runner.done[result.id] = result
         runner.reused += known
-    metric = session.dataset.task.metrics[0]
+    metric, store = session.dataset.task.metrics[0], session.store.root
+    average, *known = (validation_evidence(session.dataset, store / run.id) for run in (result, *runs))
     low, high = result.interval or (None, None)
     return {
         "method": item.label,
@@ -50,7 +52,7 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
         "run": result.id,
         "runs": len(runs),
         "validation": result.validation[metric],
-        "kept": result.validation[metric] >= fmean(run.validation[metric] for run in runs),
+        "kept": outscores(average, known, runner.standing.spread),
         "scores": dict(result.scores),
         "low": low,
         "high": high,
@@ -67,7 +69,7 @@ def with_average(row: Mapping[str, Any], board: Board) -> Mapping[str, Any]:
 
 
 def kept_average(board: Board) -> Mapping[str, Any] | None:
-    """Return the average of the chosen method's runs; None without one, or if it is below their mean on validation."""
+    """Return the average of the chosen method's runs; None without one, or if it is expected to be worse than they."""
     found = board.get("averaged")
     return found if found and found["kept"] else None
 
