@@ -44,7 +44,7 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
         runner.done[result.id] = result
         runner.reused += known
     metric, store = session.dataset.task.metrics[0], session.store.root
-    average, *known = (validation_evidence(session.dataset, store / run.id) for run in (result, *runs))
+    average, *singles = (validation_evidence(session.dataset, store / run.id) for run in (result, *runs))
     low, high = result.interval or (None, None)
     return {
         "method": item.label,
@@ -52,7 +52,7 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
         "run": result.id,
         "runs": len(runs),
         "validation": result.validation[metric],
-        "kept": outscores(average, known, runner.standing.spread),
+        "kept": outscores(average, singles, runner.standing.spread),
         "scores": dict(result.scores),
         "low": low,
         "high": high,
