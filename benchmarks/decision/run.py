@@ -21,6 +21,7 @@ from refit import records
 from replays import Replay, replays
 from simulated import coverage
 
+from graftwork.budget.averaging import gains_per_second
 from graftwork.budget.climber import kept_gain
 from graftwork.budget.forecast import LEAST_PART, PARTS
 from graftwork.compare.search import CHEAP, LEAST_SHARE, NEXT_TO_NOTHING, ROUNDS
@@ -41,6 +42,7 @@ SEEDS = 3  # per method, at most
 LEAST_SECONDS = 0.05
 EXHAUSTIVE_SEEDS = 5
 FULL, DEEP = "full", "top_layers:k=3"
+AVERAGED = (FULL, "top_layers")  # methods whose runs `train --budget` averages; what averages gain is not replayed
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,12 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
                 afforded = math.floor(PARTS * max(0.0, budget * full - spent) / seconds[arm]) / PARTS
                 parts[arm] = min(1.0, max(LEAST_PART / PARTS, afforded))
 
-    def asked() -> tuple[dict[Arm, float], int, float, float, float, dict[Arm, float]]:
+    def asked() -> tuple[dict[Arm, float], int, float, float, float, dict[Arm, float], dict[Arm, float]]:
         cut()
         needed = {arm: parts[arm] * taken for arm, taken in seconds.items()}
-        return needed, most, worth, whole, budget * full - spent, {arm: kept_gain(part) for arm, part in parts.items()}
+        alike = {} if free else {arm: taken for arm, taken in needed.items() if arm.name in AVERAGED}
+        kept, again = {arm: kept_gain(part) for arm, part in parts.items()}, gains_per_second(standing, alike)
+        return needed, most, worth, whole, budget * full - spent, kept, again
 
     for sort in (FLOOR, SIMPLE, FROZEN):
         for arm in [arm for arm in task.arms if arm.sort == sort]:

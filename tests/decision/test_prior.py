@@ -65,6 +65,21 @@ def test_of_texts_without_boards_little_is_known_of_methods_among_themselves() -
     assert other[0] < taught[0] and 0.5 < (taught[1] / other[1]) ** 2 < 0.65
 
 
+def test_reading_pairs_together_may_gain_or_lose_more_than_methods_differ_by() -> None:
+    """On one task; on the next it says nothing."""
+    joint, sizes = Arm("cross_encoder:by=full", "cross_encoder", TUNED), Sizes()
+    boards = [record(str(number), 0.04) for number in range(12)]
+    told = [replace(one, scores={**one.scores, joint: one.scores[FULL]}) for one in boards]
+
+    def deviation(known: list[TaskRecord], other: Arm) -> float:
+        arms = (*ARMS, joint)
+        belief = Prior(sizes, Experience(tuple(known))).belief(TRAITS, arms, {PROBE: 0.8})
+        return belief.difference(arms.index(FULL), arms.index(other))[1] / spread_of(0.8, 0.0)
+
+    assert deviation(boards, joint) > sizes.joint > 2 * deviation(boards, SHALLOW)
+    assert deviation(told, joint) > sizes.joint
+
+
 def test_gains_shrink_where_scores_are_near_their_end() -> None:
     known = Prior(Sizes(), Experience(tuple(record(str(number), 0.04) for number in range(12))))
     assert expected_gain(known, level=0.98)[0] < expected_gain(known, level=0.8)[0] / 2

@@ -35,6 +35,7 @@ Floats = NDArray[np.float64]
 LEVEL = 5.0  # sd of a task's level, in spreads: practically uninformative
 LEAST, MOST = 0.02, 0.98  # bounds of a landmark in the computation of its spread
 FEATURES = ("rows", "outputs", "two_texts", "words", "simple", "signal")
+JOINT = "cross_encoder"  # the method that reads both texts of a pair together
 GAP = 0.3  # in spreads; bound of the difference between the simple baselines and the frozen backbone
 
 
@@ -109,6 +110,7 @@ class Sizes:
     kinds: tuple[str, ...] = ()  # kinds of the boards that the sizes were fitted on
     own_outputs: float = 0.2  # one more term of methods that train the network, in an `OwnOutputs` kind not in `kinds`:
     # half of its variance is shared by the tasks of the kind, and half by the settings of a name
+    joint: float = 0.06  # effect on one task of reading both texts of a pair together, where others read each alone
     error: float = 1.0  # factor on the errors that boards report
     seed_tuned: float = 0.025  # sd over seeds, for methods that train the network
     seed_other: float = 0.002
@@ -219,6 +221,7 @@ def covariance(sizes: Sizes, of: Sequence[tuple[PriorTask, Arm]], beside: Sequen
         + tuned * label * near * sizes.label**2
         + other * label * near * sizes.other_label**2
         + label * task * own
+        + np.outer(a.joint, b.joint) * sizes.joint**2 * task
         + a.same(b, "kind") * np.outer(a.new, b.new) * sizes.own_outputs**2 * (1 + task) / 2 * (name + label) / 2
     )
 
@@ -242,6 +245,7 @@ class _Table:
         self.loading = self.tuned * np.array([sizes.loadings.get(arm.label, 1.0) for arm in arms])
         self.lacking = self.tuned - self.loading
         self.own = np.array([own[arm.sort] for arm in arms])
+        self.joint = np.array([float(arm.name == JOINT) for arm in arms])
         new = {place.traits.kind: _is_new(place.traits.kind, sizes) for place, _ in points}
         self.new = self.tuned * np.array([float(new[place.traits.kind]) for place, _ in points])
 
