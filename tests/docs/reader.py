@@ -30,6 +30,7 @@ LESS = (  # what a test changes, so that a page takes seconds
     (r"--reference-sizes \S+", "--reference-sizes 10%"),
     (r"^graft curve (?!.*--methods)", "graft curve --methods tfidf_svm,linear_probe "),
     (r"^graft compare (?!.*--methods)(?=tasks/|sms\.csv|.*--backbone runs/)", f"graft compare --methods {FEW} "),
+    (r"^graft compare (?!.*--backbone)(.*(?:tasks/|sms\.csv|reviews\.csv))", r"graft compare --backbone tiny_text \1"),
     (r"--(budget \w+|steps \d+|tokens \d+|batch \d+|length \d+|short-length \d+|vocabulary \d+|no-transfer)", ""),
 )
 FEW_STEPS = ("--steps", "3", "--batch", "8", "--length", "32")
@@ -132,6 +133,7 @@ def cheaper(line: str) -> list[str]:
     if words[0] == "curve":
         words += ["--draws", "1"] if "--draws" not in words else []
         words += ["--sizes", "8/class,16/class"] if "--sizes" not in words else []
+        words += ["--backbone", "tiny_text"] if "--backbone" not in words else []
     few = ("--tokens", "2000") if "word_vectors" in line else FEW_STEPS
     return [*words, *few] if words[0] == "pretrain" else words
 
@@ -139,7 +141,9 @@ def cheaper(line: str) -> list[str]:
 def cheaper_python(text: str) -> str:
     """Python of a page, with fewer seeds, draws, epochs and steps."""
     text = re.sub(r"(seeds|draws)=\d+", r"\1=1", text)
+    text = re.sub(r'sizes="[^"]*"', 'sizes="8/class,16/class", backbone="tiny_text"', text)
     text = re.sub(r"(steps, epochs = .*), \d+$", r"\1, 1", text, flags=re.MULTILINE)
+    text = re.sub(r"(gw\.compare_tasks\(.*)\)$", r'\1, epochs=1, backbone="tiny_text")', text, flags=re.MULTILINE)
     few = "tokens=2000" if "word_vectors" in text else 'steps=3, recipe={"batch": 8, "length": 32}'
     text = re.sub(r'budget="\w+"(, recipe=\{.*?\})?', few, text)
     text = re.sub(r"(gw\.(?:train|compare|stream)\(.*)\)$", r"\1, epochs=1)", text, flags=re.MULTILINE)
