@@ -56,7 +56,8 @@ class Reader:
         """Do everything that the page shows, from above."""
         for block in blocks(page):
             if block.saved_as:
-                Path(block.saved_as).write_text(block.text, encoding="utf-8")
+                text = cheaper_python(block.text) if block.saved_as.endswith(".py") else block.text
+                Path(block.saved_as).write_text(text, encoding="utf-8")
             elif block.language == "python":
                 exec(compile(cheaper_python(self.with_ids(block.text)), str(page), "exec"), self.names)
             elif block.language == "sh" and not self.without.search(block.text):
