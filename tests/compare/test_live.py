@@ -32,7 +32,6 @@ PLAN = (
     "Baselines in about 8 s; then runs for as long as one can change the choice: about 3 min, "
     "at most 60 runs in 50 min."
 )
-READING = "Reading the data\n"
 
 
 class Terminal(io.StringIO):
@@ -64,12 +63,11 @@ def standing(runs: dict[Arm, list[float]]) -> Standing:
     return made
 
 
-def test_piped_there_is_a_line_at_once_and_one_for_the_plan(clock: Callable[[float], None]) -> None:
+def test_piped_the_plan_is_one_line(clock: Callable[[float], None]) -> None:
     err, out = io.StringIO(), io.StringIO()
     with redirect_stderr(err), redirect_stdout(out), watching.watching() as watch:
-        assert err.getvalue() == READING
         watch.planned(OUTLOOK, False)
-    assert err.getvalue() == f"{READING}{PLAN}\n" and out.getvalue() == ""
+    assert err.getvalue() == PLAN + "\n" and out.getvalue() == ""
     assert watching.plan_line(OUTLOOK, True) == "60 runs, about 50 min."
 
 
@@ -103,7 +101,7 @@ def test_piped_a_long_run_is_no_silence(clock: Callable[[float], None]) -> None:
         clock(31)
         watch.goes_on("full seed 0", 31.0, 300.0)
         watch.goes_on("full seed 0", 32.0, 299.0)
-    assert err.getvalue() == f"{READING}31 s: no run has ended; about 5 min left\n"
+    assert err.getvalue() == "31 s: no run has ended; about 5 min left\n"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from graftwork.decision.standing import Standing
 
 SECONDS_BETWEEN_LINES = 30.0
-BEGINNING = "reading the data"
 
 
 @contextmanager
@@ -79,12 +78,11 @@ def _about(seconds: float) -> str:
 
 
 class _Lines:
-    """A listener that prints a line at once, one for the plan, then at most one every 30 seconds."""
+    """A listener that prints one line for the plan, then at most one every 30 seconds."""
 
     def __init__(self) -> None:
         self._said = time.monotonic()
         self._best = "no run has ended"
-        click.echo(f"{BEGINNING[0].upper()}{BEGINNING[1:]}", err=True)
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         """Print the plan."""
@@ -112,7 +110,7 @@ class _Filling:
     def __init__(self, show: Callable[[RenderableType], None]):
         self.show = show
         self._above: list[Text | Table] = []
-        self._show(BEGINNING)
+        self._show("reading the data")
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         """Show the plan."""
