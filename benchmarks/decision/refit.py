@@ -38,11 +38,11 @@ SMALL = HERE / "results" / "small.json"
 WIDTH = 1.0  # sd of the logarithm of a size around its start value
 FIXED = (
     "alike_backbone", "alike_kind", "paired", "other_label", "seed_tuned", "seed_other", "task_label", "own_outputs",
-    "joint", "kinds",
+    "task_joint", "kinds",
 )  # fmt: skip
 # Not fitted: the first four, because too few boards inform them; the next two, because runs measure them directly;
 # `task_label`, because the likelihood makes it nearly 0, and choices then lose more (docs/log.md); `own_outputs` and
-# `joint`, as no board informs them (of the latter there are four measured differences in docs/log.md).
+# `task_joint`, as no board informs them (of the latter there are four measured differences in docs/log.md).
 LOADED = ("top_layers:k=1", "top_layers", "top_layers:k=3", "top_layers:k=5", "lora", "bitfit", "adapter", "full")
 
 

@@ -143,6 +143,7 @@ def theirs(setting: Setting, rate: float, seed: int, folder: Path) -> dict[str, 
     trainer.args.predict_with_generate = False
     loss = trainer.evaluate(data["validation"])["eval_loss"]  # type: ignore[arg-type]
     trainer.args.predict_with_generate = True
+    trainer.args.train_sampling_strategy = "sequential"  # "group_by_length" would reorder the rows of test too
     written = trainer.predict(data["test"], num_beams=1).predictions  # type: ignore[arg-type]
     texts = tokenizer.batch_decode(np.where(written < 0, tokenizer.pad_token_id, written), skip_special_tokens=True)
     references, found = np.empty(len(texts), dtype=object), np.empty(len(texts), dtype=object)

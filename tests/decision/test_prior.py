@@ -76,8 +76,8 @@ def test_reading_pairs_together_may_gain_or_lose_more_than_methods_differ_by() -
         belief = Prior(sizes, Experience(tuple(known))).belief(TRAITS, arms, {PROBE: 0.8})
         return belief.difference(arms.index(FULL), arms.index(other))[1] / spread_of(0.8, 0.0)
 
-    assert deviation(boards, joint) > sizes.joint > 2 * deviation(boards, SHALLOW)
-    assert deviation(told, joint) > sizes.joint
+    assert deviation(boards, joint) > sizes.task_joint > 2 * deviation(boards, SHALLOW)
+    assert deviation(told, joint) > sizes.task_joint
 
 
 def test_gains_shrink_where_scores_are_near_their_end() -> None:

@@ -101,6 +101,7 @@ class Sizes:
     task_depth: float = 1.0  # effect on one task of a `loading` other than 1
     task_name: float = 0.01  # effect of a name on one task, for methods that train the network
     task_label: float = 0.01  # effect of a label on one task, for methods that train the network
+    task_joint: float = 0.06  # the same, for `JOINT`, which may gain or lose more than the others
     task_frozen: float = 0.04  # effect of a label on one task, for methods with an unchanged backbone
     task_simple: float = 0.18  # the same, for methods without a backbone
     task_floor: float = 1.3  # the same, for the majority class
@@ -110,7 +111,6 @@ class Sizes:
     kinds: tuple[str, ...] = ()  # kinds of the boards that the sizes were fitted on
     own_outputs: float = 0.2  # one more term of methods that train the network, in an `OwnOutputs` kind not in `kinds`:
     # half of its variance is shared by the tasks of the kind, and half by the settings of a name
-    joint: float = 0.06  # effect on one task of reading both texts of a pair together, where others read each alone
     error: float = 1.0  # factor on the errors that boards report
     seed_tuned: float = 0.025  # sd over seeds, for methods that train the network
     seed_other: float = 0.002
@@ -221,7 +221,6 @@ def covariance(sizes: Sizes, of: Sequence[tuple[PriorTask, Arm]], beside: Sequen
         + tuned * label * near * sizes.label**2
         + other * label * near * sizes.other_label**2
         + label * task * own
-        + np.outer(a.joint, b.joint) * sizes.joint**2 * task
         + a.same(b, "kind") * np.outer(a.new, b.new) * sizes.own_outputs**2 * (1 + task) / 2 * (name + label) / 2
     )
 
@@ -244,8 +243,7 @@ class _Table:
         self.tuned = np.array([float(arm.sort == TUNED) for arm in arms])
         self.loading = self.tuned * np.array([sizes.loadings.get(arm.label, 1.0) for arm in arms])
         self.lacking = self.tuned - self.loading
-        self.own = np.array([own[arm.sort] for arm in arms])
-        self.joint = np.array([float(arm.name == JOINT) for arm in arms])
+        self.own = np.array([sizes.task_joint if arm.name == JOINT else own[arm.sort] for arm in arms])
         new = {place.traits.kind: _is_new(place.traits.kind, sizes) for place, _ in points}
         self.new = self.tuned * np.array([float(new[place.traits.kind]) for place, _ in points])
 
