@@ -17,7 +17,12 @@ SETS = (
     "cr", "mr", "sst2", "sst5", "trec50", "clinc150", "ag_news", "tweet_stance_atheism", "sick_nli", "rte", "snli",
     "debian_sections",
 )  # fmt: skip
-FILES = {"debian_sections": ("en_train", "en_dev", "en_test"), "snli": ("dev", "", "test")}  # else train, dev, test
+FILES = {  # where they are not train, dev, test
+    "debian_sections": ("en_train", "en_dev", "en_test"),
+    "snli": ("dev", "", "test"),
+    "mnli_sample": ("dev_matched", "", "dev_mismatched"),
+    "qnli": ("dev", "", ""),
+}
 VALIDATION_ROWS = 1000  # at most, and at most a quarter of the rows allowed for train
 
 Row = dict[str, str]

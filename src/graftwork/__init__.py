@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graftwork.compare.curve import curve
     from graftwork.compare.leaderboard import compare
     from graftwork.core.own_metric import register_metric
+    from graftwork.core.progress import silent
     from graftwork.core.run import RunResult
     from graftwork.core.task import Task
     from graftwork.doctor.examine import doctor
@@ -68,6 +69,7 @@ __all__ = [
     "register_metric",
     "score",
     "shift",
+    "silent",
     "stream",
     "train",
     "wrap_backbone",
@@ -97,6 +99,7 @@ _HOMES = {
     "register_metric": "graftwork.core.own_metric",
     "score": "graftwork.evaluate.score",
     "shift": "graftwork.evaluate.domain_shift",
+    "silent": "graftwork.core.progress",
     "stream": "graftwork.bank.stream",
     "train": "graftwork.run.train",
     "wrap_backbone": "graftwork.pretrained.wrap_backbone",

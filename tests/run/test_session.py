@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 import torch
 
+from graftwork.compare.workers import RunOrder
 from graftwork.core.configured_methods import parse_method
 from graftwork.core.task import Task
 from graftwork.machine import environment, faster_precision
 from graftwork.run.session import Session, open_session, with_backbone
 from graftwork.run.sessions import Sessions
 from graftwork.run.settings import RunSettings
-from graftwork.run.worker import Opening
+from graftwork.run.worker import Opening, ordered
+from graftwork.testing.tiny_writers import write_seq2seq
 
 Opened = Callable[..., Session]
 
@@ -69,3 +71,21 @@ def test_a_backbone_that_is_opened_later_is_measured_for(opened: Opened, found: 
     assert there.opened_by is not None and there.opened_by.setup.precision == "fp32"
     module: Any = there.backbone
     assert next(iter(module.module.parameters())).dtype == torch.float32
+
+
+def test_a_method_has_the_rate_that_suits_the_backbone_unless_one_is_given(tmp_path: Path) -> None:
+    rows = [f"the house has {n} doors,{n} doors" for n in range(30)]
+    (tmp_path / "texts.csv").write_text("\n".join(["source,target", *rows]), encoding="utf-8")
+    task = Task.from_file(tmp_path / "texts.csv", kind="generation")
+    backbone = f"hf:{write_seq2seq(tmp_path / 't5', 't5')}"
+    methods = [parse_method(words) for words in ("full", "full:learning_rate=2e-4", "average:by=full", "adapter")]
+    session = open_session(task, methods, RunSettings(backbone, runs=str(tmp_path / "runs"), precision="fp32"))
+    full, given, average, adapter = methods
+    recipe = RunSettings().recipe
+    assert session.learning_rate(full) == session.spec(full, recipe, 0).recipe["learning_rate"] == 1e-3
+    assert session.learning_rate(given) == 2e-4 and session.spec(given, recipe, 0).recipe["learning_rate"] is None
+    assert session.learning_rate(average) == 1e-3 and session.learning_rate(adapter) == 2e-3
+    assert session.spec(full, replace(recipe, learning_rate=0.5), 0).recipe["learning_rate"] == 0.5
+    for item in methods:  # a worker runs what was ordered, also where a default is given explicitly
+        order = json.loads(json.dumps(RunOrder(item.label, item, recipe, 0, "").line()))
+        assert session.spec(ordered(order), recipe, 0) == session.spec(item, recipe, 0)

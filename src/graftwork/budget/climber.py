@@ -203,7 +203,8 @@ class Climber:
         kept = self.chosen()
         best = kept.arm if kept else self.standing.choice(self.tie).chosen
         item = self.first[best].method
-        own = item.config.get("learning_rate") if best.sort == TUNED and "learning_rate" not in item.given else None
+        searched = best.sort == TUNED and "learning_rate" in item.config and "learning_rate" not in item.given
+        own = self.session.learning_rate(item) if searched else None
         settings = {key: value for key, value in item.config.items() if key not in ("name", "version")}
         rates = [factor * own for factor in OTHER_RATES] if own else []
         others = [configured(item.config["name"], {**settings, "learning_rate": rate}) for rate in rates]
@@ -310,7 +311,7 @@ class Climber:
                     check()
                     self._report(rung, text)
 
-                search = search_record(rung, self.rungs)
+                search = search_record(rung, self.rungs, self.session.learning_rate)
                 rung.result, rung.reused = execute(
                     self.session, rung.method, self._recipe(rung), rung.seed, report, search
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from graftwork.budget.forecast import Forecast
@@ -53,13 +53,15 @@ def kept_gain(part: float) -> float:
     return float(1 - (1 - part) ** DIMINISHING)
 
 
-def search_record(rung: Rung, rungs: Sequence[Rung]) -> SearchRecord:
+def search_record(
+    rung: Rung, rungs: Sequence[Rung], rate_of: Callable[[ConfiguredMethod], float | None]
+) -> SearchRecord:
     """Return the receipt's record of the learning rates tried before; `NOTHING_TRIED` if the rate was not searched."""
     method = rung.averages or rung.method
-    name, rate = method.config["name"], method.config.get("learning_rate")
+    name, rate = method.config["name"], rate_of(method)
     before = [other for other in rungs if other.result and other.method.config["name"] == name]
-    others = [other for other in before if other.method.config.get("learning_rate") != rate]
+    others = [other for other in before if rate_of(other.method) != rate]
     if rate is None or "learning_rate" not in method.given or not others:
         return NOTHING_TRIED
-    rates = dict.fromkeys([*(other.method.config["learning_rate"] for other in others), rate])
+    rates = dict.fromkeys([*(rate_of(other.method) for other in others), rate])
     return SearchRecord({"learning_rate": list(rates)}, tuple(other.result.id for other in others if other.result))

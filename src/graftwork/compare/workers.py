@@ -67,9 +67,15 @@ class RunOrder:
 
     def line(self) -> dict[str, Any]:
         """Return the order as JSON, for a worker."""
-        asked = {"method": dict(self.item.config), "recipe": asdict(self.recipe), "seed": self.seed}
-        asked |= {"search": asdict(self.search), "session": self.session}
-        asked |= {"draw": self.drawn.report["draw"] if self.drawn else None}
+        asked = {
+            "method": dict(self.item.config),
+            "given": sorted(self.item.given),
+            "recipe": asdict(self.recipe),
+            "seed": self.seed,
+            "search": asdict(self.search),
+            "session": self.session,
+            "draw": self.drawn.report["draw"] if self.drawn else None,
+        }
         return asked | ({"refused": self.refused[0]} if self.refused else {})
 
 

@@ -282,6 +282,20 @@ def learns_like(backbone: Backbone) -> Mapping[str, str]:
 
 
 @runtime_checkable
+class OwnRates(Protocol):
+    """A backbone on which the default learning rate of some methods does not suit."""
+
+    @property
+    def default_rates(self) -> Mapping[str, float]:
+        """Name of such a method -> its default learning rate on this backbone. Empty if there is none."""
+
+
+def default_rates(backbone: Backbone) -> Mapping[str, float]:
+    """Return the `default_rates` of a backbone that implements `OwnRates`, else an empty mapping."""
+    return backbone.default_rates if isinstance(backbone, OwnRates) else {}
+
+
+@runtime_checkable
 class StopsEarly(Protocol):
     """A backbone that can stop at the highest block whose states are needed."""
 

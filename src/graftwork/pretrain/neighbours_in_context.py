@@ -21,6 +21,7 @@ from graftwork.train.answer import states_up_to
 
 SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 WORDS_AT_ONCE = 2048  # per forward pass, about
+WORDS_SORTED = 32 * WORDS_AT_ONCE  # sentences of about as many words are sorted by length, so that few are padded
 LONGEST = 100  # words of a sentence; longer ones are mostly lists and tables, and are left out
 
 Sentence = tuple[str, ...]
@@ -119,12 +120,19 @@ def _vectors(backbone: Backbone, batch: Sequence[Sentence], depth: int) -> Tenso
 
 
 def _batches(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    """Group sentences into batches of about `WORDS_AT_ONCE` words."""
-    batch: list[Sentence] = []
+    """Group sentences of near lengths into batches of about `WORDS_AT_ONCE` words."""
+    for gathered in _gathered(sentences, WORDS_SORTED):
+        yield from _gathered(sorted(gathered, key=len), WORDS_AT_ONCE)
+
+
+def _gathered(sentences: Iterable[Sentence], words: int) -> Iterator[list[Sentence]]:
+    """Group sentences, in order, into lists of at least `words` words; the last has what is left."""
+    batch, held = list[Sentence](), 0
     for sentence in sentences:
         batch.append(sentence)
-        if sum(map(len, batch)) >= WORDS_AT_ONCE:
+        held += len(sentence)
+        if held >= words:
             yield batch
-            batch = []
+            batch, held = [], 0
     if batch:
         yield batch

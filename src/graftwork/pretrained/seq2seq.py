@@ -46,6 +46,7 @@ class Seq2SeqLayout:
     writing: Layout  # of the decoder's self-attention and feed-forward layers
     crossing: Layout  # of the decoder's cross-attention, which has the roles of attention too
     learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`
+    default_rates: Mapping[str, float] = field(default_factory=dict)  # as `OwnRates.default_rates`
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,10 @@ class TokenStreamer:
 
 @dataclass
 class Seq2SeqBackbone:
-    """Implements `Backbone`, `PlacesParts` and `TextWriter`. It searches with transformers' own `generate`."""
+    """Implements `Backbone`, `PlacesParts`, `OwnRates` and `TextWriter`.
+
+    It searches with transformers' own `generate`.
+    """
 
     card: BackboneCard
     module: PreTrainedModel  # with its language-model head
@@ -120,6 +124,7 @@ class Seq2SeqBackbone:
 
     def __post_init__(self) -> None:
         self.learns_like = {path: like for path, like in self.layout.learns_like.items() if _has(self.module, path)}
+        self.default_rates = self.layout.default_rates
 
     @property
     def rows_apart(self) -> bool:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.config import Prices
-from graftwork.core.backbone import Augments, Backbone, learns_like
+from graftwork.core.backbone import Augments, Backbone, default_rates, learns_like
 from graftwork.core.configured_methods import ConfiguredMethod, configured_from
 from graftwork.core.kind import WritesTexts
 from graftwork.core.meter import Phase, Stopwatch
-from graftwork.core.method import CutsWords, Decays, TrainsToWrite
+from graftwork.core.method import CutsWords, Decays, HasRate, TrainsToWrite
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe, RunSpec
 from graftwork.core.task import FILES, Dataset, Task, texts_of
@@ -34,7 +34,7 @@ from graftwork.train.memo import MemoEntry
 from graftwork.train.recipe import OF_TEXTS, resolve
 from graftwork.train.seeds import held_of
 from graftwork.train.stages import schedule_of
-from graftwork.train.wrapper_method import beginning, drawn_by, innermost, takes_a_recipe
+from graftwork.train.wrapper_method import beginning, drawn_by, innermost, innermost_settings, takes_a_recipe
 from graftwork.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -103,7 +103,19 @@ class Session:
         )
         begun |= {"head_start": False} if writes else {}
         resolved = resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
+        if recipe.learning_rate is None:
+            resolved["learning_rate"] = self._own_rate(method)
         return {**resolved, **(OF_TEXTS if writes else {})}
+
+    def learning_rate(self, method: ConfiguredMethod) -> float | None:
+        """Return the rate that a run of `method` has unless its recipe states one; None for a method without a rate."""
+        below = innermost(method.method)
+        return self._own_rate(method) or (below.learning_rate if isinstance(below, HasRate) else None)
+
+    def _own_rate(self, method: ConfiguredMethod) -> float | None:
+        """Return the backbone's own default rate of a method; None if the method's default or given rate is used."""
+        name, given = innermost_settings(method)
+        return None if self.backbone is None or "learning_rate" in given else default_rates(self.backbone).get(name)
 
     def _rates(self, method: ConfiguredMethod) -> dict[str, Any]:
         """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.

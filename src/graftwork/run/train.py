@@ -81,7 +81,7 @@ def train(
 ) -> Run:
     """Train `method` once on `task`, a `Task` or what `Task.from_data` takes; a run already in `runs` is reused, also
     one with fewer threads. `learning_rate` None is the method's default. `progress` is called with the fraction done
-    and a text; None shows a bar in a notebook or on a terminal, `silent` nothing.
+    and a text; None shows a bar in a notebook or on a terminal, `gw.silent` nothing.
 
     Raises `GraftworkError` for bad data or settings, and for a run that failed (its receipt is kept).
     """

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graftwork.core.configured_methods import configured_from
+from graftwork.core.configured_methods import ConfiguredMethod, configured_from
 from graftwork.core.progress import Progress
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
@@ -95,12 +95,17 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     for line in lines:
         order = json.loads(line)
         session = opening.session_of(order, sessions)
-        item, recipe, seed = configured_from(order["method"]), Recipe(**order["recipe"]), order["seed"]
+        item, recipe, seed = ordered(order), Recipe(**order["recipe"]), order["seed"]
         run = session.spec(item, recipe, seed).id
         if "refused" in order:
             session.store.refuse(run, order["refused"])
         done = execute_if_free(session, item, recipe, seed, _signs(say), SearchRecord.read(order.get("search", {})))
         say({"held": session.store.refused(run)} if done is None else {"done": done[0].id, "known": done[1]})
+
+
+def ordered(order: Line) -> ConfiguredMethod:
+    """Return the method of an order."""
+    return replace(configured_from(order["method"]), given=frozenset(order.get("given", ())))
 
 
 def _signs(say: Callable[[Line], None]) -> Progress:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
+from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.example import Example
 from graftwork.core.method import (
     Draws,
@@ -63,6 +64,14 @@ def method_by(words: str) -> Method:
 def innermost(method: Method) -> Method:
     """Return the wrapped method, or the method itself if it wraps none."""
     return method_by(method.by) if isinstance(method, Over) else method
+
+
+def innermost_settings(item: ConfiguredMethod) -> tuple[str, frozenset[str]]:
+    """Return the name of the innermost method, and its hyper-parameters that are given explicitly."""
+    if isinstance(item.method, Over):
+        name, settings = chosen_settings(item.method.by, methods)
+        return name, frozenset(settings)
+    return item.config["name"], item.given
 
 
 def takes_a_recipe(method: Method) -> bool:
