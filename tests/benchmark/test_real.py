@@ -38,7 +38,7 @@ def test_glue_from_real_rows(shared: Path, official: Callable[..., Path], tmp_pa
         else:
             whole = rows(files.get("train", files["dev"]), name)
             dev = rows(files["dev"], name) if "train" in files else whole[2000:]
-            parts = {"train": whole if "train" in files else whole[:2000], "dev": dev, "test": dev[:50]}
+            parts = {"train": whole if "train" in files else whole[:2000], "dev": dev[:400], "test": dev[:50]}
         folder = official(name, **parts)
     done = benchmark("glue", folder, methods=["linear_probe"], seeds=1, limit=200, backbone="minilm",
                      out=tmp_path / "out", runs=tmp_path / "runs")  # fmt: skip

@@ -25,7 +25,6 @@ def _of_t5() -> tuple[Layout, Seq2SeqLayout]:
         writing=Layout("block.*", "embed_tokens", maps),
         crossing=Layout("block.*", "embed_tokens", across),
         learns_like={f"encoder.{table}": "shared", f"decoder.{table}": "shared"},  # shared by all blocks
-        default_rates={"full": 1e-3, "lora": 1e-2, "top_layers": 1.5e-3},  # five times the usual ones (docs/log.md)
     )
 
 

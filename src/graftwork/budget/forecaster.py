@@ -370,11 +370,12 @@ class Forecaster:
         stored = sum(tensor.nbytes for tensor in fitted.delta().values())
         speeding = max(one, min(answer_speed.REPEATS * one, answer_speed.SECONDS_AT_MOST))
         speeding += (answer_speed.WARM_UPS + 1) * one
+        speeding += sum(seconds for _, seconds in answer_speed.timed_counts(tested, lambda count: count * per_row))
         return {
             "evaluation": evaluation,
             "saving": self.receipt_seconds
             + FILES * per_file
             + stored * per_byte
             + min(SELF_TEST_EXAMPLES, tested) * per_row,
-            "speed": speeding + min(answer_speed.MANY, tested) * per_row,
+            "speed": speeding,
         }

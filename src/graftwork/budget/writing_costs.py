@@ -116,9 +116,11 @@ class WritingCosts:
 
     def of_run(self, speed: WritingSpeed) -> float:
         """Return the seconds of all writing in a run: validation, test, self-test and speed measurement."""
-        written = (("validation", None), ("test", None), ("test", answer_speed.MANY), ("test", SELF_TEST_EXAMPLES))
-        ones = answer_speed.WARM_UPS + 2
-        return sum(self.seconds(speed, *part) for part in written) + ones * self.of_one(speed)
+        written = (("validation", None), ("test", None), ("test", SELF_TEST_EXAMPLES))
+        whole = sum(self.seconds(speed, *part) for part in written) + (answer_speed.WARM_UPS + 2) * self.of_one(speed)
+        rows = len(self.lengths.encoded["test"].lengths)
+        timed = answer_speed.timed_counts(rows, lambda count: self.seconds(speed, "test", count))
+        return whole + sum(seconds for _, seconds in timed)
 
     @cached_property
     def untrained(self) -> WritingSpeed:

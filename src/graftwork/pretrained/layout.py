@@ -34,6 +34,7 @@ class Layout:
     learns_like: Mapping[str, str] = field(
         default_factory=dict
     )  # as `PlacesParts.learns_like`, for optional modules; the value of `blocks` means the highest block
+    default_rates: Mapping[str, float] = field(default_factory=dict)  # as `OwnRates.default_rates`
 
     def first_position(self, pad: int) -> int:
         """Return the position of the first token, where `pad` is the padding token's id."""
@@ -97,6 +98,7 @@ T5 = Layout(
     skipped=("encoder.embed_tokens",),
     pooling="mean",  # no token stands for the whole text
     learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
+    default_rates={"full": 1e-3, "lora": 1e-2, "top_layers": 1.5e-3},  # five times the usual ones (docs/log.md)
 )
 MBART = Layout(
     "layers.*",

@@ -22,7 +22,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutput
 
-from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs
+from graftwork.core.backbone import BackboneCard, Encoded, Features, Inputs, default_rates
 from graftwork.core.example import Example
 from graftwork.core.writing import NOTHING, Instruction, TellTokens, TextSearch, WrittenTokens
 from graftwork.nn.token_chances import token_chances
@@ -46,7 +46,6 @@ class Seq2SeqLayout:
     writing: Layout  # of the decoder's self-attention and feed-forward layers
     crossing: Layout  # of the decoder's cross-attention, which has the roles of attention too
     learns_like: Mapping[str, str] = field(default_factory=dict)  # as `PlacesParts.learns_like`
-    default_rates: Mapping[str, float] = field(default_factory=dict)  # as `OwnRates.default_rates`
 
 
 @dataclass(frozen=True)
@@ -124,12 +123,16 @@ class Seq2SeqBackbone:
 
     def __post_init__(self) -> None:
         self.learns_like = {path: like for path, like in self.layout.learns_like.items() if _has(self.module, path)}
-        self.default_rates = self.layout.default_rates
 
     @property
     def rows_apart(self) -> bool:
         """False: the decoder's states have another length, and a search has several rows for a sequence."""
         return False
+
+    @property
+    def default_rates(self) -> Mapping[str, float]:
+        """The default learning rates of methods that its encoder has too, by name."""
+        return default_rates(self.reading)
 
     def instructed(self, given: Instruction) -> Seq2SeqBackbone:
         """Return the backbone with these languages and this prefix, over the same modules. Raises `ConfigError`."""

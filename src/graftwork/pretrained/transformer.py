@@ -30,7 +30,7 @@ RMS_NORMS = ("LayerNorm", "RMSNorm")  # endings of the names of transformers' cl
 
 @dataclass
 class TransformerBackbone:
-    """Implements `Backbone`, `PlacesParts` and `ContinuesTexts`.
+    """Implements `Backbone`, `PlacesParts`, `OwnRates` and `ContinuesTexts`.
 
     The tokenizer must truncate at `card.max_length` and not pad.
     """
@@ -60,6 +60,11 @@ class TransformerBackbone:
         }
         biased = [path for path, part in self.module.named_modules() if getattr(part, HAS_BIAS, False)]
         self._biased_path = biased[0] if len(biased) == 1 else None  # each block of UMT5 has its own
+
+    @property
+    def default_rates(self) -> Mapping[str, float]:
+        """The default learning rates of methods on networks of this layout, by name."""
+        return self.layout.default_rates
 
     @property
     def rows_apart(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from graftwork.core.example import Example, Input
@@ -12,7 +12,8 @@ from graftwork.core.media import Media
 from graftwork.core.method import Fitted
 
 WARM_UPS, REPEATS, SECONDS_AT_MOST = 3, 30, 0.5
-MANY = 256  # examples for the throughput, fewer if the split has fewer
+SOME, MANY = 32, 256  # examples for the throughput, fewer if the split has fewer: `MANY` unless `SOME` take longer than
+ENOUGH = 1.0  # seconds
 
 
 def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]:
@@ -27,15 +28,27 @@ def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]
         began = time.perf_counter()
         fitted.logits(one)
         seconds.append(time.perf_counter() - began)
-    many = examples[:MANY]
-    began = time.perf_counter()
-    fitted.logits(many)
+
+    def taken(count: int) -> float:
+        began = time.perf_counter()
+        fitted.logits(examples[:count])
+        return time.perf_counter() - began
+
+    *_, (count, took) = timed_counts(len(examples), taken)
     return {
         "predict_flops": flops,
         "predict_flops_grade": grade,
         "predict_latency_seconds": statistics.median(seconds),
-        "predict_per_second": len(many) / (time.perf_counter() - began),
+        "predict_per_second": count / took,
     }
+
+
+def timed_counts(rows: int, taken: Callable[[int], float]) -> Iterator[tuple[int, float]]:
+    """Yield each number of rows that is answered for the throughput, and its seconds, which `taken` returns."""
+    for count in dict.fromkeys(min(many, rows) for many in (SOME, MANY)):
+        yield count, (seconds := taken(count))
+        if seconds > ENOUGH:
+            return
 
 
 def _length(given: Input | Media) -> int:
