@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from graftwork.io.files import safe_load
 from graftwork.methods.average import Average
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
+from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.run.earlier_training import began_alike
@@ -97,6 +99,33 @@ def test_runs_that_write_texts_are_averaged_too(tmp_path: Path, monkeypatch: pyt
     found = execute(session, average, RECIPE, 0, silent)[0]
     again = safe_load(session.store.root / found.id / "module" / "delta.safetensors", mapped=False)
     assert found.status == "ok" and all(torch.equal(again[name], tensors[name]) for name in tensors)
+
+
+def test_runs_on_pairs_read_together_are_averaged(
+    open_tiny: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cross_encoder` reads them so; its runs start alike where those of the method below do."""
+    session = open_tiny(pair=True)
+    tiny: Any = session.backbone
+    apart = replace(session, backbone=replace(tiny, card=replace(tiny.card, towers=2)))
+    average, below = parse_method("average:runs=2:by=cross_encoder:by=full"), parse_method("cross_encoder:by=full")
+    assert average.method.unfit(apart.dataset.task, apart.backbone.card) == ""
+    runs = [execute(apart, below, RECIPE, seed, silent)[0] for seed in (0, 1)]
+    assert all(began_alike(apart, below.method, run) for run in runs)
+    assert not began_alike(apart, parse_method("cross_encoder:by=lora").method, runs[0])
+    forecaster = Forecaster(apart, RECIPE, 0)
+    assert forecaster.operations(average) == 2 * forecaster.operations(below)
+    monkeypatch.setattr(Full, "fit", refused)
+    found = execute(apart, average, RECIPE, 0, silent)[0]
+    assert found.status == "ok" and found.facts["averaged"] == 2
+    one, two, mean = (
+        safe_load(apart.store.root / run.id / "module" / "delta.safetensors", mapped=False) for run in (*runs, found)
+    )
+    for name, tensor in mean.items():
+        assert torch.allclose(tensor.double(), (one[name].double() + two[name].double()) / 2, atol=1e-7)
+    module = TaskModule.load(apart.store.root / found.id / "module", backbone=apart.backbone)
+    texts = [example.inputs for example in apart.dataset.test.examples]
+    assert len(module.predict([[inputs["text_a"], inputs["text_b"]] for inputs in texts])) == len(texts)
 
 
 def test_what_it_does_not_fit() -> None:

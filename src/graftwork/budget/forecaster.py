@@ -49,7 +49,7 @@ from graftwork.train.probe import Probe
 from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive
 from graftwork.train.text_loop import FittedWriter
-from graftwork.train.wrapper_method import OtherReading, innermost, trainings
+from graftwork.train.wrapper_method import OtherReading, innermost, method_by, trainings
 
 SHARE = 0.015  # share of a run's steps that are timed
 MANY_STEPS = 600  # runs with at least this many steps are timed at three lengths, others at two
@@ -86,6 +86,8 @@ class Forecaster:
             return 0.0
         if isinstance(method.method, OtherReading):
             return self._other(method).operations(parse_method(cast(Over, method.method).by))
+        if isinstance(method.method, Over) and isinstance(method_by(method.method.by), OtherReading):
+            return trainings(method.method) * self.operations(parse_method(method.method.by))
         if self.session.frozen is not None and self.planned:  # the probe and the costliest method share one pass
             self.session.frozen.keeps, self.planned = self.first_start(self.planned), ()
         encoded = self.lengths.encoded["train"]

@@ -20,7 +20,16 @@ from graftwork.core.task import Task
 from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.registry import methods
 from graftwork.train.seeds import derive
-from graftwork.train.wrapper_method import OWN_VERSION, known_by, method_by, takes_a_recipe, unfit_over, version_over
+from graftwork.train.wrapper_method import (
+    OWN_VERSION,
+    OtherReading,
+    innermost,
+    known_by,
+    method_by,
+    takes_a_recipe,
+    unfit_over,
+    version_over,
+)
 
 
 @methods.register("average")
@@ -53,7 +62,8 @@ class Average:
         if self.runs < 2:
             return f"runs must be 2 or more, not {self.runs}"
         below = method_by(self.by)
-        if not (isinstance(below, NetworkMethod) and takes_a_recipe(below)):
+        trained = innermost(below) if isinstance(below, OtherReading) else below
+        if not (isinstance(trained, NetworkMethod) and takes_a_recipe(trained)):
             return unfit_over(self.by) or f"{self.by} is not trained in steps, so each of its runs is the same"
         return unfit(below, task, card)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import OfChoices
-from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, SameStart, Setting, Workbench
 from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
@@ -37,6 +37,12 @@ class CrossEncoder:
     def VERSION(self) -> int:
         """A version that changes with that of `by`."""
         return version_over(self.by)
+
+    @property
+    def SAME_START(self) -> bool:
+        """Whether the runs of `by` start from the same weights for every seed."""
+        below = method_by(self.by)
+        return isinstance(below, SameStart) and below.SAME_START
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task has pairs, the backbone encodes their texts separately, and `by` fits."""

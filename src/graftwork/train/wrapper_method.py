@@ -62,16 +62,19 @@ def method_by(words: str) -> Method:
 
 
 def innermost(method: Method) -> Method:
-    """Return the wrapped method, or the method itself if it wraps none."""
-    return method_by(method.by) if isinstance(method, Over) else method
+    """Return the method below all wrapping ones, or the method itself if it wraps none."""
+    while isinstance(method, Over):
+        method = method_by(method.by)
+    return method
 
 
 def innermost_settings(item: ConfiguredMethod) -> tuple[str, frozenset[str]]:
     """Return the name of the innermost method, and its hyper-parameters that are given explicitly."""
-    if isinstance(item.method, Over):
-        name, settings = chosen_settings(item.method.by, methods)
-        return name, frozenset(settings)
-    return item.config["name"], item.given
+    method, name, given = item.method, item.config["name"], item.given
+    while isinstance(method, Over):
+        name, settings = chosen_settings(method.by, methods)
+        method, given = method_by(method.by), frozenset(settings)
+    return name, given
 
 
 def takes_a_recipe(method: Method) -> bool:
