@@ -85,7 +85,7 @@ def quick() -> Iterator[None]:
 
     built = functools.cache(TinyText.open)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("WARM_UPS", 1), ("REPEATS", 2), ("MANY", 8)):
+        for name, value in (("WARM_UPS", 1), ("REPEATS", 2), ("SOME", 8), ("MANY", 8)):
             patch.setattr(answer_speed, name, value)
         patch.setattr(os, "fsync", lambda handle: None)
         patch.setattr(TinyText, "open", lambda self, source, **how: built(self, source, **how).copy())
