@@ -100,6 +100,8 @@ def ours(setting: Setting, method: str, seed: int, folder: Path) -> dict[str, An
         cache=folder / "cache",
     )  # fmt: skip
     profile, facts = run.result.profile, run.result.facts
+    if "validation_by_epoch" not in facts:  # a baseline without a network
+        return {"scores": dict(run.result.scores), "validation_loss": None}
     seconds = sum(profile[phase] for phase in ("forward", "backward", "optimiser"))
     return {
         "scores": dict(run.result.scores),
@@ -188,6 +190,9 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     for system in dict.fromkeys(run["system"] for run in runs):
         own = [run for run in runs if run["system"] == system and (system != TRAINER or run["learning_rate"] == rate)]
         cells = [f"{100 * mean(run['scores'][name] for run in own):.1f}" for name in METRICS]
+        if own[0]["validation_loss"] is None:
+            lines.append(f"| {system} | {len(own)} | {' | '.join([*cells, '', '', ''])} |")
+            continue
         cells.append(f"{mean(run['validation_loss'] for run in own):.3f}")
         cells.append(f"{median(run['tokens'] / run['seconds'] for run in own):.0f}")
         ratios = [run["tokens"] / run["seconds"] / speed[run["seed"]] for run in own if run["seed"] in speed]
