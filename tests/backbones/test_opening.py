@@ -16,13 +16,18 @@ from torch import nn
 from transformers import AutoModel, AutoTokenizer
 from transformers.pytorch_utils import Conv1D
 
+from graftwork import Bank
 from graftwork.backbones import minilm
 from graftwork.backbones.tiny_text import tiny_tokenizer
 from graftwork.core.example import Example
+from graftwork.core.progress import silent
+from graftwork.core.writing import Instruction
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, StorageError, UnknownName
 from graftwork.nn.sites import site_size
 from graftwork.pretrained.model_folder import SENTENCE_TOWERS
 from graftwork.pretrained.open_backbone import lasting_name, open_backbone, require_kept
+from graftwork.run.train import train
+from graftwork.testing.tiny_writers import write_seq2seq
 
 TEXTS = ["A fine film.", "My card is lost; what shall I do about the payments that are still to come?", "no"]
 EXAMPLES = [Example(f"train/{i}", {"text": text}) for i, text in enumerate(TEXTS)]
@@ -48,6 +53,65 @@ def test_tiny_text_is_the_same_network_every_time() -> None:
     fresh = open_backbone("random:tiny_text", precision="fp32", seed=5)
     assert fresh.card.revision != one.card.revision
     assert not torch.allclose(fresh.features(inputs).pooled, one.features(inputs).pooled)
+
+
+def test_a_name_with_a_length_truncates_texts_there(folder: Path) -> None:
+    """It is another backbone, over the same weights: runs, caches and modules of the two never mix."""
+    whole, cut = (open_backbone(name, precision="fp32") for name in ("tiny_text", "tiny_text@12"))
+    assert (cut.card.id, cut.card.max_length) == ("tiny_text@12", 12) and cut.card.revision != whole.card.revision
+    assert cut.card.revision == open_backbone("tiny_text@12", precision="fp32").card.revision
+    long, short = Example("train/0", {"text": "a film " * 8}), Example("train/1", {"text": "a film"})
+    read, all_of_it = cut.encode([long, short]), whole.encode([long, short])
+    assert len(read.ids[0]) == 12 and read.cut == 1 and all_of_it.cut == 0 and len(all_of_it.ids[0]) > 12
+    assert read.ids[1] == all_of_it.ids[1]
+    assert torch.equal(cut.features(cut.collate(read, [1])).pooled, whole.features(whole.collate(read, [1])).pooled)
+    pair = cut.encode([Example("train/0", {"text_a": "a film " * 40, "text_b": "fine"})])
+    assert max(map(len, pair.ids)) <= 12
+    words = cut.encode([Example("train/0", {"words": ("good", "film") * 20})])
+    assert words.owned is not None and words.owned[0] > 1 and words.cut == 0, "words are read in windows"
+    named = open_backbone(f"hf:{folder}@12", precision="fp32")
+    assert named.card.max_length == 12 and lasting_name(named.card.id) == f"hf:{folder}@12"
+    folder.rename(other := folder.with_name("tiny@12"))
+    assert open_backbone(f"hf:{other}", precision="fp32").card.max_length > 12, "a folder of this name"
+
+
+def test_a_module_reads_as_many_tokens_as_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'good' if n % 2 else 'poor'} film {n} {'and so on ' * 9},{n % 2}" for n in range(60)]
+    Path("films.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    named = train("films.csv", method="linear_probe", backbone="tiny_text@12", precision="fp32", progress=silent)
+    whole = train("films.csv", method="linear_probe", backbone="tiny_text", precision="fp32", progress=silent)
+    assert named.result.id != whole.result.id
+    text = f"good film {'and so on ' * 9}"
+    assert named.module.backbone is not None and named.module.backbone.card.max_length == 12
+    assert (named.module.cut([text]), named.module.cut(["good film"])) == (1, 0)
+    assert named.module.predict([text]) == named.module.predict([text + " and so on"]), "what is cut changes nothing"
+    bank = Bank.create("all.bank")
+    bank.add(whole.module.folder)
+    with pytest.raises(IncompatibleModule, match="another backbone"):
+        bank.add(named.module.folder)
+
+
+def test_an_encoder_decoder_reads_so_many_tokens_too(tmp_path: Path) -> None:
+    backbone: Any = open_backbone(f"hf:{write_seq2seq(tmp_path / 't5', 't5')}@12", precision="fp32", writes=True)
+    long = [Example("train/0", {"text": "the house " * 40})]
+    assert backbone.encode(long).cut == 1 and len(backbone.encode(long).ids[0]) == 12
+    told = backbone.instructed(Instruction(source_prefix="say: "))
+    assert len(told.encode(long).ids[0]) == 12 and told.encode(long).ids != backbone.encode(long).ids
+    assert told.card.revision == backbone.card.revision and backbone.copy().card.max_length == 12
+    alone = open_backbone(backbone.card.id, precision="fp32")
+    assert alone.card.revision == backbone.reading.card.revision and alone.encode(long).ids == backbone.encode(long).ids
+
+
+def test_a_length_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    for name in ("tiny_text@4", "tiny_text@100000"):
+        with pytest.raises(ConfigError, match="does not take this length") as caught:
+            open_backbone(name, precision="fp32")
+        assert "tokens" in caught.value.got and caught.value.expected.startswith("8 to")
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("good 0.1 0.2\nfilm 0.3 0.4\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="takes no length"):
+        open_backbone(f"word_vectors:{vectors}@16", precision="fp32")
 
 
 def test_tiny_text_tells_texts_apart() -> None:

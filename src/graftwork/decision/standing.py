@@ -17,6 +17,7 @@ from graftwork.decision.next_run import LEAST_GAIN, as_if_finished, best_next
 from graftwork.decision.posterior import Posterior, RunScore, posterior
 from graftwork.decision.prior import Belief, Prior, landmark_of, spread_of
 from graftwork.decision.traits import Arm, Traits
+from graftwork.pretrained.open_backbone import whole_name
 from graftwork.run.score_interval import Evidence
 
 BUDGETS = 10.0  # a gain of `worth` is worth this multiple of a search's whole time: time is cheap
@@ -37,7 +38,7 @@ class Standing:
     @classmethod
     def on(cls, dataset: Dataset, backbone: Backbone | None, arms: Sequence[Arm] = ()) -> Standing:
         """Create the standing before any run on these rows, with a prior that excludes boards of the same rows."""
-        traits = Traits.of(dataset, backbone.card.id if backbone else None)
+        traits = Traits.of(dataset, whole_name(backbone.card.id) if backbone else None)
         return cls(arms, traits, len(dataset.validation.examples), Prior.load(dataset.digest))
 
     def admit(self, arm: Arm) -> None:

@@ -14,7 +14,7 @@ from graftwork.io.files import digest, file_digest, read_json, read_toml
 from graftwork.pretrain.objective import Objective, PretrainingRecipe
 from graftwork.pretrain.schedule import SCHEDULES
 from graftwork.pretrained.model_folder import reading_files, weight_files
-from graftwork.pretrained.open_backbone import backbone_folder
+from graftwork.pretrained.open_backbone import backbone_folder, whole_name
 from graftwork.registry import objectives
 
 MINILM = "minilm"
@@ -101,7 +101,7 @@ def recipe_of(default: PretrainingRecipe, changes: Mapping[str, Any]) -> Pretrai
 def folder_of(backbone: str) -> Path:
     """Return the folder of a backbone's files. Raises `ConfigError` for one without files."""
     folder = package_folder() if backbone == MINILM else backbone_folder(backbone)
-    if folder is None:
+    if folder is None or whole_name(backbone) != backbone:
         raise ConfigError(
             f"{backbone!r} can't be pre-trained further",
             expected="minilm, hf:FOLDER, hf:HUB/NAME or runs/<id> of a pre-training",

@@ -19,13 +19,15 @@ PRECISIONS = ("bf16", "fp32")
 FOLDER, FRESH = "hf:", "random:"
 HUB_PAGE = re.compile(r"https?://huggingface\.co/([^/]+(?:/[^/]+)?)")
 PRETRAINED = "backbone"  # subfolder of a pre-training run with its backbone
+LENGTH = re.compile(r"@(\d{1,9})$")  # at the end of a name: the number of tokens at which texts are truncated
 
 
 def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int = 0, writes: bool = False) -> Backbone:
     """Open `minilm`, `tiny_text`, `hf:<folder or hub name>`, or `random:` before any of these for fresh weights.
 
     The folder of a finished pre-training (`runs/<id>`) names its backbone, and `random:runs/<id>` its architecture
-    and tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json.
+    and tokenizer with fresh weights; `<family>:<source>` names the family for sources without a config.json. With
+    `@128` after any of these, texts are truncated at 128 tokens.
     `precision` ("bf16" or "fp32") is the precision of the frozen weights, `device` ("cpu" or "cuda") the device of them
     and of everything built on them; `seed` draws fresh weights. With `writes`, for tasks whose outputs are texts, an
     encoder-decoder is opened with its decoder and language-model head; other networks do not differ.
@@ -33,10 +35,21 @@ def open_backbone(name: str, *, precision: str, device: str = "cpu", seed: int =
     """
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
-    family, source = _family(name, writes)
+    whole = whole_name(name)
+    family, source = _family(whole, writes)
     opened = family.open(source, random_seed=seed if name.startswith(FRESH) else None, bf16=precision == "bf16")
     on_device(opened.module, device)
-    return opened
+    if whole == name:
+        return opened
+    from graftwork.pretrained.reading_length import at_length
+
+    return at_length(opened, int(name.rpartition("@")[2]), name)
+
+
+def whole_name(name: str) -> str:
+    """Return a backbone's name without a length: `minilm` of `minilm@128`. A path that exists is left as it is."""
+    path = Path(name.removeprefix(FRESH).rpartition(":")[2]).expanduser()
+    return name if path.exists() else LENGTH.sub("", name)
 
 
 def opened_like(backbone: Backbone, name: str, *, seed: int = 0, writes: bool = False) -> Backbone:
@@ -47,14 +60,19 @@ def opened_like(backbone: Backbone, name: str, *, seed: int = 0, writes: bool = 
 
 def can_write(name: str) -> bool:
     """Return whether the backbone of this name writes texts if opened with `writes`."""
-    return isinstance(_family(name, writes=True)[0], WritingFamily)
+    return isinstance(_family(whole_name(name), writes=True)[0], WritingFamily)
 
 
 def backbone_names() -> list[str]:
     """Return the valid names: single networks, and the forms that take a folder or another backbone."""
     single = _single()
     named = [part for part in backbones.names() if part not in single and not part.startswith("hf_")]
-    forms = [f"{FOLDER}<folder or hub name>", f"{FRESH}<backbone>", "runs/<id of a pre-training>"]
+    forms = [
+        f"{FOLDER}<folder or hub name>",
+        f"{FRESH}<backbone>",
+        "runs/<id of a pre-training>",
+        "<backbone>@<tokens>",
+    ]
     return sorted([*single, *forms, *(f"{part}:<file or folder>" for part in named)])
 
 
@@ -63,6 +81,7 @@ def backbone_folder(name: str) -> Path | None:
 
     Raises `StorageError` for a `hf:` name that cannot be found.
     """
+    name = whole_name(name)
     if name.startswith(FOLDER):
         return locate(name.removeprefix(FOLDER))
     pretrained = Path(name) / PRETRAINED
@@ -71,12 +90,14 @@ def backbone_folder(name: str) -> Path | None:
 
 def lasting_name(name: str) -> str:
     """Return a backbone's name with its path made absolute."""
-    fresh, rest = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
+    whole = whole_name(name)
+    length = name.removeprefix(whole)
+    fresh, rest = (FRESH, whole.removeprefix(FRESH)) if whole.startswith(FRESH) else ("", whole)
     family, colon, source = rest.partition(":")
     if colon and Path(source).expanduser().exists():
-        return f"{fresh}{family}:{Path(source).expanduser().resolve()}"
+        return f"{fresh}{family}:{Path(source).expanduser().resolve()}{length}"
     pretrained = not colon and backbone_folder(rest) is not None
-    return f"{fresh}{Path(rest).resolve()}" if pretrained else name
+    return f"{fresh}{Path(rest).resolve()}{length}" if pretrained else name
 
 
 def lasting_card(card: BackboneCard) -> dict[str, Any]:
@@ -86,7 +107,7 @@ def lasting_card(card: BackboneCard) -> dict[str, Any]:
 
 def require_kept(name: str) -> None:
     """Raise `StorageError` where a backbone named in an untrusted file would have to be downloaded."""
-    _, colon, source = name.removeprefix(FRESH).partition(":")
+    _, colon, source = whole_name(name).removeprefix(FRESH).partition(":")
     if colon and not Path(source).expanduser().exists():
         with kept_only():
             locate(source)  # for any family: most take a hub name

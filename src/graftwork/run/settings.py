@@ -28,7 +28,7 @@ class GivenSettings(TypedDict, total=False):
     backbone: Annotated[
         str | None,
         "Pretrained network: minilm, hf:FOLDER, hf:HUB/NAME, word_vectors:FILE or runs/ID; random:NAME has random "
-        f"weights.  [default: {DEFAULT_BACKBONE}]",
+        f"weights, NAME@128 reads at most 128 tokens of a text.  [default: {DEFAULT_BACKBONE}]",
     ]
     epochs: Annotated[int | None, "Training epochs.  [default: by the numbers of rows and classes]"]
     batch_size: Annotated[int | None, f"Rows per step.  [default: {Recipe.batch_size}]"]

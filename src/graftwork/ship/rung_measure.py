@@ -22,7 +22,7 @@ from graftwork.module.confidence import words_in
 from graftwork.module.exported_folder import is_exported
 from graftwork.module.module_place import CARRIED
 from graftwork.module.task_module import TaskModule
-from graftwork.pretrained.open_backbone import FRESH, backbone_folder
+from graftwork.pretrained.open_backbone import FRESH, backbone_folder, whole_name
 from graftwork.registry import kinds, metrics
 from graftwork.run.score_interval import Evidence, RowTally, weigh_together
 
@@ -150,7 +150,8 @@ def stored_with_backbone(module: TaskModule) -> int:
     told = module.description["backbone"]
     if told is None or told["id"] == CARRIED or is_exported(module.folder):
         return own
-    folder = package_folder() if told["id"] == NAME else backbone_folder(told["id"].removeprefix(FRESH))
+    name = whole_name(told["id"])
+    folder = package_folder() if name == NAME else backbone_folder(name.removeprefix(FRESH))
     if folder is not None:
         return own + _bytes_in(folder)
     assert module.backbone is not None

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from graftwork.backbones.minilm import package_folder
 from graftwork.pretrained.model_folder import locate
-from graftwork.pretrained.open_backbone import FOLDER
+from graftwork.pretrained.open_backbone import FOLDER, whole_name
 
 MINILM, ITS_NAME = "minilm", "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def name_elsewhere(backbone: str) -> str | None:
     """Return the name for transformers' `from_pretrained`; None where a backbone has none (fresh weights)."""
+    backbone = whole_name(backbone)
     if backbone == MINILM:
         return ITS_NAME
     return backbone.removeprefix(FOLDER) if backbone.startswith(FOLDER) else None
@@ -21,6 +22,7 @@ def name_elsewhere(backbone: str) -> str | None:
 
 def folder_of(backbone: str) -> Path | None:
     """Return the transformers folder of a backbone; None if it has none."""
+    backbone = whole_name(backbone)
     if backbone == MINILM:
         return package_folder()
     return locate(backbone.removeprefix(FOLDER)) if backbone.startswith(FOLDER) else None

@@ -1,0 +1,58 @@
+"""A backbone that reads fewer tokens of a text than it could, named with its length: `minilm@128`."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.errors import ConfigError
+from graftwork.io.files import digest
+from graftwork.pretrained.language_tags import as_encoder
+from graftwork.pretrained.seq2seq import Seq2SeqBackbone
+from graftwork.pretrained.transformer import TransformerBackbone
+
+SHORTEST = 8  # tokens
+
+
+def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
+    """Return the backbone, called `name`, over the same modules, with texts truncated at `length` tokens.
+
+    It is another backbone for runs, caches and modules. Texts of words (tagging, span) are read in shorter windows.
+    Raises `ConfigError` if it reads no texts by a tokenizer of its own, and for a length that it does not take.
+    """
+    opened: Any = backbone
+    writes = isinstance(opened, Seq2SeqBackbone)
+    reading = opened.reading if writes else opened
+    if not isinstance(reading, TransformerBackbone):
+        raise ConfigError("this backbone takes no length", where=backbone.card.id, expected="a Transformer of texts")
+    if not SHORTEST <= length <= reading.card.max_length:
+        raise ConfigError(
+            f"{backbone.card.id} does not take this length",
+            got=f"{length} tokens",
+            expected=f"{SHORTEST} to {reading.card.max_length}",
+        )
+    cut = replace(reading, card=_card(reading, length, name), tokenizer=_truncating(reading.tokenizer, length))
+    if not writes:
+        return cut
+    whole: Backbone = replace(
+        opened, card=_card(opened, length, name), read_by=partial(as_encoder, cut), by_language={}
+    )
+    return whole
+
+
+def _card(backbone: Backbone, length: int, name: str) -> BackboneCard:
+    revision = digest({"revision": backbone.card.revision, "length": length})
+    return replace(backbone.card, id=name, revision=revision, max_length=length)
+
+
+def _truncating(tokenizer: Tokenizer, length: int) -> Tokenizer:
+    """Return a copy of a tokenizer that truncates at `length`, from the same side."""
+    told = {key: value for key, value in (tokenizer.truncation or {}).items() if key != "max_length"}
+    other = copy.deepcopy(tokenizer)
+    other.enable_truncation(length, **told)
+    return other
