@@ -19,6 +19,7 @@ from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.meter import Phase
 from graftwork.core.method import Workbench
 from graftwork.errors import ConfigError, GraftworkError, StorageError
+from graftwork.pretrained import reading_length
 
 Write = Callable[..., Path]
 During = dict[str, Callable[[Workbench], None]]
@@ -102,6 +103,29 @@ def test_there_is_a_ladder_from_the_first_run_on(write: Write, tmp_path: Path, d
     assert [(rung["method"], rung["decision"]) for rung in content["rungs"]] == [("majority", "kept")]
     assert content["chosen"]["method"] == "majority" and (Path(content["chosen"]["module"]) / "module.json").is_file()
     assert content["spent"]["amount"] > 0 and content["decision"]["chosen"] == "majority"
+
+
+def test_where_long_texts_are_too_dear_a_shorter_reading_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dear:
+        def __init__(self, *session: Any, **clock: Any):
+            pass
+
+        def operations(self, method: ConfiguredMethod) -> float:
+            return 0.0
+
+        def forecast(self, method: ConfiguredMethod) -> Forecast:
+            return Forecast({"fit": 0.001 if method.label == "majority" else 1e6})
+
+    monkeypatch.setattr(ladder, "Forecaster", Dear)
+    monkeypatch.setattr(reading_length, "LONG", 40)
+    for words, told in ((50, True), (5, False)):
+        rows = [f"film {n} {'and ' * words},{n % 2}" for n in range(40)]
+        (tmp_path / "films.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+        notes = climb_tiny(tmp_path / "films.csv", tmp_path, "1min", rungs=["majority", "adapter"]).content["notes"]
+        assert [("--backbone tiny_text@32 reads" in note) for note in notes] == [True] * told
+        assert climb_tiny(tmp_path / "films.csv", tmp_path, "1min", rungs="majority").content["notes"] == []
 
 
 def test_ctrl_c_in_the_second_run_leaves_the_best_so_far(

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from tokenizers import Tokenizer
 
-from graftwork.core.backbone import Backbone, BackboneCard
+from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest
 from graftwork.pretrained.language_tags import as_encoder
+from graftwork.pretrained.open_backbone import whole_name
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.pretrained.transformer import TransformerBackbone
 
 SHORTEST = 8  # tokens
+LONG, SHARE = 100, 0.6  # texts with so many tokens are long; advised is the highest power of 2 up to this share of them
 
 
 def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
@@ -26,8 +30,7 @@ def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
     Raises `ConfigError` if it reads no texts by a tokenizer of its own, and for a length that it does not take.
     """
     opened: Any = backbone
-    writes = isinstance(opened, Seq2SeqBackbone)
-    reading = opened.reading if writes else opened
+    writes, reading = isinstance(opened, Seq2SeqBackbone), _reading(backbone)
     if not isinstance(reading, TransformerBackbone):
         raise ConfigError("this backbone takes no length", where=backbone.card.id, expected="a Transformer of texts")
     if not SHORTEST <= length <= reading.card.max_length:
@@ -43,6 +46,24 @@ def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
         opened, card=_card(opened, length, name), read_by=partial(as_encoder, cut), by_language={}
     )
     return whole
+
+
+def shorter(backbone: Backbone, encoded: Encoded) -> str:
+    """Return advice to read fewer tokens, if the texts, read whole or truncated, are long; else an empty string."""
+    median = float(np.median(encoded.lengths))
+    if not isinstance(_reading(backbone), TransformerBackbone) or encoded.words is not None or median < LONG:
+        return ""
+    length = 2 ** int(math.log2(SHARE * median))
+    share = np.minimum(encoded.lengths, length).sum() / encoded.lengths.sum()
+    return (
+        f"half of the texts have {median:.0f} tokens or more; --backbone {whole_name(backbone.card.id)}@{length} reads "
+        f"{100 * share:.0f} % of all tokens, in about that share of the time"
+    )
+
+
+def _reading(backbone: Backbone) -> Any:
+    opened: Any = backbone
+    return opened.reading if isinstance(opened, Seq2SeqBackbone) else opened
 
 
 def _card(backbone: Backbone, length: int, name: str) -> BackboneCard:
