@@ -27,6 +27,7 @@ from graftwork.errors import ConfigError, GraftworkError
 from graftwork.io.display import card, table
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.machine.environment import environment
+from graftwork.pretrained.open_backbone import whole_name
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import Run, unused_settings
@@ -181,7 +182,7 @@ def _shorter(session: Session) -> str:
     if session.backbone is None or session.frozen is None or session.backbone.card.modality != "text":
         return ""
     reading, data = reading_part(session.backbone), session.dataset
-    return shorter(reading, session.frozen.encoded(reading, data.digest, data.train))
+    return shorter(reading, whole_name(reading.card.id), session.frozen.encoded(reading, data.digest, data.train))
 
 
 def _entry(rung: Rung, chosen: bool) -> dict[str, Any]:

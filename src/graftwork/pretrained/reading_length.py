@@ -15,7 +15,6 @@ from graftwork.core.backbone import Backbone, BackboneCard, Encoded
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest
 from graftwork.pretrained.language_tags import as_encoder
-from graftwork.pretrained.open_backbone import whole_name
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone
 from graftwork.pretrained.transformer import TransformerBackbone
 
@@ -48,15 +47,15 @@ def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
     return whole
 
 
-def shorter(backbone: Backbone, encoded: Encoded) -> str:
-    """Return advice to read fewer tokens, if the texts, read whole or truncated, are long; else an empty string."""
+def shorter(backbone: Backbone, name: str, encoded: Encoded) -> str:
+    """Return advice to read fewer tokens on the backbone `name`, if the texts are long; else an empty string."""
     median = float(np.median(encoded.lengths))
     if not isinstance(_reading(backbone), TransformerBackbone) or encoded.words is not None or median < LONG:
         return ""
     length = 2 ** int(math.log2(SHARE * median))
     share = np.minimum(encoded.lengths, length).sum() / encoded.lengths.sum()
     return (
-        f"half of the texts have {median:.0f} tokens or more; --backbone {whole_name(backbone.card.id)}@{length} reads "
+        f"half of the texts have {median:.0f} tokens or more; --backbone {name}@{length} reads "
         f"{100 * share:.0f} % of all tokens, in about that share of the time"
     )
 
