@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -69,6 +70,8 @@ def test_piped_the_plan_is_one_line(clock: Callable[[float], None]) -> None:
         watch.planned(OUTLOOK, False)
     assert err.getvalue() == PLAN + "\n" and out.getvalue() == ""
     assert watching.plan_line(OUTLOOK, True) == "60 runs, about 50 min."
+    long = replace(OUTLOOK, advice="half of the texts are long")
+    assert watching.plan_line(long, False) == f"{PLAN} Half of the texts are long."
 
 
 def test_piped_there_is_a_line_every_half_a_minute(clock: Callable[[float], None]) -> None:

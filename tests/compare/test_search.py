@@ -12,6 +12,7 @@ import pytest
 from toys import SECONDS, SECONDS_OF, Comparison, Over
 
 from graftwork.compare import grid
+from graftwork.compare import search as searching
 from graftwork.compare.advice import advice
 from graftwork.compare.run_times import BEFORE_THE_BACKBONE
 from graftwork.compare.search import LEAST_SHARE, STARTING, Search
@@ -296,6 +297,16 @@ def test_an_interrupted_search_goes_on_where_it_was_and_ends_the_same(
     once_more = again.search.run()
     assert once_more.reused == len(once_more.runs) == len(made.runs)
     assert again.begun == resumed.begun and again.board(once_more)["rows"] == resumed.board(made)["rows"]
+
+
+def test_where_it_takes_long_a_shorter_reading_is_advised(
+    toy_session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(toy_session), "shorter_reading", lambda session: "read less")
+    comparison = Comparison(toy_session, "majority,probe,poor,near,able", seeds=3)
+    assert comparison.search.outlook().advice == ""
+    monkeypatch.setattr(searching, "LONG_WAIT", comparison.search.outlook().likely_seconds - 1)
+    assert comparison.search.outlook().advice == "read less"
 
 
 def test_what_it_expects_of_its_time(toy_session: Session) -> None:

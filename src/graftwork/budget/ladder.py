@@ -20,15 +20,13 @@ from graftwork.core.part_settings import split_words
 from graftwork.core.progress import Progress
 from graftwork.core.progress_bar import progress_or_bar
 from graftwork.core.task import Task
-from graftwork.core.writing import reading_part
 from graftwork.decision.choice import WORTH, parse_worth
 from graftwork.decision.decision_json import content_of
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.io.display import card, table
 from graftwork.io.files import finite, require_writable, write_json
 from graftwork.machine.environment import environment
-from graftwork.pretrained.open_backbone import whole_name
-from graftwork.run.session import Session, open_session
+from graftwork.run.session import open_session
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
 from graftwork.run.train import Run, unused_settings
 from graftwork.units import percent, show
@@ -148,7 +146,7 @@ def _content(climber: Climber, unfit: Sequence[ConfiguredMethod]) -> dict[str, A
     backbone = climber.session.backbone
     notes = [f"{method.label} is no rung here: {climber.unfit(method)}" for method in unfit]
     if any(rung.decision == "not affordable" for rung in climber.rungs):
-        notes += filter(None, [_shorter(climber.session)])
+        notes += filter(None, [climber.session.shorter_reading()])
     return {
         "format": FORMAT,
         "task": {"name": task.name, "data": climber.session.dataset.digest} | task.question(),
@@ -173,16 +171,6 @@ def _content(climber: Climber, unfit: Sequence[ConfiguredMethod]) -> dict[str, A
         "notes": notes,
         "environment": environment() | dict(climber.session.numerics) | climber.account.prices.as_json(),
     }
-
-
-def _shorter(session: Session) -> str:
-    """Return advice to read fewer tokens of long texts; else an empty string."""
-    from graftwork.pretrained.reading_length import shorter
-
-    if session.backbone is None or session.frozen is None or session.backbone.card.modality != "text":
-        return ""
-    reading, data = reading_part(session.backbone), session.dataset
-    return shorter(reading, whole_name(reading.card.id), session.frozen.encoded(reading, data.digest, data.train))
 
 
 def _entry(rung: Rung, chosen: bool) -> dict[str, Any]:

@@ -58,13 +58,14 @@ def watched(progress: Progress | None, watch: Listener | None) -> Iterator[tuple
 
 def plan_line(outlook: Outlook, exhaustive: bool) -> str:
     """Return `Baselines in about 10 s; then runs for as long as one can change the choice: about 3 min, at most …`."""
-    if exhaustive:
-        return f"{several(outlook.runs, 'run')}, about {_about(outlook.most_seconds)}."
-    most = f"at most {several(outlook.runs, 'run')} in {_about(outlook.most_seconds)}"
-    return (
-        f"Baselines in about {_about(outlook.first_seconds)}; then runs for as long as one can change the choice: "
-        f"about {_about(outlook.likely_seconds)}, {most}."
+    runs, whole = several(outlook.runs, "run"), _about(outlook.most_seconds)
+    plan = (
+        f"{runs}, about {whole}"
+        if exhaustive
+        else f"Baselines in about {_about(outlook.first_seconds)}; then runs for as long as one can change the choice: "
+        f"about {_about(outlook.likely_seconds)}, at most {runs} in {whole}"
     )
+    return ". ".join([plan, *filter(None, [outlook.advice[:1].upper() + outlook.advice[1:]])]) + "."
 
 
 def left_line(seconds: float) -> str:

@@ -29,6 +29,7 @@ NEXT_TO_NOTHING = 1.0  # seconds below which any method gets as many seeds
 ROUNDS = 3  # rounds of search and confirmation, at most
 LEAST_SHARE = 0.06  # share of `worth` that a run must be expected to gain, however short it is
 STARTING = 5.0  # seconds until the worker processes are ready
+LONG_WAIT = 300.0  # seconds of a search from which on long texts are advised to be read in part
 TRIED = 4  # methods that train the network and are run, as a rule, before the choice is settled (benchmarks/decision)
 
 
@@ -40,6 +41,7 @@ class Outlook:
     likely_seconds: float  # of the whole search, as estimated
     most_seconds: float  # with every method and every seed
     runs: int  # runs, at most
+    advice: str = ""  # how to wait for less, if it is long
 
 
 class Search:
@@ -78,8 +80,9 @@ class Search:
         confirming = min(self.seeds, FEWEST_RUNS) - 1  # further runs of the chosen method
         likely = first + fmean(tuned or [0.0]) * (min(TRIED, len(tuned)) + confirming)
         most = (sum(seconds.values()) + sum(map(self.pace.seconds, self.beside))) * self.seeds
-        runs = self.seeds * len(self.runner.entries)
-        return Outlook(first, min(likely, most) / self.at_once, most / self.at_once, runs)
+        runs, likely = self.seeds * len(self.runner.entries), min(likely, most) / self.at_once
+        advice = self.runner.session.shorter_reading() if likely > LONG_WAIT else ""
+        return Outlook(first, likely, most / self.at_once, runs, advice)
 
     def seconds(self, arm: Arm) -> float:
         """Estimate the seconds of one more run of a method."""

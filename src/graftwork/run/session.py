@@ -24,7 +24,7 @@ from graftwork.io.cache_folder import CacheFolder, cache_folder
 from graftwork.io.files import noting_digests, require_writable
 from graftwork.machine.environment import arithmetic, numerics, numerics_without_network
 from graftwork.machine.memory import Cut
-from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.pretrained.open_backbone import open_backbone, whole_name
 from graftwork.registry import kinds
 from graftwork.run.data_report import as_read_by, require_reads
 from graftwork.run.settings import OpenedBy, RunSettings
@@ -116,6 +116,16 @@ class Session:
         """Return the backbone's own default rate of a method; None if the method's default or given rate is used."""
         name, given = innermost_settings(method)
         return None if self.backbone is None or "learning_rate" in given else default_rates(self.backbone).get(name)
+
+    def shorter_reading(self) -> str:
+        """Return advice to read fewer tokens of long texts, for where training takes long; else an empty string."""
+        from graftwork.pretrained.reading_length import shorter
+
+        if self.backbone is None or self.frozen is None or self.backbone.card.modality != "text":
+            return ""
+        reading = reading_part(self.backbone)
+        encoded = self.frozen.encoded(reading, self.dataset.digest, self.dataset.train)
+        return shorter(reading, whole_name(reading.card.id), encoded)
 
     def _rates(self, method: ConfiguredMethod) -> dict[str, Any]:
         """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.
