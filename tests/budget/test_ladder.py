@@ -126,6 +126,10 @@ def test_where_long_texts_are_too_dear_a_shorter_reading_is_named(
         notes = climb_tiny(tmp_path / "films.csv", tmp_path, "1min", rungs=["majority", "adapter"]).content["notes"]
         assert [("--backbone tiny_text@32 reads" in note) for note in notes] == [True] * told
         assert climb_tiny(tmp_path / "films.csv", tmp_path, "1min", rungs="majority").content["notes"] == []
+        named = climb_tiny(
+            tmp_path / "films.csv", tmp_path, "1min", rungs=["majority", "adapter"], backbone="tiny_text@48"
+        )
+        assert named.content["notes"] == [], "whoever names a length has chosen"
 
 
 def test_ctrl_c_in_the_second_run_leaves_the_best_so_far(

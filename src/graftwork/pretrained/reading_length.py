@@ -48,15 +48,19 @@ def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
 
 
 def shorter(backbone: Backbone, name: str, encoded: Encoded) -> str:
-    """Return advice to read fewer tokens on the backbone `name`, if the texts are long; else an empty string."""
+    """Return advice to read fewer tokens on the backbone `name`, if the texts are long; else an empty string.
+
+    Empty too for a backbone with a length, whose user has chosen.
+    """
     median = float(np.median(encoded.lengths))
-    if not isinstance(_reading(backbone), TransformerBackbone) or encoded.words is not None or median < LONG:
+    whole = backbone.card.id == name and isinstance(_reading(backbone), TransformerBackbone)
+    if not whole or encoded.words is not None or median < LONG:
         return ""
     length = 2 ** int(math.log2(SHARE * median))
     share = np.minimum(encoded.lengths, length).sum() / encoded.lengths.sum()
     return (
         f"half of the texts have {median:.0f} tokens or more; --backbone {name}@{length} reads "
-        f"{100 * share:.0f} % of all tokens, in about that share of the time"
+        f"{100 * share:.0f} % of all tokens, in about that share of the time; linear_probe on both shows what it loses"
     )
 
 
