@@ -18,7 +18,7 @@ from graftwork.io.files import write_json
 from graftwork.machine.environment import environment
 from graftwork.registry import methods
 
-DRAW = 1  # seed of the rows: others than those of `beside_seq2seq_trainer.py`
+DRAW = 1  # seed of the rows: another draw than that of `beside_seq2seq_trainer.py`
 ROWS = (300, 60, 16)  # of train, validation, test; test is not looked at
 
 

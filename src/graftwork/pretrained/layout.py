@@ -98,7 +98,7 @@ T5 = Layout(
     skipped=("encoder.embed_tokens",),
     pooling="mean",  # no token stands for the whole text
     learns_like={"encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "encoder.embed_tokens"},
-    default_rates={"full": 1e-3, "lora": 5e-3, "top_layers": 1.5e-3},  # weights are large (docs/log.md)
+    default_rates={"full": 1e-3, "lora": 5e-3, "top_layers": 1.5e-3},  # measured: docs/log.md
 )
 MBART = Layout(
     "layers.*",

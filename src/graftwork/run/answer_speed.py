@@ -12,8 +12,8 @@ from graftwork.core.media import Media
 from graftwork.core.method import Fitted
 
 WARM_UPS, REPEATS, SECONDS_AT_MOST = 3, 30, 0.5
-SOME, MANY = 32, 256  # examples for the throughput, fewer if the split has fewer: `MANY` unless `SOME` take longer than
-ENOUGH = 1.0  # seconds
+SOME, MANY = 32, 256  # examples for the throughput, fewer if the split has fewer
+ENOUGH = 1.0  # seconds; where `SOME` take longer, `MANY` are not tried
 
 
 def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]:
