@@ -75,11 +75,25 @@ def test_training_is_foreseen(tmp_path: Path, teacher: Teacher) -> None:
 
 def test_exact_rungs_come_first_and_every_one_has_a_place() -> None:
     labels = [label for label, _ in ladder(())]
-    assert labels[0] == "merge" and labels.index("vocabulary:common=8000") < labels.index("vocabulary")
-    assert labels.index("distil:student=static") < labels.index("distil") < labels.index("vocabulary:common=8000")
+    assert labels[0] == "merge" and labels.index("vocabulary") < labels.index("vocabulary:common=8000")
+    assert labels.index("distil:student=static") < labels.index("distil") < labels.index("distil:dropped=third")
+    assert labels.index("distil:dropped=third") < labels.index("vocabulary")
     assert {label.partition(":")[0] for label in labels} <= set(compressions.names())
     with pytest.raises(UnknownName, match="merge"):
         ladder("merg")
+
+
+def test_of_the_settings_on_the_ladder_one_is_kept(
+    tmp_path: Path, teacher: Teacher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _ = teacher()
+    named = "half,vocabulary:common=20,vocabulary:common=10"
+    rungs = ladder(named)
+    given = compress(module.folder, tmp_path / "given", allow=ANY, aim="bytes", rungs=named)
+    monkeypatch.setattr("graftwork.ship.compress.ladder", lambda *_: rungs)
+    found = compress(module.folder, tmp_path / "small", allow=ANY, aim="bytes")
+    assert found["kept"] == [label for label, _ in rungs[:2]] == [rung["rung"] for rung in found["rungs"]]
+    assert len(given["rungs"]) == 3, "rungs that are named are all tried"
 
 
 def test_settings_and_places_are_checked_first(tmp_path: Path, teacher: Teacher) -> None:

@@ -64,11 +64,12 @@ def compress(
     and its loss on validation is shown to be at most `allow` points of the headline metric: by the upper end of the
     one-sided 95 % interval, from a paired bootstrap, of the difference from the original. The test split is used once,
     for the module that is written. `rungs` names compressions, as "merge" or "vocabulary:common=8000"; the default is
-    all of the ladder, exact ones first. With a `runtime` ("onnx"), the last rungs export the module in fp32 and in
-    8-bit integers; if one is kept, the new folder is an exported one, which opens like a module. The default ladder
-    then omits compressions that only store weights in fewer bits. `plan` is called before the first rung, with the
-    rungs and their estimated seconds of training. `data` is the new place of the training file, if it was moved;
-    `texts` a file of further inputs without labels.
+    all of the ladder, exact ones first. If a compression stands there with several settings, the first that are kept
+    are the only ones. With a `runtime` ("onnx"), the last rungs export the module in fp32 and in 8-bit integers; if one
+    is kept, the new folder is an exported one, which opens like a module. The default ladder then omits compressions
+    that only store weights in fewer bits. `plan` is called before the first rung, with the rungs and their estimated
+    seconds of training. `data` is the new place of the training file, if it was moved; `texts` a file of further inputs
+    without labels.
 
     Returns JSON: the rungs tried, the price of the search, scores on test, and "module", the folder, or None where no
     rung was kept and nothing was written. Raises `ConfigError` for settings and modules that do not fit, `DataError`
@@ -84,6 +85,8 @@ def compress(
         search = RungSearch(opened, known, allow / 100, aim, seed, work)
         plan([(label, search.foreseen(compression)) for label, compression in chosen])
         for place, (label, compression) in enumerate(chosen):
+            if not rungs and search.has_kept(label):
+                continue  # on the ladder the settings of a compression are alternatives, the strongest first
             search.climb(label, compression, part_of(progress, place, len(chosen), label))
         report = _report(search, allow)
         if report["kept"]:

@@ -43,7 +43,7 @@ class Compression(Protocol):
     EXACT: ClassVar[bool]  # True if predictions change by rounding at most
     STORES: ClassVar[bool]  # True if it only stores weights in fewer bits, which runtimes do in their own way
     ORDER: ClassVar[int]  # position on the ladder of `compress`: exact ones, then training ones, then storing ones
-    LADDER: ClassVar[Entries]  # the settings that the ladder tries, in this order; () for none
+    LADDER: ClassVar[Entries]  # the settings that the ladder tries, in this order, until one is kept; () for none
 
     def unfit(self, module: TaskModule) -> str:
         """Return why this compression does not apply to `module`, or an empty string."""

@@ -102,6 +102,11 @@ class RungSearch:
         """Return whether training would be in vain: too few validation rows to show that any loss is small enough."""
         return isinstance(compression, Trains) and least_shown(len(self.data.validation.examples)) > self.allowed
 
+    def has_kept(self, label: str) -> bool:
+        """Return whether a rung of the same compression, with any settings, was kept."""
+        name = label.partition(":")[0]
+        return any(one.kept and one.rung.partition(":")[0] == name for one in self.tried)
+
     def climb(self, label: str, compression: Compression, progress: Progress) -> None:
         """Try one rung on the current stage; if it is kept, its result is the new stage.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +40,14 @@ def test_half_the_blocks_learn_and_open_as_a_module(tmp_path: Path, teacher: Tea
     answers = flat(student.fitted.logits(data.validation.examples))
     assert answers.shape == flat(module.fitted.logits(data.validation.examples)).shape
     assert student.backbone.card.parameters < module.backbone.card.parameters  # type: ignore[union-attr]
+
+
+def test_a_student_starts_without_adapters_that_cannot_be_folded(tmp_path: Path, teacher: Teacher) -> None:
+    module, data = teacher(method="adapter")
+    Distil(**QUICK).apply(module, tmp_path / "student", data, seed=0)
+    student = TaskModule.load(tmp_path / "student")
+    assert student.backbone is not None and student.backbone.card.blocks == 1 and student.difference == 0
+    assert "adapter" not in " ".join(student.fitted.delta())
 
 
 @pytest.mark.slow
@@ -104,12 +113,13 @@ def test_another_network_learns_from_any_module(tmp_path: Path, teacher: Teacher
 @pytest.mark.parametrize(
     ("method", "settings", "reason"),
     [
-        ("adapter", {}, "no change of weights"),
         ("full", {"layers": 2}, "layers must be between 1 and 1"),
+        ("full", {"dropped": "third"}, "layers must be between 1 and 1"),  # of two blocks two thirds are two
+        ("full", {"dropped": "most"}, "dropped is half or third, not most"),
     ],
 )
 def test_what_does_not_fit_is_told(
-    tmp_path: Path, teacher: Teacher, method: str, settings: dict[str, int], reason: str
+    tmp_path: Path, teacher: Teacher, method: str, settings: dict[str, Any], reason: str
 ) -> None:
     module, data = teacher(method=method)
     assert reason in Distil(**settings).unfit(module)

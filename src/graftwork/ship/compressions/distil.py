@@ -19,12 +19,13 @@ from graftwork.pretrained.write_folder import as_transformer
 from graftwork.registry import compressions
 from graftwork.ship.compression import Compressed, CompressionData, require_fit
 from graftwork.ship.fewer_blocks import spread, with_blocks
-from graftwork.ship.folding import folded_network, unfoldable
+from graftwork.ship.folding import folded_network, own_network, unchangeable, unfoldable
 from graftwork.ship.standalone import save_standalone
 from graftwork.ship.static_vectors import static_backbone
 from graftwork.ship.teaching import BACKWARD, Teaching, taught, texts_taught, unteachable
 
 OWN, STATIC = "own", "static"
+HALF, THIRD = "half", "third"
 WORD = 0.1  # cost of encoding a word alone, as a share of the cost of encoding a text
 RATE, STATIC_RATE = 5e-4, 1e-2  # learning rates, where none is given
 
@@ -35,7 +36,8 @@ class Distil:
     """A smaller network that learns the teacher's logits on labelled, unlabelled and invented texts."""
 
     student: str = OWN  # "own": blocks of the module's network; "static": word vectors made of it; or a backbone
-    layers: int = 0  # of student=own: blocks kept, at even distances; 0: half of them
+    layers: int = 0  # of student=own: blocks kept, at even distances; 0: as `dropped` says
+    dropped: str = HALF  # of student=own: share of the blocks that is dropped, half or third
     epochs: int = 10  # passes over all texts
     learning_rate: float = 0.0  # peak of the schedule; 0: 5e-4, for word vectors 1e-2
     temperature: float = 2.0  # of teacher and student in the loss; answers that are numbers have none
@@ -48,7 +50,7 @@ class Distil:
     EXACT: ClassVar[bool] = False
     STORES: ClassVar[bool] = False
     ORDER: ClassVar[int] = 50
-    LADDER: ClassVar[Entries] = ({"student": STATIC}, {})  # the cheap one first: where its loss is small, it wins
+    LADDER: ClassVar[Entries] = ({"student": STATIC}, {}, {"dropped": THIRD})  # the fastest first
 
     def unfit(self, module: TaskModule) -> str:
         """Return why no such student can be made of `module`, or an empty string."""
@@ -59,7 +61,9 @@ class Distil:
             return "word vectors see no context, and this answers each word by its context"
         if self.student not in (OWN, STATIC):
             return ""
-        return unfoldable(module) or self._too_few(module)
+        if self.dropped not in (HALF, THIRD):
+            return f"dropped is {HALF} or {THIRD}, not {self.dropped}"
+        return unchangeable(module) or self._too_few(module)
 
     def passes(self, module: TaskModule, data: CompressionData) -> float:
         """Count the teacher's predictions and the steps of the student; those of word vectors cost next to nothing."""
@@ -67,7 +71,7 @@ class Distil:
         if self.student == STATIC:
             return texts + WORD * self.words
         blocks = module.backbone.card.blocks if module.backbone else 1
-        share = (self.layers or blocks // 2) / blocks if self.student == OWN else 1.0
+        share = self._kept(blocks) / blocks if self.student == OWN else 1.0
         return texts * (2 + BACKWARD * self.epochs * share)
 
     def _too_few(self, module: TaskModule) -> str:
@@ -76,8 +80,13 @@ class Distil:
         card = module.backbone.card
         if card.shared_blocks:
             return f"the blocks of {card.id} are one block, used again"
-        fits = 0 < (self.layers or card.blocks // 2) < card.blocks
-        return "" if fits else f"layers must be between 1 and {card.blocks - 1} for {card.id}, not {self.layers}"
+        kept = self._kept(card.blocks)
+        fits = 0 < kept < card.blocks
+        return "" if fits else f"layers must be between 1 and {card.blocks - 1} for {card.id}, not {kept}"
+
+    def _kept(self, blocks: int) -> int:
+        """Return how many of the blocks the student keeps."""
+        return self.layers or (blocks // 2 if self.dropped == HALF else blocks - blocks // 3)
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
@@ -96,15 +105,15 @@ class Distil:
         return Compressed(made | dict(student.facts), time.monotonic() - began)
 
     def _network(self, module: TaskModule, data: CompressionData) -> tuple[Backbone, dict[str, object]]:
-        """Return the untrained student, and facts about it."""
+        """Return the untrained student, and facts about it. What can't be folded into its weights, it must learn."""
         if self.student not in (OWN, STATIC):
             assert module.backbone is not None
             named = opened_like(module.backbone, self.student)
             return as_transformer(named), {"student": self.student, "blocks": named.card.blocks}
-        network = folded_network(module).backbone
+        network = own_network(module)[0] if unfoldable(module) else folded_network(module).backbone
         if self.student == STATIC:
             return self._static(module, network, data)
-        kept = spread(network.card.blocks, self.layers or network.card.blocks // 2)
+        kept = spread(network.card.blocks, self._kept(network.card.blocks))
         return with_blocks(network, kept), {"student": OWN, "blocks_kept": kept}
 
     def _static(

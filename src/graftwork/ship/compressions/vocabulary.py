@@ -43,7 +43,7 @@ class FewerTokens:
     EXACT: ClassVar[bool] = False  # exact on the given texts only: words of others may be split into smaller tokens
     STORES: ClassVar[bool] = False
     ORDER: ClassVar[int] = 70
-    LADDER: ClassVar[Entries] = ({"common": 8000}, {})
+    LADDER: ClassVar[Entries] = ({}, {"common": 8000})  # the strongest first
 
     def unfit(self, module: TaskModule) -> str:
         """Return why tokens of `module` can't be dropped, or an empty string."""
