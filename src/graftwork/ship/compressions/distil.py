@@ -38,12 +38,12 @@ class Distil:
     student: str = OWN  # "own": blocks of the module's network; "static": word vectors made of it; or a backbone
     layers: int = 0  # of student=own: blocks kept, at even distances; 0: as `dropped` says
     dropped: str = HALF  # of student=own: share of the blocks that is dropped, half or third
-    epochs: int = 10  # passes over all texts
+    epochs: int = 5  # passes over all texts
     learning_rate: float = 0.0  # peak of the schedule; 0: 5e-4, for word vectors 1e-2
     temperature: float = 2.0  # of teacher and student in the loss; answers that are numbers have none
     teacher: float = 0.7  # share of the teacher in the loss of a row with a label; the rest is the label's
     features: float = 1.0  # factor of the loss towards what the teacher's head reads, in a student of equal width
-    invented: int = 4  # texts invented for each labelled one, which the teacher answers
+    invented: int = 2  # texts invented for each labelled one, which the teacher answers
     words: int = 20_000  # of student=static: words with a vector, at most
     width: int = 256  # of student=static: numbers of a vector, at most
 
