@@ -27,6 +27,7 @@ from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.open_backbone import open_backbone
+from graftwork.receipts.file_integrity import losses_of
 from graftwork.registry import kinds
 from graftwork.run.earlier_training import began_alike
 from graftwork.run.execute import execute
@@ -62,11 +63,13 @@ def test_it_is_the_mean_of_trainings_in_other_orders(by: str, method: Full | Lor
 
 
 def test_it_takes_the_runs_that_are_there(open_tiny: Callable[..., Session], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the same result, FLOPs and nearly the time of trainings of its own; only of methods that start alike."""
+    """With the same result, losses, FLOPs and nearly the time of trainings of its own; only of methods that start
+    alike."""
     session = open_tiny("classification", True)
     average = parse_method("average:runs=2:by=full")
     alone, _ = execute(session, average, RECIPE, 1, silent)
     tensors = safe_load(session.store.root / alone.id / "module" / "delta.safetensors", mapped=False)
+    losses = losses_of(session.store.root / alone.id)
     shutil.rmtree(session.store.root / alone.id)
     runs = [execute(session, parse_method("full"), RECIPE, seed, silent)[0] for seed in (1, 2)]
 
@@ -76,6 +79,7 @@ def test_it_takes_the_runs_that_are_there(open_tiny: Callable[..., Session], mon
     assert found.status == "ok" and not reused and found.id == alone.id
     assert again.keys() == tensors.keys() and all(torch.equal(again[name], tensors[name]) for name in again)
     assert (found.scores, found.facts) == (alone.scores, alone.facts)
+    assert losses and losses_of(session.store.root / found.id) == losses
     assert found.costs["train_flops"].value == pytest.approx(alone.costs["train_flops"].value)
     both = sum(run.costs["train_seconds"].value or 0.0 for run in runs)
     assert (found.costs["train_seconds"].value or 0.0) > both - runs[1].shared.wall_seconds

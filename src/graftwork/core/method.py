@@ -88,12 +88,13 @@ class Once(Protocol):
 
 @dataclass(frozen=True)
 class Training:
-    """A finished training: its weights and facts, as in `Fitted`, its time and its FLOP."""
+    """A finished training: its weights and facts, as in `Fitted`, its time, its FLOP and the lines of its log."""
 
     delta: Mapping[str, Tensor | NDArray[Any]]
     facts: Mapping[str, Any]
     time: Phase
     tally: Tally
+    log: Sequence[Mapping[str, Any]]
 
 
 FindTraining = Callable[[str, int], Training | None]

@@ -89,13 +89,15 @@ class Average:
         return method_by(self.by).restore(setting, delta, facts)
 
     def _trained(self, bench: Workbench, number: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the weights and facts of one training. A stored run is reused, and charged like a new training."""
+        """Return the weights and facts of one training. A stored run is reused, charged and logged like a new one."""
         found = bench.earlier(self.by, number) if bench.earlier is not None else None
         if found is None:
             made = method_by(self.by).fit(self._bench(bench, number))
             return _tensors(made.delta()), dict(made.facts)
         bench.charged.add(found.time)
         bench.tally.include(found.tally)
+        for line in found.log:
+            bench.log(line)
         return _tensors(found.delta), dict(found.facts)
 
     def _bench(self, bench: Workbench, number: int) -> Workbench:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,20 +21,23 @@ from graftwork.train.wrapper_method import starts_alike
 def earlier_training(session: Session, spec: RunSpec, words: str, number: int) -> Training | None:
     """Return the training of the stored run like `spec`, but with the method `words` and a seed higher by `number`.
 
-    None if the session's store has no such run with its module, or if its initial weights depend on the seed. Time of
-    work that it shared with other runs is counted for number 0 only.
+    None if the session's store has no such run with its module and its log, or if its initial weights depend on the
+    seed. Time of work that it shared with other runs is counted for number 0 only.
     """
     method = parse_method(words)
     if spec.held:
         return None
     wanted = replace(spec, method=method.identity, seed=spec.seed + number)
     found = session.store.find(wanted.id)
-    folder = session.store.root / wanted.id / "module"
-    if found is None or not began_alike(session, method.method, found) or not (folder / DESCRIPTION).is_file():
+    folder, log = session.store.root / wanted.id / "module", session.store.root / wanted.id / "log.jsonl"
+    if found is None or not began_alike(session, method.method, found):
+        return None
+    if not ((folder / DESCRIPTION).is_file() and log.is_file()):
         return None
     description = read_description(folder)
     facts = {name: fact for name, fact in description["facts"].items() if name != THRESHOLDS_FACT}
-    return Training(read_delta(folder, description["delta_sha256"]), facts, _time(found, number), _tally(found))
+    delta, lines = read_delta(folder, description["delta_sha256"]), log.read_text(encoding="utf-8").splitlines()
+    return Training(delta, facts, _time(found, number), _tally(found), [json.loads(line) for line in lines])
 
 
 def began_alike(session: Session, method: Method, run: RunResult | None) -> bool:
