@@ -132,9 +132,9 @@ def _name(file: Mapping[str, Any]) -> str:
 def _splits(receipt: Receipt) -> str:
     data = receipt["data"]
     sizes = ", ".join(f"{number(split['rows'])} rows of {name}" for name, split in data["splits"].items())
-    leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items())
+    leaks = ", ".join(f"{number(count)} of {name}" for name, count in data["duplicates_across"].items()) or "none"
     if "test_in_validation" in data:  # older receipts only cover train
-        leaks += f", and in validation {number(data['test_in_validation'])} of test"
+        leaks += f"; rows of test whose inputs are in validation too: {number(data['test_in_validation'])}"
     drawn = _drawn_splits(data)
     seed = f" and the seed {number(data['split_rule']['seed'])}" if data["split_rule"]["seed"] else ""
     by_hash = f"drawn from train by a hash of the rows' content{seed}"
