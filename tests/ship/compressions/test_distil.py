@@ -113,8 +113,8 @@ def test_another_network_learns_from_any_module(tmp_path: Path, teacher: Teacher
 @pytest.mark.parametrize(
     ("method", "settings", "reason"),
     [
-        ("full", {"layers": 2}, "layers must be between 1 and 1"),
-        ("full", {"dropped": "third"}, "layers must be between 1 and 1"),  # of two blocks two thirds are two
+        ("full", {"layers": 2}, "fewer than its 2 blocks, and not 2"),
+        ("full", {"dropped": "third"}, "fewer than its 2 blocks, and not 2"),  # of two blocks two thirds are two
         ("full", {"dropped": "most"}, "dropped is half or third, not most"),
     ],
 )

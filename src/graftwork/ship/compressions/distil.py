@@ -82,7 +82,7 @@ class Distil:
             return f"the blocks of {card.id} are one block, used again"
         kept = self._kept(card.blocks)
         fits = 0 < kept < card.blocks
-        return "" if fits else f"layers must be between 1 and {card.blocks - 1} for {card.id}, not {kept}"
+        return "" if fits else f"a student of {card.id} keeps fewer than its {card.blocks} blocks, and not {kept}"
 
     def _kept(self, blocks: int) -> int:
         """Return how many of the blocks the student keeps."""
