@@ -130,11 +130,12 @@ def _outcome(found: Mapping[str, Any], metric: str) -> list[str]:
     if found["runtime"] != "torch" and not found["exported"]:
         lines.append(f"No rung of {found['runtime']} is kept: the folder is a module for torch.")
     test = found["test"]
+    beside = f"{100 * abs(test['loss']):.1f} points {'more' if test['loss'] < 0 else 'less'} than the original"
     span = f"[{percent(test['low'])}, {percent(test['high'])}]"
     return [
         *lines,
         f"Kept: {', '.join(found['kept'])}. {price}",
-        f"On test: {metric} {percent(test['score'])} {span}, {100 * test['loss']:.1f} points less than the original, "
-        f"at most {100 * test['loss_at_most']:.1f}.",
+        f"On test: {metric} {percent(test['score'])} {span}, {beside}; a loss of at most "
+        f"{100 * test['loss_at_most']:.1f}.",
         f"Task module: {found['module']}, {show(found['bytes'], 'bytes')}, {found['speed_ratio']:.2f} times as fast",
     ]
