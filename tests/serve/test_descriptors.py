@@ -67,6 +67,7 @@ def test_fewer_connections_are_told(serving: Any, monkeypatch: pytest.MonkeyPatc
         running.until(lambda: len(running.server._uvicorn.server_state.connections) == 2)
         with socket.create_connection(first.getpeername()):
             assert first.recv(12) == b"HTTP/1.1 429"
+    running.server.stop(notice_seconds=0)  # its descriptors are free before the next test counts them
 
 
 @pytest.mark.usefixtures("limit")
