@@ -383,9 +383,9 @@ def test_the_plan_is_told_beside_the_answer_and_not_in_it(graft: Graft, tickets:
     """Piped, a line of it goes to the error stream; nothing goes there with --json."""
     command = ("compare", tickets, "--seeds", "2", "--methods", "majority,tfidf_svm")
     done = graft(*command)
-    assert re.fullmatch(r"Baselines in about .*; then runs .*, at most 4 runs in .*\.\n", done.err)
+    assert re.fullmatch(r"reading the data\nBaselines in about .*; then runs .*, at most 4 runs in .*\.\n", done.err)
     assert "Baselines in about" not in done.out and done.out.startswith("tickets · ")
-    assert re.fullmatch(r"4 runs, about .*\.\n", graft(*command, "--exhaustive").err)
+    assert re.fullmatch(r"reading the data\n4 runs, about .*\.\n", graft(*command, "--exhaustive").err)
     assert graft(*command, "--json").err == ""
 
 

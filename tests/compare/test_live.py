@@ -67,8 +67,9 @@ def standing(runs: dict[Arm, list[float]]) -> Standing:
 def test_piped_the_plan_is_one_line(clock: Callable[[float], None]) -> None:
     err, out = io.StringIO(), io.StringIO()
     with redirect_stderr(err), redirect_stdout(out), watching.watching() as watch:
+        assert err.getvalue() == "reading the data\n"
         watch.planned(OUTLOOK, False)
-    assert err.getvalue() == PLAN + "\n" and out.getvalue() == ""
+    assert err.getvalue() == f"reading the data\n{PLAN}\n" and out.getvalue() == ""
     assert watching.plan_line(OUTLOOK, True) == "60 runs, about 50 min."
     long = replace(OUTLOOK, advice="half of the texts are long")
     assert watching.plan_line(long, False) == f"{PLAN} Half of the texts are long."
@@ -104,7 +105,7 @@ def test_piped_a_long_run_is_no_silence(clock: Callable[[float], None]) -> None:
         clock(31)
         watch.goes_on("full seed 0", 31.0, 300.0)
         watch.goes_on("full seed 0", 32.0, 299.0)
-    assert err.getvalue() == "31 s: no run has ended; about 5 min left\n"
+    assert err.getvalue() == "reading the data\n31 s: no run has ended; about 5 min left\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Progress in a notebook: one cell that is rewritten and emptied at the end; nothing where nobody looks."""
+"""Progress in a notebook: one cell that is rewritten and emptied at the end. Of a command in a pipe: few lines."""
 
 from __future__ import annotations
 
@@ -51,6 +51,17 @@ def test_where_nobody_looks_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) ->
         progress(0.5, "epoch 1")
         assert progress is silent and other is silent and watch is unwatched
     assert err.getvalue() == ""
+
+
+def test_a_command_in_a_pipe_says_every_half_minute_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(bars, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    err = io.StringIO()
+    with redirect_stderr(err), bars.progress_bar() as progress, bars.progress_bar(shown=False) as hidden:
+        for clock.now, done in ((129.9, 0.2), (130.0, 0.3), (159.0, 0.4), (190.0, 0.5)):
+            progress(done, f"full, epoch {done}")
+            hidden(done, "not shown")
+    assert err.getvalue() == "30 s, 30 %: full, epoch 0.3\n1 min 30 s, 50 %: full, epoch 0.5\n"
 
 
 def test_ipython_on_a_terminal_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

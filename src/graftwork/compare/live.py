@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from graftwork.decision.standing import Standing
 
 SECONDS_BETWEEN_LINES = 30.0
+READING = "reading the data"
 
 
 @contextmanager
@@ -79,9 +80,10 @@ def _about(seconds: float) -> str:
 
 
 class _Lines:
-    """A listener that prints one line for the plan, then at most one every 30 seconds."""
+    """A listener that prints that it has begun, one line for the plan, then at most one every 30 seconds."""
 
     def __init__(self) -> None:
+        click.echo(READING, err=True)
         self._said = time.monotonic()
         self._best = "no run has ended"
 
@@ -111,7 +113,7 @@ class _Filling:
     def __init__(self, show: Callable[[RenderableType], None]):
         self.show = show
         self._above: list[Text | Table] = []
-        self._show("reading the data")
+        self._show(READING)
 
     def planned(self, outlook: Outlook, exhaustive: bool) -> None:
         """Show the plan."""

@@ -1,4 +1,4 @@
-"""Display of progress: a bar on a terminal or in a notebook's cell, nothing elsewhere."""
+"""Display of progress: a bar on a terminal or in a notebook's cell, elsewhere a line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.progress import Progress, silent
+from graftwork.units import duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 SECONDS_BETWEEN_UPDATES = 0.3  # in a notebook's cell: each update is a message to the browser
 CELL_WIDTH = 100  # characters
+SECONDS_BETWEEN_LINES = 30.0
 
 
 def in_notebook() -> bool:
@@ -62,13 +64,17 @@ def rendered_text(content: RenderableType) -> str:
 
 @contextmanager
 def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterator[Progress]:
-    """Yield a progress bar in a notebook's cell or on a terminal's stderr; a silent one elsewhere or if not `shown`.
+    """Yield a progress bar in a notebook's cell or on a terminal's stderr; a silent one if not `shown`.
 
-    It appears before heavy imports, with the text `first`.
+    It appears before heavy imports, with the text `first`. Where stderr is a file or a pipe, it gets a line at most
+    every `SECONDS_BETWEEN_LINES`: a command in the background of a server has a log that tells how far it is.
     """
     cell = in_notebook()
-    if not (shown and (cell or sys.stderr.isatty())):
+    if not shown:
         yield silent
+        return
+    if not (cell or sys.stderr.isatty()):
+        yield _lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -99,6 +105,23 @@ def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterato
         yield lambda done, text: bar.update(whole, completed=done, description=text)
 
 
+def _lines() -> Progress:
+    """Return a callback that prints such lines to stderr: `1 min 30 s, 42 %: full, epoch 2 of 3`."""
+    began = last = time.monotonic()
+
+    def tell(done: float, text: str) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= SECONDS_BETWEEN_LINES:
+            last = now
+            sys.stderr.write(f"{duration(round(now - began))}, {100 * done:.0f} %: {text}\n")
+            sys.stderr.flush()
+
+    return tell
+
+
 def progress_or_bar(progress: Progress | None) -> AbstractContextManager[Progress]:
-    """Return a context that yields `progress`, or a `progress_bar` for None."""
-    return progress_bar() if progress is None else nullcontext(progress)
+    """Return a context that yields `progress`; for None a `progress_bar` in a notebook or on a terminal, else silence.
+
+    A program that calls a function of the library has a stderr of its own to write to.
+    """
+    return progress_bar(in_notebook() or sys.stderr.isatty()) if progress is None else nullcontext(progress)
