@@ -136,12 +136,14 @@ def cheaper(line: str) -> list[str]:
         words += ["--sizes", "8/class,16/class"] if "--sizes" not in words else []
         words += ["--backbone", "tiny_text"] if "--backbone" not in words else []
     few = ("--tokens", "2000") if "word_vectors" in line else FEW_STEPS
+    if "--from minilm" in line and "--head-steps" not in line:
+        few += ("--head-steps", "1")
     return [*words, *few] if words[0] == "pretrain" else words
 
 
 def cheaper_python(text: str) -> str:
     """Python of a page, with fewer seeds, draws, epochs and steps."""
-    text = re.sub(r"(seeds|draws)=\d+", r"\1=1", text)
+    text = re.sub(r"(seeds|draws|epochs)=\d+", r"\1=1", text)
     text = re.sub(r'sizes="[^"]*"', 'sizes="8/class,16/class", backbone="tiny_text"', text)
     text = re.sub(r"(steps, epochs = .*), \d+$", r"\1, 1", text, flags=re.MULTILINE)
     text = re.sub(r"(gw\.compare_tasks\(.*)\)$", r'\1, epochs=1, backbone="tiny_text")', text, flags=re.MULTILINE)
