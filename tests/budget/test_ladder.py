@@ -78,6 +78,8 @@ def test_a_whole_climb_and_what_it_writes(write: Write, tmp_path: Path) -> None:
     assert [rung["run"] for rung in content["rungs"] if rung["chosen"]] == [content["chosen"]["run"]]
     assert Path(content["chosen"]["module"]) == found.run.folder / "module"
     assert found.run.module.predict(["good fine good"])
+    majority = json.loads((tmp_path / "runs" / content["rungs"][0]["run"] / "result.json").read_text())
+    assert content["baselines"] == {"majority": majority["scores"][content["metric"]]}
     assert 0 < content["spent"]["share"] <= 1.05 and content["spent"]["unit"] == "s" and content["stopped"]
     assert content["decision"]["worth"] == 0.005 and content["decision"]["validation_rows"] == 6
     assert {one["method"] for one in content["decision"]["methods"]} >= {"majority", "linear_probe"}

@@ -247,6 +247,13 @@ def test_the_answer_of_a_ladder_says_what_it_may_lack_and_what_it_is_known_by() 
     assert lines[4] == "Spent 30 s (meter), 50 % of the budget; ended since nothing more is worth it."
 
 
+def test_the_answer_of_a_ladder_has_the_baselines_beside_it() -> None:
+    for majority, more in ((0.301, ""), (0.88, ""), (0.9, " It is below majority: label more rows before you use it.")):
+        told = ladder_lines(ladder() | {"baselines": {"majority": majority, "tfidf_svm": 0.8}})
+        assert told[3] == f"Baselines on test: majority {100 * majority:.1f}, tfidf_svm 80.0.{more}"
+    assert ladder_lines(ladder() | {"baselines": {"full": 0.88}})[3].startswith("It may be")  # the choice itself
+
+
 def test_a_ladder_says_what_would_come_next() -> None:
     told = ladder_lines(
         ladder(

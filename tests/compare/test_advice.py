@@ -15,6 +15,7 @@ from graftwork.decision.prior import Prior, Sizes
 from graftwork.decision.standing import Standing
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm, Traits
 from graftwork.run.score_interval import Evidence
+from graftwork.units import percent
 
 SHORTFALLS = {"full": 0.001, "adapter": 0.004, "linear_probe": 0.1281, "majority": 0.6}
 
@@ -28,6 +29,15 @@ def test_what_to_use_is_said_first_with_its_test_score_and_its_price() -> None:
     (first, *_) = advice(chosen("adapter"))
     assert first == "Use adapter: accuracy 89.3 on test (85.0 … 92.9), 102 k parameters, 1 min 42 s to train."
     assert chosen_row(chosen("adapter"))["method"] == "adapter"  # type: ignore[index]
+
+
+def test_what_is_below_the_majority_class_on_test_is_told_as_that() -> None:
+    made = board([row("majority", 0.7, 0.001), row("full", 0.6, 200)], decision=decision("full", {"full": 0.0}))
+    first, second, *_ = advice(made)
+    floor = percent(next(one for one in made["rows"] if one["method"] == "majority")["scores"]["accuracy"]["mean"])
+    assert first.startswith("Use full: accuracy ")
+    assert second == f"On test it is below the majority class ({floor}): label more rows before you use it."
+    assert not any("majority" in line for line in advice(chosen("adapter")))
 
 
 def test_a_backbone_that_can_t_read_the_texts_is_said_first() -> None:

@@ -22,6 +22,7 @@ from graftwork.core.progress_bar import progress_or_bar
 from graftwork.core.task import Task
 from graftwork.decision.choice import WORTH, parse_worth
 from graftwork.decision.decision_json import content_of
+from graftwork.decision.traits import FLOOR, SIMPLE
 from graftwork.errors import ConfigError, GraftworkError
 from graftwork.io.display import card, table
 from graftwork.io.files import finite, require_writable, write_json
@@ -156,6 +157,7 @@ def _content(climber: Climber, unfit: Sequence[ConfiguredMethod]) -> dict[str, A
         "budget": {"amount": budget.amount, "unit": budget.unit},
         "rungs": [_entry(rung, rung is chosen) for rung in climber.rungs],
         "chosen": _module(climber, chosen) if chosen else None,
+        "baselines": _baselines(climber.rungs, task.metrics[0]),
         "stopped": climber.stopped,
         "decision": content_of(climber.standing, climber.tie) | {"worth": climber.worth}
         if climber.standing.run_scores
@@ -195,6 +197,12 @@ def _entry(rung: Rung, chosen: bool) -> dict[str, Any]:
         "reason": rung.reason,
         "chosen": chosen,
     }
+
+
+def _baselines(rungs: Sequence[Rung], metric: str) -> dict[str, float]:
+    """Return the test scores of the methods without a backbone."""
+    ended = [(rung.arm, rung.result) for rung in rungs if rung.result is not None]
+    return {arm.label: one.scores[metric] for arm, one in ended if arm.sort in (FLOOR, SIMPLE) and metric in one.scores}
 
 
 def _module(climber: Climber, rung: Rung) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def _left_out_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def answer_lines(content: Mapping[str, Any]) -> list[str]:
-    """Return the chosen method, its scores, and its expected shortfall below the best."""
+    """Return the chosen method, its scores, those of the baselines, and its expected shortfall below the best."""
     chosen, decision = content["chosen"], content.get("decision")
     if not chosen or not decision:
         return []
@@ -75,9 +75,22 @@ def answer_lines(content: Mapping[str, Any]) -> list[str]:
     return [
         f"Use {chosen['method']}: test {named_scores(chosen['scores'], chosen['interval'], positive=positive)}, "
         f"{show(chosen['costs']['train_seconds']['value'], 's')} to train.",
+        *_baseline_lines(content),
         f"{subject} may be {percent(own['shortfall'])} points ({low} … {high}) below the best of {of}, by {rows:,} "
         f"validation rows and {boards} earlier boards.",
     ]
+
+
+def _baseline_lines(content: Mapping[str, Any]) -> list[str]:
+    """Return `Baselines on test: majority 24.4, tfidf_svm 78.2.`, with a warning if one is above the chosen method."""
+    chosen, found = content["chosen"], content.get("baselines", {})
+    beside = {label: score for label, score in found.items() if label != chosen["method"]}
+    if not beside:
+        return []
+    told = f"Baselines on test: {', '.join(f'{label} {percent(score)}' for label, score in beside.items())}."
+    best = max(beside, key=lambda label: beside[label])
+    below = chosen["scores"][content["metric"]] < beside[best]
+    return [f"{told} It is below {best}: label more rows before you use it." if below else told]
 
 
 def _why_ended(content: Mapping[str, Any]) -> str:

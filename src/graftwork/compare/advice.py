@@ -9,6 +9,7 @@ from typing import Any
 from graftwork.compare.averaged_runs import average_lines
 from graftwork.compare.frontier import DEFAULT_COST
 from graftwork.compare.leaderboard_data import ENOUGH_RUNS
+from graftwork.compare.majority_floor import MAJORITY, floor_name
 from graftwork.compare.sentences import Board, cost, few_runs, scored, title_of
 from graftwork.compare.shipped_lines import ship_lines
 from graftwork.run.data_report import UNREADABLE, unreadable
@@ -23,7 +24,8 @@ def advice(board: Board) -> list[str]:
     """Return at most six lines of about 100 characters (with short names); one line if the board chose no method.
 
     Further lines are added where they apply: first, that the backbone can't encode the texts; and after the line on the
-    chosen method, the average of its runs, the module to ship, and each metric that ranks another method higher.
+    chosen method, that it is below the majority class on test, the average of its runs, the module to ship, and each
+    metric that ranks another method higher.
     """
     rows = {row["method"]: row for row in scored(board)}
     share = board.get("data_report", {}).get("unknown_token_shares", {}).get("train", 0.0)
@@ -43,7 +45,8 @@ def _choice(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
             f"The highest mean on test is {best['method']}, {_score(best, board)}; nothing was chosen on validation."
         ]
     chosen = rows[decision["chosen"]]
-    lines = [_use(chosen, board), *average_lines(board), *ship_lines(board), *_disagreeing(board, rows)]
+    lines = [_use(chosen, board), *_below_floor(chosen, rows, board)]
+    lines += [*average_lines(board), *ship_lines(board), *_disagreeing(board, rows)]
     if decision["cheaper"] and decision["cheaper"]["method"] in rows:
         lines.append(_cheaper(decision, rows[decision["cheaper"]["method"]], chosen))
     return [*lines, *_settling_lines(decision), *_known_by(decision)]
@@ -85,6 +88,15 @@ def _score(row: Mapping[str, Any], board: Board) -> str:
     metric = board["headline_metric"]
     rate = error_rate(metric, score["mean"])
     return f"{title_of(board, metric)} {percent(score['mean'])}{rate} on test ({low} … {high})"
+
+
+def _below_floor(row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], board: Board) -> list[str]:
+    """Return a warning if the chosen method is below the majority class on test, whatever it was on validation."""
+    if not row["below_majority"]:
+        return []
+    floor = rows.get(MAJORITY)
+    score = f" ({percent(floor['scores'][board['headline_metric']]['mean'])})" if floor else ""
+    return [f"On test it is below {floor_name(board['task'])}{score}: label more rows before you use it."]
 
 
 def _disagreeing(board: Board, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
