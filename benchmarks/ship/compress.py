@@ -25,6 +25,7 @@ import graftwork as gw
 from graftwork.core.example import Example
 from graftwork.module.task_module import TaskModule
 from graftwork.module.trained_on import reopen_data
+from graftwork.registry import methods
 from graftwork.ship.rung_measure import one_thread
 
 BATCH, ROUNDS, TIMED = 32, 3, 256
@@ -146,6 +147,7 @@ def measure(key: dict[str, Any], given: argparse.Namespace, folder: Path) -> dic
     result = key | {
         "found": found | {"module": bool(found["module"]), "of": key["teacher"]},
         "load": os.getloadavg()[0],
+        "counted_words": counted_words(task, key["seed"], folder),
     }
     if found["module"]:
         with one_thread():
@@ -154,6 +156,14 @@ def measure(key: dict[str, Any], given: argparse.Namespace, folder: Path) -> dic
             assert dataset is not None
             result["per_second"] = rates(modules, dataset.test.examples)
     return result
+
+
+def counted_words(task: gw.Task, seed: int, folder: Path) -> float | None:
+    """Return the headline score of `tfidf_svm` on test, same rows; None where it does not apply, as for tags."""
+    if methods.get("tfidf_svm")().unfit(task, None):
+        return None
+    scores = gw.train(task, method="tfidf_svm", seed=seed, runs=folder / "runs").result.scores
+    return next(iter(scores.values()))
 
 
 def say(done: float, text: str) -> None:
@@ -170,20 +180,21 @@ def stored(path: Path) -> list[dict[str, Any]]:
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
     """Return the table, a row for each finished line."""
     rows = [
-        "| set | teacher | seed | kept | per second | times | bytes, share | test | loss, at most |",
-        "|---" * 9 + "|",
+        "| set | teacher | seed | kept | per second | times | bytes, share | test | loss, at most | `tfidf_svm` |",
+        "|---" * 10 + "|",
     ]
     for line in lines:
         found, name = line["found"], f"| {line['set']} | {line['teacher']} | {line['seed']}"
         if not found["module"]:
-            rows.append(f"{name} | {found['reason']} | | | | | |")
+            rows.append(f"{name} | {found['reason']} | | | | | | |")
             continue
         rate, test = line["per_second"], found["test"]
-        share = found["bytes"] / found["original"]["bytes"]
+        share, words = found["bytes"] / found["original"]["bytes"], line.get("counted_words")
         rows.append(
             f"{name} | {', '.join(found['kept'])} | {rate['teacher']:.0f} to {rate['compressed']:.0f}"
             f" | {rate['compressed'] / rate['teacher']:.1f} | {share:.2f}"
-            f" | {100 * test['score']:.1f} | {100 * test['loss']:.1f}, {100 * test['loss_at_most']:.1f} |"
+            f" | {100 * test['score']:.1f} | {100 * test['loss']:.1f}, {100 * test['loss_at_most']:.1f}"
+            f" | {'' if words is None else f'{100 * words:.1f}'} |"
         )
     return "\n".join(rows)
 

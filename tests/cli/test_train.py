@@ -248,7 +248,11 @@ def test_the_answer_of_a_ladder_says_what_it_may_lack_and_what_it_is_known_by() 
 
 
 def test_the_answer_of_a_ladder_has_the_baselines_beside_it() -> None:
-    for majority, more in ((0.301, ""), (0.88, ""), (0.9, " It is below majority: label more rows before you use it.")):
+    for majority, more in (
+        (0.301, ""),
+        (0.88, ""),
+        (0.9, " full is below majority: label more rows before you use it."),
+    ):
         told = ladder_lines(ladder() | {"baselines": {"majority": majority, "tfidf_svm": 0.8}})
         assert told[3] == f"Baselines on test: majority {100 * majority:.1f}, tfidf_svm 80.0.{more}"
     assert ladder_lines(ladder() | {"baselines": {"full": 0.88}})[3].startswith("It may be")  # the choice itself

@@ -90,7 +90,7 @@ def _baseline_lines(content: Mapping[str, Any]) -> list[str]:
     told = f"Baselines on test: {', '.join(f'{label} {percent(score)}' for label, score in beside.items())}."
     best = max(beside, key=lambda label: beside[label])
     below = chosen["scores"][content["metric"]] < beside[best]
-    return [f"{told} It is below {best}: label more rows before you use it." if below else told]
+    return [f"{told} {chosen['method']} is below {best}: label more rows before you use it." if below else told]
 
 
 def _why_ended(content: Mapping[str, Any]) -> str:
