@@ -58,6 +58,7 @@ def measured(drawn: Drawn, work: Path, precision: str) -> dict[str, Any]:
         "chosen": chosen,
         "best": max(means, key=lambda method: means[method]),
         "points_lost": 100 * (max(means.values()) - means[chosen]),
+        "test_means": means,
     }
 
 
