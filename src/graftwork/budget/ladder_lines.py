@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from graftwork.decision.traits import MAJORITY
 from graftwork.units import metric_title, named_scores, percent, show
 
 LEFT_OUT = {  # decision of a method without a run -> how its line begins
@@ -82,15 +84,14 @@ def answer_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def _baseline_lines(content: Mapping[str, Any]) -> list[str]:
-    """Return `Baselines on test: majority 24.4, tfidf_svm 78.2.`, with a warning if one is above the chosen method."""
+    """Return `Baselines on test: majority 24.4, tfidf_svm 78.2.`, with a warning if the first is above the choice."""
     chosen, found = content["chosen"], content.get("baselines", {})
     beside = {label: score for label, score in found.items() if label != chosen["method"]}
     if not beside:
         return []
     told = f"Baselines on test: {', '.join(f'{label} {percent(score)}' for label, score in beside.items())}."
-    best = max(beside, key=lambda label: beside[label])
-    below = chosen["scores"][content["metric"]] < beside[best]
-    return [f"{told} {chosen['method']} is below {best}: label more rows before you use it." if below else told]
+    below = chosen["scores"][content["metric"]] < beside.get(MAJORITY, -math.inf)
+    return [f"{told} {chosen['method']} is below {MAJORITY}: label more rows before you use it." if below else told]
 
 
 def _why_ended(content: Mapping[str, Any]) -> str:
