@@ -39,7 +39,7 @@ class Onnx:
         from graftwork.ship.onnx_graph import MOST_BYTES, numbers_of
 
         if not isinstance(backbone, TransformerBackbone):
-            return f"the backbone {backbone.card.id} is no transformer: its layers depend on each text's length"
+            return "its backbone is no transformer: the layers depend on each text's length"
         if not isinstance(fitted, ReadsStates):
             return f"{module.description['method']['name']} doesn't answer from the states of one network"
         if 4 * numbers_of(backbone.module) > MOST_BYTES:
