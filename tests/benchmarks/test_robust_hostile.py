@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import sys
 import zipfile
@@ -84,11 +85,15 @@ def test_a_command_is_measured_in_a_child(script: ModuleType, tmp_path: Path, mo
         os.write(2, f"config.json {len(held) and words}".encode())
         return 2
 
+    def dying(words: Any) -> int:
+        faulthandler.disable()  # the child's: a hundred lines on its stack would stand among the dots of the tests
+        os.abort()
+
     monkeypatch.setattr(script, "graft", eating)
     found = script.forked(tmp_path, ("x",))
     assert found["code"] == 2 and "config.json ['x']" in found["said"]
     assert 50 << 20 < found["bytes"] < 200 << 20 and 0 < found["seconds"] < script.HANGING
-    monkeypatch.setattr(script, "graft", lambda words: os.abort())
+    monkeypatch.setattr(script, "graft", dying)
     assert script.forked(tmp_path, ("x",))["said"].startswith("died")
 
 
