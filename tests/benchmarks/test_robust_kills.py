@@ -84,8 +84,9 @@ def test_marks_are_read_by_another_while_they_are_written(kills: ModuleType, tmp
 
 
 @pytest.mark.slow
-def test_a_case_is_tried(kills: ModuleType, tmp_path: Path) -> None:
-    (case,) = (case for case in kills.cases(tmp_path) if case.name == "classification, full, fp32")
+@pytest.mark.parametrize("words", ["classification, full, fp32", "pretrain, causal"])
+def test_a_case_is_tried(words: str, kills: ModuleType, tmp_path: Path) -> None:
+    (case,) = (case for case in kills.cases(tmp_path) if case.name == words)
     told = kills.tried(case, tmp_path, 3)
     assert told["equal"], told
     assert [kill["where"] for kill in told["kills"]] == ["stepping", "before", "stepping"]
