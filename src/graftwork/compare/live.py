@@ -12,7 +12,7 @@ import click
 
 from graftwork.compare.listeners import Listener, unwatched
 from graftwork.core.progress import Progress, silent
-from graftwork.core.progress_bar import in_notebook, notebook_cell
+from graftwork.core.progress_bar import READING, SECONDS_BETWEEN_LINES, in_notebook, notebook_cell
 from graftwork.units import duration, percent, several
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from graftwork.compare.search import Outlook
     from graftwork.decision.standing import Standing
-
-SECONDS_BETWEEN_LINES = 30.0
-READING = "reading the data"
 
 
 @contextmanager

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_UPDATES = 0.3  # in a notebook's cell: each update is a message to the browser
 CELL_WIDTH = 100  # characters
-SECONDS_BETWEEN_LINES = 30.0
+SECONDS_BETWEEN_LINES = 30.0  # in a pipe or a log
+READING = "reading the data"
 
 
 def in_notebook() -> bool:
@@ -63,7 +64,7 @@ def rendered_text(content: RenderableType) -> str:
 
 
 @contextmanager
-def progress_bar(shown: bool = True, first: str = "reading the data") -> Iterator[Progress]:
+def progress_bar(shown: bool = True, first: str = READING) -> Iterator[Progress]:
     """Yield a progress bar in a notebook's cell or on a terminal's stderr; a silent one if not `shown`.
 
     It appears before heavy imports, with the text `first`. Where stderr is a file or a pipe, it gets a line at most
