@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +91,27 @@ def test_pairs_read_together_are_forecast_on_that_reading(open_tiny: OpenSession
     execute(apart, probe, recipe, 0, lambda done, text: None)
     assert reads_each.forecast(probe).parts["prefix"] == 0
     assert reads_each.forecast(parse_method("cross_encoder:by=linear_probe")).parts["prefix"] > 0
+
+
+def test_the_pass_of_pairs_of_unlike_lengths_is_timed_without_padding_one_to_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock on which every padded token takes a second."""
+    rows = [f"{'the king saw a play and ' * 8}{number},yes {number},{number % 2}" for number in range(300)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["text_a,text_b,label", *rows]), encoding="utf-8")
+    settings = RunSettings("tiny_text", runs=str(tmp_path / "runs"))
+    session = open_session(Task.from_file(tmp_path / "pairs.csv"), [parse_method("linear_probe")], settings)
+    tiny: Any = session.backbone
+    apart = replace(tiny, card=replace(tiny.card, towers=2))
+    taken, real = [0], type(tiny).states
+
+    def states(self: Any, inputs: dict[str, Any]) -> Any:
+        taken[0] += inputs["attention_mask"].numel()
+        return real(self, inputs)
+
+    monkeypatch.setattr(type(tiny), "states", states)
+    forecaster = Forecaster(replace(session, backbone=apart), Recipe(epochs=1), 0, clock=lambda: float(taken[0]))
+    assert forecaster.pass_rate == 1.0
 
 
 def test_a_pass_that_is_there_costs_nothing(open_tiny: OpenSession) -> None:

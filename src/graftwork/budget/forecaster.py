@@ -171,25 +171,27 @@ class Forecaster:
 
     @cached_property
     def pass_rate(self) -> float:
-        """Seconds per padded token of a frozen pass, timed on examples of the token-weighted median length."""
+        """Seconds per padded token of a frozen pass, timed on sequences of the token-weighted median length."""
         split, encoded = self.session.dataset.train, self.lengths.encoded["train"]
-        order = np.argsort(encoded.lengths, kind="stable")
-        tokens = np.cumsum(encoded.lengths[order])
+        sizes = np.array([len(ids) for ids in encoded.ids])
+        order = np.argsort(sizes, kind="stable")
+        tokens = np.cumsum(sizes[order])
         middle = int(np.searchsorted(tokens, tokens[-1] / 2))
         wanted = min(max(PASS_SHARE * tokens[-1], PASS_TOKENS[0]), PASS_TOKENS[1])
-        size = max(1, round(wanted / encoded.lengths[order[middle]]))
+        size = max(1, round(wanted / sizes[order[middle]]))
         first = max(0, min(middle - size // 2, len(order) - size))
         rows = order[first : first + size]
-        examples = [split.examples[row] for row in rows]
+        owners = np.unique(np.repeat(np.arange(len(encoded)), encoded.sequences_of)[rows])
+        examples = [split.examples[row] for row in owners]
 
         def work() -> None:
-            read = self.backbone.encode(examples)
-            inputs = self.backbone.collate(read, range(len(read.ids)))
+            self.backbone.encode(examples)
+            inputs = self.backbone.collate(encoded, rows.tolist())
             with torch.no_grad():
                 for hidden in self.backbone.states(inputs):
-                    self.backbone.pool(hidden, inputs["attention_mask"].bool()).cpu()
+                    self.backbone.pool(hidden, inputs["attention_mask"].bool(), inputs.get("words")).cpu()
 
-        return self._median(work) / self.lengths.of_batch(encoded, rows)
+        return self._median(work) / (len(rows) * self.lengths.padded(encoded, int(rows[-1])))
 
     @cached_property
     def seconds_per_flop(self) -> float:
