@@ -58,6 +58,7 @@ class Climber:
         self._counted: set[Arm] = set()  # methods whose FLOPs were estimated
         self.stopped = ""  # why the climb ended; empty while it continues
         self.seconds_per_flop = SECONDS_PER_FLOP
+        self.uncounted = 0.0  # seconds of a run beside its counted FLOPs: predicting, saving
         self.measuring = 0.0  # measuring time of a method that trains the network, as a multiple of its run time
 
     def unfit(self, method: ConfiguredMethod, backbone: bool = True) -> str:
@@ -219,7 +220,7 @@ class Climber:
         rung = self.first[arm]
         if self.standing.begun[arm] and rung.result is not None:
             return rung.result.spent.wall_seconds
-        return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop
+        return rung.forecast.seconds if rung.forecast else rung.operations * self.seconds_per_flop + self.uncounted
 
     def _offer(self, arm: Arm, left: float, hope: float) -> PossibleRun:
         """Return a method's next run, or the part of its steps that fits into the `left` seconds.
@@ -234,10 +235,10 @@ class Climber:
         if rung.forecast is not None:
             there = rung.forecast.within(left) if can_be_cut else rung.forecast
             return PossibleRun(there.seconds, kept_gain(there.part))
-        measuring = self.measuring * expected
+        fixed, steps = self.measuring * expected + self.uncounted, rung.operations * self.seconds_per_flop
         least = LEAST_PART / PARTS if can_be_cut else 1.0
-        part = min(1.0, max(least, (left - measuring) / max(expected, 1e-9)))
-        seconds = measuring + part * expected
+        part = min(1.0, max(least, (left - fixed) / max(steps, 1e-9)))
+        seconds = fixed + part * steps
         return PossibleRun(seconds if seconds > hope * left else min(seconds, left), kept_gain(part))
 
     def _ready(self, rung: Rung) -> bool:
@@ -290,7 +291,7 @@ class Climber:
             rung.measuring_seconds = self.account.seconds() - began
         busy = sum(rung.forecast.parts.get(part, 0.0) for part in COMPUTING)  # seconds of the counted FLOPs
         if rung.operations and busy:
-            self.seconds_per_flop = busy / rung.operations
+            self.seconds_per_flop, self.uncounted = busy / rung.operations, rung.forecast.seconds - busy
             if rung.arm.sort == TUNED:
                 self.measuring = rung.measuring_seconds / rung.forecast.seconds
         return None
@@ -354,8 +355,10 @@ class Climber:
             rung.reason = f"{100 * low:+.1f} to {100 * high:+.1f} points against {before.method.label}"
 
     def _leave(self) -> None:
-        """Append the methods that were not tried, with reasons, and mark the chosen run as kept."""
+        """Mark only the chosen run as kept, and append the methods that were not tried, with reasons."""
         chosen = self.chosen()
+        for rung in self.rungs:
+            rung.decision = "best so far" if rung.decision == "kept" else rung.decision
         if chosen is not None:
             chosen.decision = "kept"
         for arm, rung in sorted(self.first.items(), key=lambda item: self._expected(item[0])):

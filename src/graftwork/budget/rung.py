@@ -31,7 +31,9 @@ class Rung:
     result: RunResult | None = None
     reused: bool = False
     evidence: Evidence | None = None
-    decision: str = ""  # "kept", "not better", "failed", "not affordable", "interrupted", "not worth it" or "not tried"
+    # "kept" (at the end the chosen run alone), "best so far", "not better", "failed", "not affordable", "interrupted",
+    # "not worth it" or "not tried".
+    decision: str = ""
     reason: str = ""
 
     @property
