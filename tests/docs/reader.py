@@ -23,13 +23,13 @@ TOLD_BY = {
     "compare": r"graft predict runs/(\w{12})",
     "train": r"graft predict runs/(\w{12})",
 }
-FEW = "majority,tfidf_svm,linear_probe,adapter"  # where another page compares them all
+FEW = "majority,tfidf_svm,linear_probe,adapter"  # `graft compare tickets.csv`, alone on its line, compares them all
 LESS = (  # what a test changes, so that a page takes seconds
     (r"--(epochs|seeds|draws|head-steps) \d+", r"--\1 1"),
     (r"--sizes \S+", "--sizes 8/class,16/class"),
     (r"--reference-sizes \S+", "--reference-sizes 10%"),
     (r"^graft curve (?!.*--methods)", "graft curve --methods tfidf_svm,linear_probe "),
-    (r"^graft compare (?!.*--methods)(?=tasks/|sms\.csv|.*--backbone runs/)", f"graft compare --methods {FEW} "),
+    (r"^graft compare (?!.*--methods|tickets\.csv$|.*word_vectors:)", f"graft compare --methods {FEW} "),
     (r"^graft compare (?!.*--backbone)(.*(?:tasks/|sms\.csv|reviews\.csv))", r"graft compare --backbone tiny_text \1"),
     (r"--(budget \w+|steps \d+|tokens \d+|batch \d+|length \d+|short-length \d+|vocabulary \d+|no-transfer)", ""),
 )
