@@ -24,6 +24,8 @@ from graftwork.train.flops import count_flops
 HERE = Path(__file__).parent.absolute()
 DATA, PARTS = Path("multi30k_en_de"), ("val", "test2016")
 AT_ONCE, LONGEST, COUNTED = 50, 64, 50  # sentences written at once, tokens of one at most, sentences counted
+DRAWS = 1000  # bootstrap draws of the sentences, for the interval of BLEU
+MEMORY = "translation_memory"
 # Vaswani et al. 2017, arXiv:1706.03762, Table 2: WMT 2014 English to German, newstest2014; other data than here
 PUBLISHED = {
     "GNMT + RL (Wu et al. 2016)": (24.6, 2.3e19),
@@ -82,14 +84,29 @@ class Translator:
         return sum(count_flops(lambda text=text: self.written([text]))[1] for text in texts) / len(texts)
 
 
+def bleu(texts: list[str], targets: list[str]) -> dict[str, float]:
+    """Return BLEU with its 95 % interval over sentences, by sacrebleu's bootstrap."""
+    found: Any = sacrebleu.BLEU().corpus_score(texts, [targets], n_bootstrap=DRAWS)
+    low, high = found._mean - found._ci, found._mean + found._ci
+    return {"bleu": found.score, "low": low, "high": high, "pairs": len(texts)}
+
+
+def remembered(runs: Path) -> dict[str, Any]:
+    """Return BLEU of the translation memory on test, which answers with the target of the most similar source."""
+    files = [DATA / "train.tsv.gz", *(DATA / f"{part}.tsv" for part in PARTS)]
+    task = gw.Task("multi30k", *map(str, files), kind="generation", text="source", label="target", metrics=("bleu",))
+    module = gw.train(task, method=MEMORY, runs=runs).module
+    sources, targets = pairs(PARTS[-1])
+    return bleu([row["text"] for row in module.predict(sources)], targets)
+
+
 def scored(folder: Path) -> dict[str, Any]:
     """Return BLEU and perplexity of each part, the FLOP of a sentence, and the first translations."""
     translator, found = Translator(folder), dict[str, Any]()
     for part in PARTS:
         sources, targets = pairs(part)
         texts = translator.written(sources)
-        bleu = sacrebleu.corpus_bleu(texts, [targets])
-        found[part] = {"bleu": bleu.score, "perplexity": translator.perplexity(sources, targets), "pairs": len(texts)}
+        found[part] = bleu(texts, targets) | {"perplexity": translator.perplexity(sources, targets)}
         found["examples"] = [list(three) for three in zip(sources[:5], targets[:5], texts[:5], strict=True)]
     found["flop_per_sentence"] = translator.flops(pairs(PARTS[-1])[0][:COUNTED])
     return found
@@ -100,10 +117,11 @@ def table(result: dict[str, Any]) -> str:
     lines = ["| network | data | BLEU | training FLOP | FLOP a sentence |", "|---|---|---|---|---|"]
     for name, (bleu, flops) in PUBLISHED.items():
         lines.append(f"| {name} | WMT 2014 en-de, newstest2014 | {bleu} | {flops:.1e} | |")
-    name = f"Transformer, {result['size']}, {result['steps']:,} steps"
-    bleu, *flops = f"{result['test2016']['bleu']:.1f}", result["train_flop"], result["flop_per_sentence"]
-    cells = " | ".join([bleu, *(f"{one:.1e}" for one in flops)])
-    lines.append(f"| {name} | Multi30k en-de, test2016 | {cells} |")
+    flops = " | ".join(f"{result[name]:.1e}" for name in ("train_flop", "flop_per_sentence"))
+    names = f"Transformer, {result['size']}, {result['steps']:,} steps", MEMORY.replace("_", " ")
+    for name, test, prices in zip(names, (result["test2016"], result[MEMORY]), (flops, "0 |"), strict=True):
+        told = f"{test['bleu']:.1f} ({test['low']:.1f} to {test['high']:.1f})"
+        lines.append(f"| {name} | Multi30k en-de, test2016 | {told} | {prices} |")
     return "\n".join(lines)
 
 
@@ -115,12 +133,14 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--precision", default="fp32")
     parser.add_argument("--name", default="multi30k")
     chosen = parser.parse_args()
     runs = begun(chosen)
     done = gw.pretrain(
         DATA / "train.tsv.gz", objective="translation", size=chosen.size, vocabulary=chosen.vocabulary,
         budget=chosen.budget, recipe={"batch": chosen.batch, "length": chosen.length}, runs=runs,
+        precision=chosen.precision,
     )  # fmt: skip
     facts = done.result.facts
     result = {
@@ -129,6 +149,8 @@ def main() -> None:
         "environment": environment(),
         "size": chosen.size,
         "budget": chosen.budget,
+        "threads": chosen.threads,
+        "precision": chosen.precision,
         "steps": facts["steps"],
         "passes": facts["passes"],
         "parameters": facts["parameters"],
@@ -136,6 +158,7 @@ def main() -> None:
         "validation_perplexity": done.result.scores["perplexity"],
         "train_flop": done.result.costs["train_flops"].value,
         **scored(done.backbone),
+        MEMORY: remembered(runs),
         "sacrebleu": sacrebleu.__version__,
     }
     (HERE / "results").mkdir(exist_ok=True)
