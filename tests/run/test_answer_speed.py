@@ -49,6 +49,18 @@ def test_latency_is_of_one_example_and_throughput_of_many(monkeypatch: pytest.Mo
     assert len(fitted.asked[-1]) == answer_speed.SOME == 8, "some took long enough"
 
 
+@pytest.mark.parametrize(
+    ("rows", "of_one", "counts"),
+    [(1000, 0.001, [32, 256]), (1000, 0.01, [32, 100]), (1000, 0.02, [32]), (40, 0.001, [32]), (9, 0.001, [9])],
+)
+def test_no_more_examples_than_take_a_second(
+    rows: int, of_one: float, counts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_speed, "SOME", 32)
+    monkeypatch.setattr(answer_speed, "MANY", 256)
+    assert [count for count, _ in answer_speed.timed_counts(rows, lambda count: count * of_one)] == counts
+
+
 def test_the_one_example_is_of_median_length() -> None:
     fitted = Slow()
     found = predict_speed(fitted, EXAMPLES)

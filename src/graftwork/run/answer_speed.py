@@ -12,8 +12,8 @@ from graftwork.core.media import Media
 from graftwork.core.method import Fitted
 
 WARM_UPS, REPEATS, SECONDS_AT_MOST = 3, 30, 0.5
-SOME, MANY = 32, 256  # examples for the throughput, fewer if the split has fewer
-ENOUGH = 1.0  # seconds; where `SOME` take longer, `MANY` are not tried
+SOME, MANY = 32, 256  # examples for the throughput: at first, and at most; fewer if the split has fewer
+ENOUGH = 1.0  # seconds; no more examples than take about so long are tried after `SOME`
 
 
 def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]:
@@ -45,10 +45,11 @@ def predict_speed(fitted: Fitted, examples: Sequence[Example]) -> dict[str, Any]
 
 def timed_counts(rows: int, taken: Callable[[int], float]) -> Iterator[tuple[int, float]]:
     """Yield each number of rows that is answered for the throughput, and its seconds, which `taken` returns."""
-    for count in dict.fromkeys(min(many, rows) for many in (SOME, MANY)):
-        yield count, (seconds := taken(count))
-        if seconds > ENOUGH:
-            return
+    count = min(SOME, rows)
+    yield count, (seconds := taken(count))
+    more = min(MANY, rows, int(count * ENOUGH / max(seconds, 1e-9)))
+    if more >= 2 * count:
+        yield more, taken(more)
 
 
 def _length(given: Input | Media) -> int:
