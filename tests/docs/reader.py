@@ -146,6 +146,7 @@ def cheaper_python(text: str) -> str:
     text = re.sub(r"(seeds|draws|epochs)=\d+", r"\1=1", text)
     text = re.sub(r'sizes="[^"]*"', 'sizes="8/class,16/class", backbone="tiny_text"', text)
     text = re.sub(r"(steps, epochs = .*), \d+$", r"\1, 1", text, flags=re.MULTILINE)
+    text = re.sub(r"(gw\.Classifier\(epochs=1)\)", r'\1, backbone="tiny_text")', text)
     text = re.sub(r"(gw\.compare_tasks\(.*)\)$", r'\1, epochs=1, backbone="tiny_text")', text, flags=re.MULTILINE)
     few = "tokens=2000" if "word_vectors" in text else 'steps=3, recipe={"batch": 8, "length": 32}'
     text = re.sub(r'budget="\w+"(, recipe=\{.*?\})?', few, text)

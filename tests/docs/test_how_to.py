@@ -36,9 +36,10 @@ def write_tables(rows: list[list[str]]) -> None:
     write_rows("train.tsv", rows[:200], separator="\t")
     write_rows("train.csv", rows[:200])
     write_rows("test.tsv", rows[200:260], separator="\t")
-    write_rows("pairs.tsv", [[text, text.lower()] for text, _ in rows[:200]], "source,target", separator="\t")
-    for number, name in enumerate(("train.en", "train.de")):
-        Path(name).write_text("".join(f"{(text, text.lower())[number]}\n" for text, _ in rows[:200]), encoding="utf-8")
+    short = [" ".join(text.split()[:3]) for text, _ in rows[:200]]  # a network that learnt little writes to the end
+    write_rows("pairs.tsv", [[text, text.lower()] for text in short], "source,target", separator="\t")
+    Path("train.en").write_text("\n".join(short), encoding="utf-8")
+    Path("train.de").write_text("\n".join(short).lower(), encoding="utf-8")
     write_rows("new.csv", [[*row, row[1]] for row in rows[260:300]], "text,label,topic")
     write_rows("in.csv", rows[300:310])
     Path("costs.csv").write_text("true,ham,spam\nham,0,10\nspam,1,0\n", encoding="utf-8")
