@@ -120,6 +120,7 @@ class Foreseen:
     looks_like: Mapping[str, float] = field(default_factory=dict)
     broken: str = ""  # the label of a method that can't even be measured
     epochs: int = 0  # of every run
+    evaluation: float = 0.0  # seconds of a run that operations don't count
     measured: list[str] = field(default_factory=list)
 
     def operations(self, method: ConfiguredMethod) -> float:
@@ -130,7 +131,8 @@ class Foreseen:
         self.measured.append(method.label)
         if method.label == self.broken:
             raise ValueError("nothing to measure")
-        return Forecast({"steps": self.wrong * method.config["seconds"]}, epochs=self.epochs)
+        parts = {"steps": self.wrong * method.config["seconds"], "evaluation": self.evaluation}
+        return Forecast(parts, epochs=self.epochs)
 
 
 class Climb:
@@ -260,6 +262,20 @@ def test_what_is_left_does_not_pay_for_it(climb: Climb) -> None:
 @pytest.mark.parametrize(("budget", "decision"), [(12, "kept"), (11, "not affordable")])
 def test_the_margin_counts(budget: float, decision: str, climb: Climb) -> None:
     assert decisions(climb(budget, {"paid:seconds=10": 0.5})) == [("paid:seconds=10", decision)]
+
+
+def test_a_guess_counts_what_a_measured_run_takes_beside_its_operations(climb: Climb) -> None:
+    """Else a method would look cheap until it is measured, and be measured for nothing."""
+    climber = climb.climber(1000, Foreseen(wrong=2.0, evaluation=7.0))
+    climber._open([parse_method(words) for words in ("tuned:seconds=5", "tuned:seconds=20")])
+    known, guessed = climber.first
+    assert climber._count([known, guessed])
+    climber._measure(climber.first[known])
+    assert climber._expected(known) == 17 and climber._expected(guessed) == 47
+    measuring = 47 * 0.1 / 17
+    assert climber._offer(guessed, 500, 1.0).seconds == pytest.approx(measuring + 47)
+    part = climber._offer(guessed, measuring + 27, 1.0)  # half of its steps
+    assert part.seconds == pytest.approx(measuring + 27) and part.kept == pytest.approx(1 - 0.5**3)
 
 
 def test_what_is_hopelessly_dear_is_not_measured(climb: Climb) -> None:
