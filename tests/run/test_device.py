@@ -130,7 +130,12 @@ def test_a_budget_is_spent_there_too(device: str, write: Write, tmp_path: Path) 
     places = {"out": tmp_path / "ladder", "runs": tmp_path / "runs"}
     rungs = ["linear_probe", "top_layers:k=1", "full"]
     found = climb(write(), "2min", backbone="tiny_text", rungs=rungs, epochs=1, device=device, **places)
-    assert {rung["decision"] for rung in found.content["rungs"]} <= {"kept", "best so far", "not better", "not worth it"}
+    assert {rung["decision"] for rung in found.content["rungs"]} <= {
+        "kept",
+        "best so far",
+        "not better",
+        "not worth it",
+    }
     first = [rung for rung in found.content["rungs"] if rung["seed"] == 0 and rung["config"]["name"] != "average"]
     assert all(rung["operations"] > 0 for rung in first)
     assert found.content["rungs"][0]["predicted_seconds"] > 0
