@@ -84,7 +84,7 @@ class Translator:
         return sum(count_flops(lambda text=text: self.written([text]))[1] for text in texts) / len(texts)
 
 
-def bleu(texts: list[str], targets: list[str]) -> dict[str, float]:
+def bleu_with_interval(texts: list[str], targets: list[str]) -> dict[str, float]:
     """Return BLEU with its 95 % interval over sentences, by sacrebleu's bootstrap."""
     found: Any = sacrebleu.BLEU().corpus_score(texts, [targets], n_bootstrap=DRAWS)
     low, high = found._mean - found._ci, found._mean + found._ci
@@ -97,7 +97,7 @@ def remembered(runs: Path) -> dict[str, Any]:
     task = gw.Task("multi30k", *map(str, files), kind="generation", text="source", label="target", metrics=("bleu",))
     module = gw.train(task, method=MEMORY, runs=runs).module
     sources, targets = pairs(PARTS[-1])
-    return bleu([row["text"] for row in module.predict(sources)], targets)
+    return bleu_with_interval([row["text"] for row in module.predict(sources)], targets)
 
 
 def scored(folder: Path) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def scored(folder: Path) -> dict[str, Any]:
     for part in PARTS:
         sources, targets = pairs(part)
         texts = translator.written(sources)
-        found[part] = bleu(texts, targets) | {"perplexity": translator.perplexity(sources, targets)}
+        found[part] = bleu_with_interval(texts, targets) | {"perplexity": translator.perplexity(sources, targets)}
         found["examples"] = [list(three) for three in zip(sources[:5], targets[:5], texts[:5], strict=True)]
     found["flop_per_sentence"] = translator.flops(pairs(PARTS[-1])[0][:COUNTED])
     return found
@@ -117,9 +117,9 @@ def table(result: dict[str, Any]) -> str:
     lines = ["| network | data | BLEU | training FLOP | FLOP a sentence |", "|---|---|---|---|---|"]
     for name, (bleu, flops) in PUBLISHED.items():
         lines.append(f"| {name} | WMT 2014 en-de, newstest2014 | {bleu} | {flops:.1e} | |")
-    flops = " | ".join(f"{result[name]:.1e}" for name in ("train_flop", "flop_per_sentence"))
+    counted = " | ".join(f"{result[name]:.1e}" for name in ("train_flop", "flop_per_sentence"))
     names = f"Transformer, {result['size']}, {result['steps']:,} steps", MEMORY.replace("_", " ")
-    for name, test, prices in zip(names, (result["test2016"], result[MEMORY]), (flops, "0 |"), strict=True):
+    for name, test, prices in zip(names, (result["test2016"], result[MEMORY]), (counted, "0 |"), strict=True):
         told = f"{test['bleu']:.1f} ({test['low']:.1f} to {test['high']:.1f})"
         lines.append(f"| {name} | Multi30k en-de, test2016 | {told} | {prices} |")
     return "\n".join(lines)
