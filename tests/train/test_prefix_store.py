@@ -339,7 +339,7 @@ def read_only(*rest: Any, **named: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "fails", "reason"),
     [
-        ("os.posix_fallocate", full, "No space left on device"),
+        ("graftwork.train.prefix_store._take_space", full, "No space left on device"),
         ("os.fsync", full, "No space left on device"),
         ("os.replace", full, "No space left on device"),
         ("tempfile.mkstemp", read_only, "Permission denied"),
@@ -361,19 +361,6 @@ def test_trouble_with_the_disk_is_one_warning(
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert reason in caplog.text and "\n" not in caplog.records[0].getMessage()
     assert not root.exists() or files(root) == []
-
-
-@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EINVAL])
-def test_a_file_system_that_promises_no_space_is_written_to(
-    root: Path, code: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def unknown(*rest: Any) -> None:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr("os.posix_fallocate", unknown)
-    cold, _ = get(store(root))
-    warm, user = get(store(root))
-    assert user.charged == cold.kept.cost and same(warm, cold) and not caplog.records
 
 
 def test_a_read_only_folder_is_still_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

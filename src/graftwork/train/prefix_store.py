@@ -14,7 +14,6 @@ cost excludes tokenising: a caller that looks up an entry has already done that.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import logging
 import math
@@ -262,19 +261,13 @@ class Draft:
 
 
 def _take_space(handle: int, size: int) -> None:
-    """Allocate `size` bytes on the disk for the file. Raises `OSError`.
+    """Write zeros to the whole file. Raises `OSError`.
 
-    Otherwise a full disk would show only on a write to the map, as a signal that kills the process.
+    Without, a full disk would show only on a write to the map, as a signal that kills the process. Space that is merely
+    reserved (`posix_fallocate`) is in thousands of pieces once states are written here and there, and ext4 with
+    `discard` then takes 20 s to remove 130 MB of them, where zeros take 0.03 s.
     """
-    try:
-        os.posix_fallocate(handle, 0, size)
-        return
-    except AttributeError:  # macOS, Windows
-        pass
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
-            raise
-    with open(handle, "wb", closefd=False) as stream:  # where space cannot be reserved, write zeros
+    with open(handle, "wb", closefd=False) as stream:
         for start in range(0, size, len(ZEROS)):
             stream.write(ZEROS[: size - start])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 ABSENT_MODULES = ("fcntl", "resource", "pwd", "grp")
 ABSENT_FUNCTIONS = (
-    "sched_getaffinity", "posix_fallocate", "statvfs", "fstatvfs", "geteuid", "getuid", "getloadavg", "sysconf",
+    "sched_getaffinity", "statvfs", "fstatvfs", "geteuid", "getuid", "getloadavg", "sysconf",
 )  # fmt: skip
 ABSENT_SIGNALS = ("SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGQUIT")
 ASKED_BY_LIBRARIES = "/proc/self/maps"  # threadpoolctl reads it where sys.platform is "linux"
