@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -142,6 +144,12 @@ def test_where_long_texts_are_too_dear_a_shorter_reading_is_named(
             tmp_path / "films.csv", tmp_path, "1min", rungs=["majority", "adapter"], backbone="tiny_text@48"
         )
         assert named.content["notes"] == [], "whoever names a length has chosen"
+
+
+def test_the_advice_to_read_less_imports_no_library_of_networks() -> None:
+    """It is given at the end of a budget, and such an import takes a second."""
+    code = "import graftwork.pretrained.reading_length, sys; assert 'transformers' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_ctrl_c_in_the_second_run_leaves_the_best_so_far(

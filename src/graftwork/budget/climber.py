@@ -26,7 +26,7 @@ from graftwork.run.session import Session
 from graftwork.units import percent, show
 
 MARGIN = 1.1  # a run is started when the remaining budget is at least this multiple of its forecast
-HARD_STOP = 1.04  # multiple of the budget at which a run is stopped; cleaning up then ends below 1.05
+HARD_STOP = 1.02  # multiple of the budget at which a run is stopped; with cleaning up it then ends below 1.05
 HOPELESS = 2.0  # a method whose FLOPs need more than this multiple of the remaining budget is not even measured
 COMPUTING = ("prefix", "steps", "validation")  # parts of a forecast that the FLOPs account for
 SECONDS_PER_FLOP = 1e-11  # used until a method is measured; it only decides which method is measured first

@@ -22,7 +22,7 @@ from graftwork.core.writing import Instruction, no_tags
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest
 from graftwork.pretrained.seq2seq import Seq2SeqBackbone, SpecialTokens
-from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.transformer import TransformerBackbone, as_encoder
 
 TAG = re.compile(r"[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}|__[a-z]{2,3}__")  # en_XX, eng_Latn, __en__
 NEAREST = 3  # tags that a message suggests
@@ -104,11 +104,6 @@ def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBa
         before=given.source_prefix or "",
     )
     return replace(backbone, read_by=partial(as_encoder, told), tokenizer=whole, special=special, untold=backbone)
-
-
-def as_encoder(opened: TransformerBackbone, module: Any) -> TransformerBackbone:
-    """Return a backbone like `opened` with the encoder `module`."""
-    return replace(opened, module=module, head=None)
 
 
 def _both(

@@ -21,7 +21,7 @@ from graftwork.nn.attention_interface import with_our_attention
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.build_backbone import assemble
 from graftwork.pretrained.folder_file import model_file
-from graftwork.pretrained.language_tags import as_encoder, instructed_texts
+from graftwork.pretrained.language_tags import instructed_texts
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.load_folder import fresh_of_folder, in_bf16, load_weights, require_whole, tokenizer_of
 from graftwork.pretrained.model_folder import (
@@ -35,6 +35,7 @@ from graftwork.pretrained.model_folder import (
 from graftwork.pretrained.model_json import checked_json, require_modest
 from graftwork.pretrained.network_config import configuration
 from graftwork.pretrained.seq2seq import Reading, Seq2SeqBackbone, Seq2SeqLayout, SpecialTokens, encoder_alone
+from graftwork.pretrained.transformer import as_encoder
 from graftwork.pretrained.transformers_errors import transformers_errors
 
 

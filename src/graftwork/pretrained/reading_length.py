@@ -12,11 +12,10 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from graftwork.core.backbone import Backbone, BackboneCard, Encoded
+from graftwork.core.writing import TextWriter, reading_part
 from graftwork.errors import ConfigError
 from graftwork.io.files import digest
-from graftwork.pretrained.language_tags import as_encoder
-from graftwork.pretrained.seq2seq import Seq2SeqBackbone
-from graftwork.pretrained.transformer import TransformerBackbone
+from graftwork.pretrained.transformer import TransformerBackbone, as_encoder
 
 SHORTEST = 8  # tokens
 LONG, SHARE = 100, 0.6  # texts with so many tokens are long; advised is the highest power of 2 up to this share of them
@@ -29,7 +28,7 @@ def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
     Raises `ConfigError` if it reads no texts by a tokenizer of its own, and for a length that it does not take.
     """
     opened: Any = backbone
-    writes, reading = isinstance(opened, Seq2SeqBackbone), _reading(backbone)
+    reading = reading_part(backbone)
     if not isinstance(reading, TransformerBackbone):
         raise ConfigError("this backbone takes no length", where=backbone.card.id, expected="a Transformer of texts")
     if not SHORTEST <= length <= reading.card.max_length:
@@ -39,7 +38,7 @@ def at_length(backbone: Backbone, length: int, name: str) -> Backbone:
             expected=f"{SHORTEST} to {reading.card.max_length}",
         )
     cut = replace(reading, card=_card(reading, length, name), tokenizer=_truncating(reading.tokenizer, length))
-    if not writes:
+    if not isinstance(backbone, TextWriter):
         return cut
     whole: Backbone = replace(
         opened, card=_card(opened, length, name), read_by=partial(as_encoder, cut), by_language={}
@@ -53,7 +52,7 @@ def shorter(backbone: Backbone, name: str, encoded: Encoded) -> str:
     Empty too for a backbone with a length, whose user has chosen.
     """
     median = float(np.median(encoded.lengths))
-    whole = backbone.card.id == name and isinstance(_reading(backbone), TransformerBackbone)
+    whole = backbone.card.id == name and isinstance(reading_part(backbone), TransformerBackbone)
     if not whole or encoded.words is not None or median < LONG:
         return ""
     length = 2 ** int(math.log2(SHARE * median))
@@ -62,11 +61,6 @@ def shorter(backbone: Backbone, name: str, encoded: Encoded) -> str:
         f"half of the texts have {median:.0f} tokens or more; --backbone {name}@{length} reads "
         f"{100 * share:.0f} % of all tokens, in about that share of the time; linear_probe on both shows what it loses"
     )
-
-
-def _reading(backbone: Backbone) -> Any:
-    opened: Any = backbone
-    return opened.reading if isinstance(opened, Seq2SeqBackbone) else opened
 
 
 def _card(backbone: Backbone, length: int, name: str) -> BackboneCard:

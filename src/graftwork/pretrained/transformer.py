@@ -253,6 +253,11 @@ def with_modules(root: nn.Module, replaced: Mapping[str, nn.Module]) -> nn.Modul
     return twin
 
 
+def as_encoder(opened: TransformerBackbone, module: Any) -> TransformerBackbone:
+    """Return a backbone like `opened` with the encoder `module`."""
+    return replace(opened, module=module, head=None)
+
+
 def _of_network(inputs: Inputs) -> Inputs:
     """Drop the inputs that only pooling needs."""
     return {name: tensor for name, tensor in inputs.items() if name != "words"}
