@@ -263,9 +263,9 @@ class Draft:
 def _take_space(handle: int, size: int) -> None:
     """Write zeros to the whole file. Raises `OSError`.
 
-    Without, a full disk would show only on a write to the map, as a signal that kills the process. Space that is merely
-    reserved (`posix_fallocate`) is in thousands of pieces once states are written here and there, and ext4 with
-    `discard` then takes 20 s to remove 130 MB of them, where zeros take 0.03 s.
+    Otherwise a full disk would show only on a write to the map, as a signal that kills the process. Space that is only
+    reserved (`posix_fallocate`) is slow to free where states were written here and there: 20 s for 130 MB on ext4 with
+    `discard`, 0.03 s after zeros.
     """
     with open(handle, "wb", closefd=False) as stream:
         for start in range(0, size, len(ZEROS)):
