@@ -238,6 +238,17 @@ def test_baselines_first_and_the_cheapest_of_them_whatever_they_are_called(climb
     assert [rung.gain is None for rung in climber.rungs[:4]] == [True, True, True, False]  # baselines run in any case
 
 
+def test_after_every_run_one_is_kept(climb: Climb) -> None:
+    """What a kill leaves names one run."""
+    climb.scores = {"paid": 0.5, "paid:seconds=2": 0.6, "paid:seconds=3": 0.55, "paid:seconds=4": 0.7}
+    climber, kept = climb.climber(1000), []
+    climber.climb(
+        [parse_method(words) for words in climb.scores],
+        lambda: kept.append([name for name, found in decisions(climber) if found == "kept"]),
+    )
+    assert kept[:4] == [["paid"], ["paid:seconds=2"], ["paid:seconds=2"], ["paid:seconds=4"]]
+
+
 def test_of_two_that_may_gain_alike_the_shorter_runs_first(climb: Climb) -> None:
     dear_first = {"paid": 0.6, "tuned:seconds=8": 0.6, "tuned:seconds=2": 0.6}
     assert ran(climb(1000, dear_first))[1:3] == ["tuned:seconds=2", "tuned:seconds=8"]

@@ -156,8 +156,9 @@ class Climber:
         first = self.first[arm]
         rung = first if made == 0 else Rung(first.method, self.seed + made, part=first.part)
         rung.gain = gain
-        if made == 0 and self.recipe.epochs is None:
-            self._shorten(first, left)
+        if made == 0 and self.recipe.epochs is None and rung.forecast is not None and rung.result is None:
+            rung.forecast = rung.forecast.within(left)  # a first run is cut to the part that is affordable
+            rung.part = rung.forecast.part
         return rung
 
     def _one_more_to_average(
@@ -184,12 +185,6 @@ class Climber:
         arms = [arm for arm in self.standing.arms if self._can_be_averaged(arm)]
         best, price = self.chosen(), price_of_a_second(self.worth, self._whole())
         return averaging.new_average(self.standing, self.rungs, arms, best, price) if best else None
-
-    def _shorten(self, rung: Rung, left: float) -> None:
-        """Shorten a first run to the part that `left` seconds pay for. A run without a forecast is unchanged."""
-        if rung.forecast is not None and rung.result is None:
-            rung.forecast = rung.forecast.within(left)
-            rung.part = rung.forecast.part
 
     def _recipe(self, rung: Rung) -> Recipe:
         """Return the recipe of a run, with its part of the steps."""
@@ -250,9 +245,8 @@ class Climber:
                 self._close(arm, rung)
             return False
         if rung.forecast is None:
-            there = (
-                self.session.store.find(self.session.spec(rung.method, self._recipe(rung), rung.seed).id) is not None
-            )
+            spec = self.session.spec(rung.method, self._recipe(rung), rung.seed)
+            there = self.session.store.find(spec.id) is not None
             rung.forecast = Forecast() if there else Forecast({"as before": self._expected(arm)})
         needed, left = self.account.price(rung.forecast.seconds), self.account.left
         if MARGIN * needed <= left or not rung.forecast.parts:
@@ -349,18 +343,22 @@ class Climber:
         price = rung.result.costs.get("train_seconds")
         if rung.averages is None:
             self.standing.add(arm, rung.evidence, price.value if price else None)
-        rung.decision = "kept" if self.chosen() is rung else "not better"
+        rung.decision = "not better"
+        self._mark_kept()
         if before is not None and before.evidence is not None:
             low, high = rung.evidence.gain_over(before.evidence)
             rung.reason = f"{100 * low:+.1f} to {100 * high:+.1f} points against {before.method.label}"
 
-    def _leave(self) -> None:
-        """Mark only the chosen run as kept, and append the methods that were not tried, with reasons."""
+    def _mark_kept(self) -> None:
+        """Mark only the chosen run as kept."""
         chosen = self.chosen()
         for rung in self.rungs:
-            rung.decision = "best so far" if rung.decision == "kept" else rung.decision
-        if chosen is not None:
-            chosen.decision = "kept"
+            if rung is chosen or rung.decision == "kept":
+                rung.decision = "kept" if rung is chosen else "best so far"
+
+    def _leave(self) -> None:
+        """Append the methods that were not tried, with reasons."""
+        self._mark_kept()
         for arm, rung in sorted(self.first.items(), key=lambda item: self._expected(item[0])):
             if rung not in self.rungs:
                 rung.gain = self._gain(arm)
