@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from graftwork.estimators.given_rows import column_of, require_no_target
 from graftwork.estimators.trained_estimator import TrainedEstimator
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A scikit-learn classifier of texts or pairs of texts that trains any method of `graft train`.
 
@@ -50,46 +51,7 @@ class Classifier(ClassifierMixin, TrainedEstimator):  # type: ignore[misc]  # sc
 
     KIND: ClassVar[str] = "classification"
 
-    def __init__(
-        self,
-        method: str | None = None,
-        *,
-        budget: str | None = None,
-        class_weight: str | Mapping[Any, float] | None = None,
-        learning_rate: float | None = None,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        backbone: str | None = None,
-        metrics: str | Sequence[str] | None = None,
-        validation_fraction: float = 0.1,
-        random_state: Any = 0,
-        runs: str | Path | None = None,
-        precision: str | None = None,
-        device: str | None = None,
-        prices: str | Path | None = None,
-        cache: str | Path | None = None,
-        cache_size: str | None = None,
-        max_memory: str | None = None,
-    ) -> None:
-        super().__init__(
-            method,
-            budget=budget,
-            learning_rate=learning_rate,
-            epochs=epochs,
-            batch_size=batch_size,
-            backbone=backbone,
-            metrics=metrics,
-            validation_fraction=validation_fraction,
-            random_state=random_state,
-            runs=runs,
-            precision=precision,
-            device=device,
-            prices=prices,
-            cache=cache,
-            cache_size=cache_size,
-            max_memory=max_memory,
-        )
-        self.class_weight = class_weight
+    class_weight: str | Mapping[Any, float] | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on texts X (N,) or (N, 1) or pairs (N, 2), and labels y (N,)."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -29,47 +30,29 @@ from graftwork.run.train import Run, train
 DEFAULT_METHOD = "adapter"
 
 
+@dataclass(eq=False, repr=False)
 class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator whose `fit` trains a task module, and which keeps the module's files, so that it can be pickled."""
 
     KIND: ClassVar[str]  # a name in `kinds`
 
-    def __init__(
-        self,
-        method: str | None = None,
-        *,
-        budget: str | None = None,
-        learning_rate: float | None = None,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        backbone: str | None = None,
-        metrics: str | Sequence[str] | None = None,
-        validation_fraction: float = 0.1,
-        random_state: Any = 0,
-        runs: str | Path | None = None,
-        precision: str | None = None,
-        device: str | None = None,
-        prices: str | Path | None = None,
-        cache: str | Path | None = None,
-        cache_size: str | None = None,
-        max_memory: str | None = None,
-    ) -> None:
-        self.method = method
-        self.budget = budget
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.backbone = backbone
-        self.metrics = metrics
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.runs = runs
-        self.precision = precision
-        self.device = device
-        self.prices = prices
-        self.cache = cache
-        self.cache_size = cache_size
-        self.max_memory = max_memory
+    method: str | None = None
+    _: KW_ONLY
+    budget: str | None = None
+    learning_rate: float | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    backbone: str | None = None
+    metrics: str | Sequence[str] | None = None
+    validation_fraction: float = 0.1
+    random_state: Any = 0
+    runs: str | Path | None = None
+    precision: str | None = None
+    device: str | None = None
+    prices: str | Path | None = None
+    cache: str | Path | None = None
+    cache_size: str | None = None
+    max_memory: str | None = None
 
     def _train(self, rows: Sequence[Inputs], targets: Sequence[Any], class_weights: Any = None) -> None:
         """Train on these rows, in a folder that is removed afterwards, and keep the module."""
@@ -86,18 +69,8 @@ class TrainedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _run(self, task: Task, runs: Path, ladder: Path) -> Run:
         given_seed = isinstance(self.random_state, Integral)
         seed = int(self.random_state if given_seed else check_random_state(self.random_state).randint(2**31 - 1))
-        given = GivenSettings(
-            backbone=self.backbone,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            runs=runs,
-            precision=self.precision,
-            device=self.device,
-            prices=self.prices,
-            cache=self.cache,
-            cache_size=self.cache_size,
-            max_memory=self.max_memory,
-        )
+        settings = {name: value for name, value in self.get_params().items() if name in GivenSettings.__annotations__}
+        given = cast("GivenSettings", settings | {"runs": runs})
         if self.budget is None:
             method = DEFAULT_METHOD if self.method is None else self.method
             run = train(task, method=method, seed=seed, learning_rate=self.learning_rate, **given)
