@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, Protocol, cast, runtime_checkable
 
 import torch
@@ -63,48 +64,27 @@ class Folds(Protocol):
         """Merge it into the weights of `site`, in their dtype; return "", or the reason if nothing could be changed."""
 
 
-class OutputPlug:
-    """A forward hook that adapts a site's output. A class, not a closure, so that deepcopy follows it."""
-
-    def __init__(self, adapter: nn.Module):
-        self.adapter = adapter
-
-    def __call__(self, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        """Adapt `output` (S, T, out) of `site` for `args[0]` (S, T, in)."""
-        adapted: Tensor = self.adapter(args[0], output)
-        return adapted
+def _adapt_output(adapter: nn.Module, site: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+    """Adapt `output` (S, T, out) of `site` for `args[0]` (S, T, in)."""
+    adapted: Tensor = adapter(args[0], output)
+    return adapted
 
 
-class InputPlug:
-    """A forward pre-hook that adapts a site's input."""
-
-    def __init__(self, adapter: nn.Module):
-        self.adapter = adapter
-
-    def __call__(self, site: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Return `args` of `site` with the first one, (S, T, in), adapted."""
-        return (self.adapter(args[0], args[0]), *args[1:])
-
-
-class AttentionPlug:
-    """A key hook that adapts an attention module's keys and values."""
-
-    def __init__(self, adapter: nn.Module):
-        self.adapter = adapter
-
-    def __call__(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Adapt `key` and `value` (S, H, T, d) to (S, H, K, d) each."""
-        adapted: tuple[Tensor, Tensor] = self.adapter(key, value)
-        return adapted
+def _adapt_input(adapter: nn.Module, site: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Return `args` of `site` with the first one, (S, T, in), adapted."""
+    return (adapter(args[0], args[0]), *args[1:])
 
 
 def hook_into(site: nn.Module, adapter: nn.Module, at: At) -> RemovableHandle:
-    """Hook `adapter` into the output, input or attention of `site`; removing the handle undoes it."""
+    """Hook `adapter` into the output, input or attention of `site`; removing the handle undoes it.
+
+    The hooks are not closures, so that deepcopy of a network copies its adapters too.
+    """
     if at == "attention":
-        return register_key_hook(site, AttentionPlug(adapter))
+        return register_key_hook(site, adapter)
     if at == "input":
-        return site.register_forward_pre_hook(InputPlug(adapter))
-    return site.register_forward_hook(OutputPlug(adapter))
+        return site.register_forward_pre_hook(partial(_adapt_input, adapter))
+    return site.register_forward_hook(partial(_adapt_output, adapter))
 
 
 def place_of(name: str, at: At) -> str:
