@@ -19,7 +19,7 @@ from graftwork.core.writing import Tell
 from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule
 from graftwork.io.files import read_json
 from graftwork.io.json_limits import MODULE
-from graftwork.module.exported_folder import LONG, PARTS, read_exported_bank, with_cause
+from graftwork.module.exported_folder import EXPORTED_BANK, LONG, PARTS, read_export, with_cause
 from graftwork.module.input_format import GivenInputs
 from graftwork.module.inputs import example_of_given
 from graftwork.module.predict_many import answers_of, windows_by_task
@@ -86,7 +86,7 @@ class ExportedBank:
     @classmethod
     def open(cls, path: str | Path) -> ExportedBank:
         """Open the folder. Raises `StorageError` where there is none, `IncompatibleModule` for a changed file."""
-        return cls(Path(path), read_exported_bank(Path(path)))
+        return cls(Path(path), read_export(Path(path), EXPORTED_BANK))
 
     @property
     def tasks(self) -> Mapping[str, TaskEntry]:

@@ -33,9 +33,9 @@ def task_and_file(module: str, given: Sequence[str], command: str) -> tuple[tupl
 
 def opened_bank(folder: str | Path, device: str) -> Bank | ExportedBank:
     """Open a bank, or an exported one."""
-    from graftwork.module.exported_folder import is_exported_bank
+    from graftwork.module.exported_folder import EXPORTED_BANK, is_exported
 
-    if is_exported_bank(Path(folder)):
+    if is_exported(Path(folder), EXPORTED_BANK):
         from graftwork.bank.exported_bank import ExportedBank
 
         return ExportedBank.open(folder)

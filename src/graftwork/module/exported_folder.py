@@ -24,30 +24,16 @@ LONG = "long"  # in the self-test of a bank's task: one for a text above the max
 ANSWERS = "answers"  # in selftest.json: the predictions decoded from its logits
 
 
-def is_exported(folder: Path) -> bool:
-    """Return whether this is a folder that `graft export` wrote."""
-    return (folder / EXPORTED).is_file()
+def is_exported(folder: Path, name: str = EXPORTED) -> bool:
+    """Return whether `graft export` wrote this folder; `name` is `EXPORTED_BANK` for one written from a bank."""
+    return (folder / name).is_file()
 
 
-def read_export(folder: Path) -> dict[str, Any]:
-    """Read graftwork.json and check the files that it names by their hashes.
+def read_export(folder: Path, name: str = EXPORTED) -> dict[str, Any]:
+    """Read the description of an export, and check the files that it names by their hashes; `name` as above.
 
     Raises `StorageError` for an invalid file, or a link in the folder; `IncompatibleModule` for a changed file.
     """
-    return _read(folder, EXPORTED)
-
-
-def is_exported_bank(folder: Path) -> bool:
-    """Return whether `graft export` wrote this folder from a bank."""
-    return (folder / EXPORTED_BANK).is_file()
-
-
-def read_exported_bank(folder: Path) -> dict[str, Any]:
-    """As `read_export`, for the tasks of a bank."""
-    return _read(folder, EXPORTED_BANK)
-
-
-def _read(folder: Path, name: str) -> dict[str, Any]:
     require_plain_folder(folder)
     told = read_json(inside(folder, name), MODULE)
     export = told.get("export") if isinstance(told, dict) else None
@@ -56,12 +42,12 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
     if export.get("format") != FORMAT_OF_EXPORT:
         got, expected = repr(export.get("format")), f"format {FORMAT_OF_EXPORT}"
         raise IncompatibleModule("unknown format", where=str(folder / name), got=got, expected=expected)
-    for name, sha in export["files"].items():
-        with storage_errors(folder / name):
-            found = file_digest(inside(folder, name))
+    for file, sha in export["files"].items():
+        with storage_errors(folder / file):
+            found = file_digest(inside(folder, file))
         if found != sha:
             raise IncompatibleModule(
-                f"{name} has changed since this folder was exported",
+                f"{file} has changed since this folder was exported",
                 where=str(folder),
                 got=f"sha256 {found[:16]}…",
                 expected=f"sha256 {str(sha)[:16]}…",

@@ -237,10 +237,10 @@ def open_served(folder: Path, device: str) -> ServedTasks:
 
     Raises as `Bank.open`, and for a task as `TaskModule.load`.
     """
-    from graftwork.module.exported_folder import is_exported, is_exported_bank
+    from graftwork.module.exported_folder import EXPORTED_BANK, is_exported
     from graftwork.module.module_place import has_module
 
-    if is_exported_bank(folder):
+    if is_exported(folder, EXPORTED_BANK):
         from graftwork.bank.exported_bank import ExportedBank
 
         return ExportedBank.open(folder)
